@@ -81,6 +81,7 @@ STATUS: dict[str, int] = {
     "approval_store_unavailable": 503,
     "epoch_store_unavailable": 503,
     "ledger_unavailable": 503,
+    "evidence_store_unavailable": 503,
     "ledger_full": 503,
     "learned_rules_unavailable": 503,
     "secrets_unavailable": 503,

@@ -56,8 +56,6 @@ class Explaining:
         supposed = Explanation("deny", assumed=tuple(assumed))
         if action.trust_verdict != "digest_ok":
             return replace(supposed, code=TRUST_CODES[action.trust_verdict])
-        if calls_remaining == 0:
-            return replace(supposed, code="budget_exhausted")
         body = {} if request is None else request
         try:
             drafted = draft(action, body, lease, calls_remaining, 0, self.learned(action_id), settings=settings)
@@ -75,4 +73,6 @@ class Explaining:
             return replace(supposed, code="policy_denied", reason=decision.deny_reason)
         if not set(drafted.sinks) <= set(decision.allowed_sinks):
             return replace(supposed, code="policy_denied", reason="policy does not allow every sink of this action")
+        if calls_remaining == 0:
+            return replace(supposed, code="budget_exhausted")
         return replace(supposed, decision="pending_approval" if decision.requires_approval else "allow")

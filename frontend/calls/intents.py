@@ -46,14 +46,14 @@ class Intents:
 
     async def verify(self, intent_id: str, operator: OperatorCaller) -> m.Looked:
         """Have its verifier look again. Raises GateError: intent_not_found, intent_under_way, intent_not_verifiable,
-        overloaded, ledger_unavailable, evidence_persistence_failed."""
+        overloaded, ledger_unavailable, evidence_store_unavailable."""
         intent = await self.show(intent_id)
         if intent.is_under_way:
             raise GateError("intent_under_way")
         if (why := why_not(intent)) is not None:
             raise GateError("intent_not_verifiable", message=why)
         event = self.journal.operator_event(INTENT_VERIFICATION, operator)
-        with errors_as("overloaded", NoWorker), notary_errors_as("evidence_persistence_failed"):
+        with errors_as("overloaded", NoWorker), notary_errors_as("evidence_store_unavailable"):
             # SECURITY: a worker that has run strangers' code may have been taken over, and would be believed.
             async with self.pools.lease(
                 "fs", "process", self.worker_wait_seconds, (f"operator {operator.name}",)

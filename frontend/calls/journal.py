@@ -20,14 +20,18 @@ from ipc.texts import clean_reason
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Every writing method raises GateError: evidence_persistence_failed when the notary can't write, clock_error."""
+    """Every writing method raises GateError: evidence_store_unavailable when the notary can't write, clock_error."""
 
     weakened: Weakened
     notary: Notary
 
-    async def operator_act(self, event_type: str, operator: OperatorCaller, **fields: Any) -> None:
-        """An operator did something that is audited."""
-        await self._write(self.operator_event(event_type, operator, **fields))
+    async def operator_act(
+        self, event_type: str, operator: OperatorCaller, *, is_done: bool = False, **fields: Any
+    ) -> None:  # fmt: skip
+        """An operator did something that is audited. `is_done`: it is in force whether or not there is evidence of it,
+        which is evidence_persistence_failed without."""
+        code = "evidence_persistence_failed" if is_done else "evidence_store_unavailable"
+        await self._write(self.operator_event(event_type, operator, **fields), code)
 
     def operator_event(self, event_type: str, operator: OperatorCaller, **fields: Any) -> AuditEvent:
         """The event of what an operator did."""
@@ -66,8 +70,8 @@ class Journal:
         """Refusals that an event stands for, none of which has used a proof."""
         await self._write(event)
 
-    async def _write(self, event: AuditEvent) -> None:
-        with notary_errors_as("evidence_persistence_failed"):
+    async def _write(self, event: AuditEvent, code: str = "evidence_store_unavailable") -> None:
+        with notary_errors_as(code):
             if event.event_type == ACTION_CALL:
                 await self.notary.refuse(Refuse(event))
             else:

@@ -131,11 +131,11 @@ class Pipeline:
         sent = await request.read_body(action.max_request_bytes)
         drafted = await self._drafted(record, sent, action, lease, epoch, place.owners)
         record.request_hash = drafted.request_hash
+        decision = await self._decide(record, drafted)
         if record.calls_before is not None and record.calls_before < 1:
-            # Policy is not asked; what was held with the last call is still answered with its hold.
+            # A call that was held with the last of the budget is still answered with its hold.
             record.unless_held = True
             raise GateError("budget_exhausted")
-        decision = await self._decide(record, drafted)
         plan = record.plan = build_plan(
             drafted,
             record.trace_id,

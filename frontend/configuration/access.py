@@ -43,7 +43,7 @@ class _Act:
 @dataclass(frozen=True, slots=True)
 class Authority:
     """Reads and changes the data of the policy in force. Methods that change it return it as it is then, and raise
-    GateError: policy_changed_on_disk, policy_refused, policy_not_writable, overloaded, evidence_persistence_failed,
+    GateError: policy_changed_on_disk, policy_refused, policy_not_writable, overloaded, evidence_store_unavailable,
     clock_error; invalid_input for more than a policy may have; policy_engine_unavailable and policy_engine_timeout
     where OPA decides and did not take it: before its event nothing has changed; after it the change comes into force as
     soon as OPA takes it, and nothing is decided until then."""

@@ -61,12 +61,12 @@ class Revocation:
         return revoked.previous, revoked.current
 
     async def revoke_session(self, session_id: str, operator: OperatorCaller) -> RevokedSession:
-        """End one session. Raises GateError session_not_found, too_many_revoked_sessions, evidence_persistence_failed.
+        """End one session. Raises GateError session_not_found, too_many_revoked_sessions, evidence_store_unavailable.
 
         Every front has heard of it before the answer goes out: the notary tells them first.
         """
         asked = RevokeSession(session_id, self.journal.operator_event(SESSION_REVOKED, operator))
-        with notary_errors_as("evidence_persistence_failed"):
+        with notary_errors_as("evidence_store_unavailable"):
             revoked = await self.notary.revoke_session(asked)
         if revoked is None:
             raise GateError("session_not_found")

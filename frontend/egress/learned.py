@@ -38,12 +38,12 @@ class Journal(Protocol):
     """Where changes leave their evidence (frontend/calls/journal.py)."""
 
     async def operator_act(self, event_type: str, operator: OperatorCaller, **fields: Any) -> None:
-        """Write one event, durably. Raises GateError evidence_persistence_failed, clock_error."""
+        """Write one event, durably. Raises GateError evidence_store_unavailable, clock_error."""
 
 
 class LearnedRules:
     """The learned rules of this gateway. But for `for_action` and `every`, methods raise GateError, always among others
-    learned_rules_unavailable; those that change something also evidence_persistence_failed and clock_error, and for
+    learned_rules_unavailable; those that change something also evidence_store_unavailable and clock_error, and for
     domains allowlist_sync_failed."""
 
     def __init__(self, file: RuleFile, clock: Clock, journal: Journal, allow_list: AllowList) -> None:

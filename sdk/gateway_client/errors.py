@@ -15,7 +15,9 @@ from gateway_client.visible import has_looks
 MAX_REASON = 500
 MAX_SUGGESTIONS = 5
 MAX_VIOLATIONS = 16
-_MAY_BE_WRITTEN = {"approval_store_unavailable", "epoch_store_unavailable", "learned_rules_unavailable"}
+_MAY_BE_WRITTEN = {
+    "approval_store_unavailable", "epoch_store_unavailable", "evidence_store_unavailable", "learned_rules_unavailable",
+}  # fmt: skip
 _NOT_REPEATABLE = {"identity_provider_unavailable"}
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _TRACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)

@@ -285,7 +285,7 @@ def test_what_has_no_evidence_does_not_happen_and_is_given_back(gate: Gateway, u
     # What needs a budget looks at it first, and is refused there once the notary knows that nothing can be written.
     assert refused[0] in [(503, "replay_cache_unavailable"), (503, "budget_store_unavailable")]
     assert refused[1] in [(503, "replay_cache_unavailable"), (503, "budget_store_unavailable")]
-    assert refused[2:] == [(503, "replay_cache_unavailable"), (500, "evidence_persistence_failed")]
+    assert refused[2:] == [(503, "replay_cache_unavailable"), (503, "evidence_store_unavailable")]
     wait_for(lambda: gate.http.get("/readyz").json()["ledger"], "recovery")
     assert len(up.seen) == before
     assert operator.get("/v1/admin/status").json()["unresolved_intents"] == 0

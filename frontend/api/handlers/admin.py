@@ -32,7 +32,7 @@ async def drain(services: Services, operator: OperatorCaller) -> Drained:
     """
     already = services.admission.drain()
     services.announce_drain()
-    await services.journal.operator_act("AdminDrain", operator)
+    await services.journal.operator_act("AdminDrain", operator, is_done=True)
     return Drained(
         draining=True, already_draining=already, in_flight_executions=services.admission.in_flight_everywhere
     )

@@ -48,7 +48,7 @@ async def show(services: Services, _operator: OperatorCaller, intent_id: str) ->
 
 @codes(
     "intent_not_found", "intent_under_way", "intent_not_verifiable", "overloaded", "ledger_unavailable",
-    "evidence_persistence_failed",
+    "evidence_store_unavailable",
 )  # fmt: skip
 async def verify(services: Services, operator: OperatorCaller, intent_id: str) -> VerifiedIntent:
     """Have the action's verifier look again at what an intent without a receipt was to leave.
@@ -61,7 +61,7 @@ async def verify(services: Services, operator: OperatorCaller, intent_id: str) -
     return VerifiedIntent(intent_id=intent_id, trace_id=looked.trace_id, action_id=looked.action_id, seen=seen)
 
 
-@codes("intent_not_found", "intent_under_way", "evidence_persistence_failed")
+@codes("intent_not_found", "intent_under_way", "evidence_store_unavailable")
 async def resolve(
     services: Services, body: ResolveRequest, operator: OperatorCaller, intent_id: str
 ) -> ResolvedIntent:  # fmt: skip
@@ -71,7 +71,7 @@ async def resolve(
     what the verifier saw, where it has looked again.
     """
     event = services.journal.operator_event(INTENT_RESOLVED, operator, reason=body.note)
-    with notary_errors_as("evidence_persistence_failed"):
+    with notary_errors_as("evidence_store_unavailable"):
         resolved = await services.notary.resolve_intent(ResolveIntent(intent_id, body.outcome, event))
     if resolved is None:
         raise GateError("intent_not_found")

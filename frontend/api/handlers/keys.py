@@ -14,7 +14,7 @@ async def lease_keys(services: Services) -> LeaseKeys:
     return msgspec.convert(msgspec.json.decode(services.known.now.lease_jwks), LeaseKeys)
 
 
-@codes("evidence_persistence_failed")
+@codes("evidence_store_unavailable")
 async def receipt_keys(services: Services, operator: OperatorCaller) -> ReceiptKeySet:
     """Show the public keys of receipts, current and historical, as a JWKS.
 

@@ -22,7 +22,7 @@ from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
 from frontend.errors import GateError
 from frontend.services import Services
 
-_CHANGING = ("learned_rules_unavailable", "evidence_persistence_failed")
+_CHANGING = ("learned_rules_unavailable", "evidence_store_unavailable")
 _CHANGING_DOMAINS = (*_CHANGING, "allowlist_sync_failed")
 
 

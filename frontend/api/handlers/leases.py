@@ -22,7 +22,7 @@ from ipc.messages import Issue, TooManySessions
 
 @codes(
     "draining", "identity_forbidden", "scope_not_permitted", "identity_provider_unavailable", "clock_error",
-    "budget_exhausted", "budget_store_unavailable", "replay_cache_unavailable", "evidence_persistence_failed",
+    "budget_exhausted", "budget_store_unavailable", "replay_cache_unavailable", "evidence_store_unavailable",
     "ledger_full",
 )  # fmt: skip
 async def issue(services: Services, request: Annotated[Request, Reads(LeaseRequest)]) -> Lease:
@@ -56,7 +56,7 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
         lease = await services.notary.issue(asked)
     except (NotaryUnavailable, NotaryRefused) as error:
         part = error.part if isinstance(error, NotaryUnavailable) else ""
-        code = "budget_store_unavailable" if part == "budget" else "evidence_persistence_failed"
+        code = "budget_store_unavailable" if part == "budget" else "evidence_store_unavailable"
         raise GateError(code, cause=str(error)) from None
     if isinstance(lease, TooManySessions):
         raise await _too_many(services, request.uid, asked, lease)

@@ -23,7 +23,7 @@ from frontend.services import Services
 
 _CHANGING = (
     "invalid_input", "policy_changed_on_disk", "policy_refused", "policy_not_writable", "policy_engine_unavailable",
-    "policy_engine_timeout", "evidence_persistence_failed",
+    "policy_engine_timeout", "evidence_store_unavailable",
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ async def listing(services: Services, query: SessionsQuery, _operator: OperatorC
     return Sessions(sessions=shown, count=len(shown), next=page.next)
 
 
-@codes("session_not_found", "too_many_revoked_sessions", "evidence_persistence_failed")
+@codes("session_not_found", "too_many_revoked_sessions", "evidence_store_unavailable")
 async def revoke(services: Services, operator: OperatorCaller, session_id: str) -> RevokedSession:
     """End one session before its time: its lease is refused at once, and its calls that wait for a person expire.
 

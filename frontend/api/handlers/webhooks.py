@@ -53,7 +53,7 @@ async def listing(services: Services, query: WebhooksQuery, _operator: OperatorC
     )  # fmt: skip
 
 
-@codes("evidence_persistence_failed")
+@codes("evidence_store_unavailable")
 async def test(services: Services, operator: OperatorCaller, endpoint: str) -> TestedWebhook:
     """Send a signed `webhook.test` to an endpoint now, once, and say what came of it. Nothing waits for a retry.
 
@@ -66,7 +66,7 @@ async def test(services: Services, operator: OperatorCaller, endpoint: str) -> T
     return msgspec.convert(fields | {"event_id": event_id}, TestedWebhook)
 
 
-@codes("evidence_persistence_failed")
+@codes("evidence_store_unavailable")
 async def redeliver(services: Services, body: RedeliverRequest, operator: OperatorCaller, endpoint: str) -> Redelivered:
     """Put dead letters of an endpoint back among what waits, the oldest hundred or that of one event;
     with `status` only those that were refused with one of these.
@@ -75,7 +75,7 @@ async def redeliver(services: Services, body: RedeliverRequest, operator: Operat
     """
     _known(services, endpoint)
     event = services.journal.operator_event(WEBHOOKS_REDELIVERED, operator)
-    with notary_errors_as("evidence_persistence_failed"):
+    with notary_errors_as("evidence_store_unavailable"):
         moved = await services.notary.redeliver(
             RedeliverDeliveries(
                 endpoint, body.event_id, int(services.clock.now() * 1000), event, tuple(body.status or ())

@@ -51,6 +51,7 @@ NEXT = {
     "invalid_path": "relative to the action's root, without ..",
     "rate_limit_exceeded": "wait, then run the command again",
     "too_many_pending_approvals": "decide some that are pending: gatectl approvals list --status pending",
+    "evidence_store_unavailable": "the ledger takes nothing: gatectl doctor; then look whether it was done",
     "evidence_persistence_failed": "it may have happened: gatectl intents; then free space on the ledger's disk",
     "allowlist_sync_failed": "the gateway's log says why: an added domain is not learned, a removed one is no more",
     "reload_failed": "what was in force stays; the reason: gatectl audit events --event-type AdminReload --json",

@@ -9,7 +9,7 @@ _DO = "bring it back: the notary looks for it four times a second, nothing is to
 _METRICS = (
     'gate_dependency_up{dependency="ledger"} 0', 'gate_readiness_degraded_total{reason="ledger"} rises',
 )  # fmt: skip
-_UNWRITTEN = "500 evidence_persistence_failed"
+_UNWRITTEN = "503 evidence_store_unavailable"
 _FULL = {
     "lease": _UNWRITTEN, "lease with a budget": _UNWRITTEN, "execute": "503 replay_cache_unavailable",
     "execute with a budget": "503 replay_cache_unavailable", "approve": "503 approval_store_unavailable",

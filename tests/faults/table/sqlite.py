@@ -6,7 +6,7 @@ _PROOF = "503 replay_cache_unavailable"
 _READS = {"approve": _PROOF, "poll": _PROOF, "receipt": _PROOF, "audit": _PROOF, "readiness": "503 not_ready",
           "status": "200 degraded"}  # fmt: skip
 GONE = _READS | {
-    "lease": "500 evidence_persistence_failed", "lease with a budget": "500 evidence_persistence_failed",
+    "lease": "503 evidence_store_unavailable", "lease with a budget": "503 evidence_store_unavailable",
     "execute": _PROOF, "execute with a budget": "503 budget_store_unavailable",
 }  # fmt: skip
 _METRICS = (

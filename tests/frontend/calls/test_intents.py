@@ -123,9 +123,9 @@ async def test_what_is_not_there_is_under_way_or_has_nothing_to_look_at_is_not_l
     [
         (says(m.NoSuchWorker()), "overloaded", False),
         (says(m.Unverifiable("intent_under_way")), "intent_under_way", False),
-        (refuses(NotaryUnavailable("the disk is full")), "evidence_persistence_failed", False),
-        (refuses(NotaryRefused("it is not open")), "evidence_persistence_failed", False),
-        (refuses(NotarySilent("late")), "evidence_persistence_failed", True),
+        (refuses(NotaryUnavailable("the disk is full")), "evidence_store_unavailable", False),
+        (refuses(NotaryRefused("it is not open")), "evidence_store_unavailable", False),
+        (refuses(NotarySilent("late")), "evidence_store_unavailable", True),
     ],
     ids=["the worker ended", "it cannot be verified", "no evidence", "refused", "silence"],
 )

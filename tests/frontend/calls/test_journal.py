@@ -57,7 +57,7 @@ async def test_what_can_not_be_written_is_no_evidence(tmp_path: Path, event_type
         journal = core.services.journal
         for error in (NotaryUnavailable("the disk is full"), NotaryRefused("it is not open")):
             core.client.faults[operation] = refuses(error)
-            with pytest.raises(GateError, match="evidence_persistence_failed") as refused:
+            with pytest.raises(GateError, match="evidence_store_unavailable") as refused:
                 await journal.refused(journal.event(event_type, decision="deny", error_code="invalid_lease"))
             assert refused.value.cause == str(error)
         core.client.faults.clear()

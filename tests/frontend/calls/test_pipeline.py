@@ -14,7 +14,7 @@ from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from ipc.messages import ReadBudget
 from tests.support.coded import Coded
-from tests.support.front_core import DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
+from tests.support.front_core import ALLOW, DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
 from tests.support.proofs import Key
 
 GONE = NotaryUnavailable("the database is gone", "store")
@@ -236,11 +236,25 @@ async def test_the_call_that_was_held_with_the_last_of_the_budget_is_answered_ag
         first, second = await agent.call(), await agent.call()
         assert (first[0], second[0]) == (202, 202)
         assert first[1]["approval_id"] == second[1]["approval_id"]
-        asked = len(core.policy.questions)
         assert await agent.call(body={"n": 2}) == (403, {"error": "budget_exhausted"})
-        assert len(core.policy.questions) == asked, "with nothing left policy is not asked"
         decisions = [event["decision"] for event in await core.events(event_type="ActionCall")]
         assert decisions == ["deny", "pending_approval", "pending_approval"]
+
+
+async def test_a_forbidden_call_of_a_session_without_calls_left_is_denied_by_policy(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=1)
+        assert (await agent.call())[0] == 200
+        core.policy.answer = DENY
+        status, body = await agent.call()
+        assert (status, body["error"]) == (403, "policy_denied")
+        core.policy.answer = GateError("policy_engine_timeout")
+        assert await agent.call() == (503, {"error": "policy_engine_timeout"})
+        for answer in (ALLOW, HOLD):
+            core.policy.answer = answer
+            assert await agent.call(body={"n": 2}) == (403, {"error": "budget_exhausted"})
+        codes = [event.get("error_code") for event in await core.events(event_type="ActionCall")]
+        assert codes == ["budget_exhausted", "budget_exhausted", "policy_engine_timeout", "policy_denied", None]
 
 
 async def test_the_providers_own_words_are_answered_where_the_manifest_says_so_and_nowhere_else(tmp_path: Path) -> None:

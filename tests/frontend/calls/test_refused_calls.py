@@ -86,7 +86,7 @@ async def test_a_refusal_without_evidence_is_told_as_what_prevented_it(tmp_path:
             assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
         lines = of_the_front(lines)
         assert [(one.get("code"), one.get("decision")) for one in lines] == [
-            ("evidence_persistence_failed", None), ("replay_cache_unavailable", "error"),
+            ("evidence_store_unavailable", None), ("replay_cache_unavailable", "error"),
         ]  # fmt: skip
         assert lines[0]["cause"] == "the database is gone"
         assert core.services.metrics.calls.value("echo", "error", "replay_cache_unavailable") == 1

@@ -103,7 +103,7 @@ async def test_each_kind_of_change_fails_whole_and_leaves_its_evidence(
 ) -> None:
     async with policed(tmp_path, workers=0) as core:
         core.client.faults["Note"] = refuses(FULL)
-        assert await core.operate(method, path, body) == (500, {"error": "evidence_persistence_failed"})
+        assert await core.operate(method, path, body) == (503, {"error": "evidence_store_unavailable"})
         core.client.faults.clear()
         core.policy.refusal = PolicyRefused(("gateway.rego:1: no",))
         assert await core.operate(method, path, body) == (500, {"error": "policy_refused"})

@@ -252,7 +252,7 @@ async def test_a_file_never_grows_beyond_what_is_read_again(tmp_path: Path) -> N
 @pytest.mark.parametrize("noun", KINDS)
 async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, noun: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        failed = (500, {"error": "evidence_persistence_failed"})
+        failed = (503, {"error": "evidence_store_unavailable"})
         core.client.faults["Note"] = refuses(FULL)
         assert await core.operate("POST", AT[noun], WISH[noun]) == failed
         assert (await core.operate("GET", AT[noun]))[1] == {f"{noun}s": []}

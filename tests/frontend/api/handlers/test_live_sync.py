@@ -210,12 +210,12 @@ async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tm
     async with syncing(tmp_path) as (core, listed):
         inode = listed.path.stat().st_ino
         core.client.faults["Note"] = refuses(FULL)
-        assert (await core.operate("POST", DOMAINS, NEW))[1] == {"error": "evidence_persistence_failed"}
+        assert (await core.operate("POST", DOMAINS, NEW))[1] == {"error": "evidence_store_unavailable"}
         assert listed.path.stat().st_ino == inode, "it was never written"
         core.client.faults.clear()
         assert (await core.operate("POST", DOMAINS, NEW))[0] == 200
         core.client.faults["Note"] = refuses(FULL)
-        assert (await core.operate("DELETE", CLEAR))[1] == {"error": "evidence_persistence_failed"}
+        assert (await core.operate("DELETE", CLEAR))[1] == {"error": "evidence_store_unavailable"}
         assert listed.entries == ["known.example", "new.example"]
 
 

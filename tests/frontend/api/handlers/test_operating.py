@@ -64,7 +64,7 @@ async def test_a_ledger_that_can_not_be_read_is_503_to_whoever_asks(tmp_path: Pa
 async def test_receipt_keys_are_not_shown_without_evidence_of_the_look(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         core.client.faults["Note"] = refuses(FULL)
-        assert await core.operate("GET", "/v1/receipt-keys") == (500, {"error": "evidence_persistence_failed"})
+        assert await core.operate("GET", "/v1/receipt-keys") == (503, {"error": "evidence_store_unavailable"})
         core.client.faults.clear()
         assert (await core.operate("GET", "/v1/receipt-keys"))[0] == 200
         assert len(await core.events(event_type="ReceiptKeysRead")) == 1
@@ -75,7 +75,7 @@ async def test_no_lease_leaves_the_house_without_evidence(tmp_path: Path) -> Non
         core.client.faults["Issue"] = core.client.faults["Note"] = refuses(FULL)
         body = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
         answer = await core.ask("POST", "/v1/leases", body)
-        assert (answer.status, answer.body) == (500, b'{"error":"evidence_persistence_failed"}')
+        assert (answer.status, answer.body) == (503, b'{"error":"evidence_store_unavailable"}')
         core.services.admission.drain()
         answer = await core.ask("POST", "/v1/leases", body)
         assert (answer.status, answer.body) == (503, b'{"error":"draining"}')

@@ -149,7 +149,7 @@ async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(tmp_p
         core.client.faults["Close"] = then(lambda: core.client.faults.update(Note=refuses(FULL)))
         status, body = await approve(core, first, query)
         core.client.faults.clear()
-        assert (status, body["learn_error"]) == (200, "evidence_persistence_failed")
+        assert (status, body["learn_error"]) == (200, "evidence_store_unavailable")
         assert "learned_domain" not in body
 
         _agent, second = await held(core, **NEW)
