@@ -27,8 +27,10 @@ class ApprovalQuery(Query, frozen=True, kw_only=True):
     before: Moment | None = None
     """Only those created before this time: for the next page, that of the last item."""
     limit: Annotated[int, Meta(ge=1, le=MAX_LIST)] = DEFAULT_LIST
-    """How many at most, the newest first. Without `principal` and `before` they are chosen in turns: the newest of each
-    principal, then the second of each, and so on, so that no principal hides another's."""
+    """How many at most, the newest first."""
+    group: Literal["principal"] | None = None
+    """`principal`: the newest of each principal are chosen, then the second of each, and so on, so that no principal
+    hides another's."""
 
 
 class ApproveQuery(Query, frozen=True, kw_only=True):

@@ -29,10 +29,7 @@ class GetHold(Operation, frozen=True):
 
 
 class ListHolds(Operation, frozen=True):
-    """Approvals of these states (None: all), newest first. Answers ListedHolds.
-
-    Without `principal` and `before`, where one principal could hide another's, they are chosen in turns.
-    """
+    """Approvals of these states (None: all), the newest of them. Answers ListedHolds."""
 
     states: tuple[str, ...] | None
     limit: int
@@ -40,6 +37,8 @@ class ListHolds(Operation, frozen=True):
     action_id: str | None = None
     before: float | None = None
     """Created before that (Unix seconds)."""
+    in_turns: bool = False
+    """The newest of each principal, then the second of each, and so on: no principal hides another's."""
 
 
 class ListedHolds(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The operator's list of approvals: filtered, newest first, and, where one principal could hide another's, in turns.
+"""The operator's list of approvals: filtered, newest first, and, where that is asked for, principals in turns.
 
 Reads no body. Functions of a connection inside a transaction that is open.
 """
@@ -46,11 +46,10 @@ class HoldList:
     def records(self) -> list[ApprovalRecord]:
         """At most so many as are asked for, newest first; of each body what a list shows of it.
 
-        Where neither a principal nor a page is asked for, they are chosen in turns: the newest of each principal, then
-        the second of each, and so on.
+        Asked `in_turns`, the newest of each principal are chosen, then the second of each, and so on.
         """
         limit = self._asked.limit
-        if self._asked.principal is None and self._asked.before is None:
+        if self._asked.in_turns:
             places = sorted(_in_turns([self._walk(name) for name in self._principals()], limit), reverse=True)
         else:
             places = list(islice(self._walk(), limit))

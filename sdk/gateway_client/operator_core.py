@@ -35,13 +35,16 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         principal: str | None = None,
         action_id: str | None = None,
         before: str | None = None,
+        group: str | None = None,
     ) -> Flow[found.ApprovalPage]:
         """Approvals, newest first. `status`: pending, claimed, approved, denied or failed; `limit` up to 200; `before`,
         an ISO 8601 time: created before that.
 
-        Without `principal` and `before` the gateway chooses them in turns, so that no principal hides another's.
+        With `group` "principal" the gateway chooses them in turns, so that no principal hides another's.
         """
-        query = query_of(status=status, limit=limit, principal=principal, action_id=action_id, before=before)
+        query = query_of(
+            status=status, limit=limit, principal=principal, action_id=action_id, before=before, group=group
+        )
         answer = yield from self.read(path_of("v1", "approvals"), query)
         return decode(found.ApprovalPage, answer.json(), "approvals")
 

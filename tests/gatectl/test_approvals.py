@@ -279,7 +279,7 @@ def test_watch_tells_each_hold_and_what_becomes_of_it(gatectl: Gatectl) -> None:
             assert process.stdout is not None
             assert process.stderr is not None
             lines = [json.loads(process.stdout.readline()) for _ in range(2)]
-            asked = server.requests.count("GET /v1/approvals?status=pending&limit=200")
+            asked = server.requests.count("GET /v1/approvals?status=pending&limit=200&group=principal")
             took = time.monotonic() - began
             process.kill()
             told = process.stderr.read()

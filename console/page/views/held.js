@@ -20,7 +20,7 @@ export async function heldView(root, { abort }) {
   const chooser = choice("Show", "which", STATES, status);
   const ask = async () => {
     const asked = status;
-    const answer = await get("/v1/approvals", { status: asked, limit: MOST }, abort);
+    const answer = await get("/v1/approvals", { status: asked, limit: MOST, group: "principal" }, abort);
     const text = JSON.stringify(answer);
     if (asked !== status || text === shownText) return;
     shownText = text;

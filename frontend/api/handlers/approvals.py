@@ -42,10 +42,11 @@ async def listing(services: Services, query: ApprovalQuery, _operator: OperatorC
     """List approvals, the newest first."""
     status, now = query.status, services.authentication.now()
     states = None if status is None else (status,)
+    asked = ListHolds(
+        states, query.limit, query.principal, query.action_id, query.before, in_turns=query.group is not None
+    )  # fmt: skip
     with notary_errors_as("approval_store_unavailable"):
-        page = await services.notary.approvals(
-            ListHolds(states, query.limit, query.principal, query.action_id, query.before)
-        )  # fmt: skip
+        page = await services.notary.approvals(asked)
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
     items = [listed(record, now) for record in page.approvals if status != PENDING or _is_live(record, now)]
     return ApprovalList(approvals=items, count=len(items), total=page.total - len(page.approvals) + len(items))

@@ -223,7 +223,7 @@ class Holds:
         texts = [*self._changes.look("HVALS", self._keys.live), *self._changes.look("HVALS", self._keys.ended)]
         rows = [row for row in map(_row, texts) if _is_asked(row, asked, moment)]
         rows.sort(key=lambda row: (row.created_at, row.approval_id), reverse=True)
-        if asked.principal is None and asked.before is None:
+        if asked.in_turns:
             chosen = _in_turns(rows, asked.limit)
         else:
             chosen = rows[: asked.limit]

@@ -31,15 +31,18 @@ def test_a_flood_by_one_principal_hides_no_other_ones_hold(notary: Running) -> N
     (victim,) = fill(notary, "victim", 1)
     flood = fill(notary, "flood", 90, since=NOW + 1)
     for states in (("pending",), None):
-        holds = page(notary, ListHolds(states, 50))
+        holds = page(notary, ListHolds(states, 50, in_turns=True))
         assert [one.approval_id for one in holds.approvals] == [*reversed(flood[-49:]), victim]
         assert holds.total == 91
+        assert listed(notary, ListHolds(states, 50)) == [*reversed(flood[-50:])], (
+            "the newest, unless turns are asked for"
+        )
 
 
 def test_more_principals_than_places_each_show_their_newest_and_the_newest_of_these_come(notary: Running) -> None:
     kept = [fill(notary, f"agent-{n}", 3, since=NOW + 10 * n) for n in range(5)]
-    assert listed(notary, ListHolds(("pending",), 3)) == [kept[n][2] for n in (4, 3, 2)]
-    assert listed(notary, ListHolds(("pending",), 7)) == [
+    assert listed(notary, ListHolds(("pending",), 3, in_turns=True)) == [kept[n][2] for n in (4, 3, 2)]
+    assert listed(notary, ListHolds(("pending",), 7, in_turns=True)) == [
         kept[4][2], kept[4][1], kept[3][2], kept[3][1], kept[2][2], kept[1][2], kept[0][2],
     ]  # fmt: skip
 

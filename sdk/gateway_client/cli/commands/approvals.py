@@ -46,8 +46,9 @@ def list_(
     """List approvals, newest first. Without --principal and --before each principal has its turn."""
     with desk.operator() as operator:
         page = operator.approvals(
-            status, limit, principal=principal, action_id=action_id, before=None if before is None else bound(before)
-        )
+            status, limit, principal=principal, action_id=action_id, before=None if before is None else bound(before),
+            group="principal" if principal is None and before is None else None,
+        )  # fmt: skip
         verdicts = {} if desk.is_json else _verified(operator, page.approvals)
     if desk.is_json:
         desk.out.document(page.raw)

@@ -42,7 +42,7 @@ class Watch:
 
     def look(self) -> list[Change]:
         """Raises GatewayError; what had been found by then is found again by the next look."""
-        listed = self.operator.approvals("pending", MOST).approvals
+        listed = self.operator.approvals("pending", MOST, group="principal").approvals
         self.is_full = len(listed) == MOST
         now = {one.approval_id: one for one in listed}
         gone = [self._ended(one) for key, one in self.pending.items() if key not in now]

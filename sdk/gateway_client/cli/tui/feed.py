@@ -73,7 +73,7 @@ class Feed:
         events: tuple[AuditEvent, ...] = ()
         try:
             status = self._operator.status()
-            page = self._operator.approvals("pending", MOST_HOLDS)
+            page = self._operator.approvals("pending", MOST_HOLDS, group="principal")
             holds, total = page.approvals[:MOST_HOLDS], page.total
             events = tuple(self._tail.fresh(self._operator.events(self._tail.next_filter(), MOST_EVENTS).events))
             if self.wants_pools:

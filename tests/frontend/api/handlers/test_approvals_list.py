@@ -28,6 +28,8 @@ async def test_an_operator_filters_by_principal_and_action_and_pages_by_time(tmp
         principal = page["approvals"][0]["principal"]
         assert (await listed(core, f"?principal={principal}&status=pending"))["total"] == 6
         assert await listed(core, "?principal=nobody") == {"approvals": [], "count": 0, "total": 0}
+        assert (await listed(core, "?group=principal&limit=1"))["approvals"][0]["principal"] == principal
+        assert (await core.operate("GET", "/v1/approvals?group=action"))[0] == 400
         status, problem = await core.operate("GET", "/v1/approvals?before=yesterday")
         assert (status, problem["error"]) == (400, "invalid_request")
 
