@@ -9,6 +9,7 @@ is added here is the one folder that this file was installed with.
 
 import os
 import runpy
+import signal
 import sys
 import traceback
 import types
@@ -18,10 +19,32 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def main() -> int:
     """The console script: run the command line, return its exit code."""
+    undo_launcher()
     sys.path.insert(0, HERE)
-    from supervisor.cli import main as command_line
-
+    try:
+        from supervisor.cli import main as command_line
+    except KeyboardInterrupt:
+        return 137  # as supervisor/cli.py has it
     return command_line()
+
+
+def undo_launcher() -> None:
+    """Begin as a program that a shell starts, whatever was inherited: signals are not blocked, the kernel reports
+    children that end, and 0 to 2 are open, so that no socket of the gateway takes such a number.
+
+    SIGHUP and SIGINT stay ignored where they are (nohup, a background job): a gateway that serves receives both anyway.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def library_that_failed(error: Exception) -> str | None:

@@ -15,6 +15,7 @@ import trio
 
 from frontend.telemetry.logs import log
 from ipc import messages as m
+from ipc.fds import DescriptorLost, take
 from ipc.identifiers import new
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
@@ -52,6 +53,9 @@ class Hears(Protocol):
 
     def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
         """A fresh worker."""
+
+    def channel_lost(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker) -> None:
+        """A fresh process whose channel this front could not receive."""
 
     def worker_gone(self, message: m.WorkerGone) -> None:
         """A worker ended."""
@@ -101,11 +105,13 @@ class Control:
         """The first message, and what came with it: the listening sockets, and the memory of all fronts."""
         message = await self._channel.receive()
         assert isinstance(message, m.StartFront)  # the session table allows nothing else
-        listeners = [self._taken() for _ in message.listeners]
-        return message, listeners, self._channel.fds.popleft()
+        *listeners, memory = take(self._channel.fds, len(message.listeners) + 1)
+        return message, [socket.socket(fileno=one) for one in listeners], memory
 
     def _taken(self) -> socket.socket:
-        return socket.socket(fileno=self._channel.fds.popleft())
+        """The channel that came with a message. Raises DescriptorLost."""
+        (descriptor,) = take(self._channel.fds)
+        return socket.socket(fileno=descriptor)
 
     async def load_modules(self, modules: tuple[m.ModuleFile, ...]) -> m.ModulesLoaded:
         """Have modules checked, compiled and mapped. Raises SupervisorSilent."""
@@ -190,12 +196,8 @@ class Control:
         match message:
             case m.AttachNotary():
                 listener.attach_notary(message, self._taken())
-            case m.AttachPolicy():
-                listener.attach_policy(message, self._taken())
-            case m.AttachReader():
-                listener.attach_reader(message, self._taken())
-            case m.AttachWorker():
-                listener.attach_worker(message, self._taken())
+            case m.AttachPolicy() | m.AttachReader() | m.AttachWorker():
+                self._hand_over(message, listener)
             case m.WorkerGone():
                 listener.worker_gone(message)
             case m.DelivererStarted():
@@ -219,6 +221,22 @@ class Control:
                 listener.stop(message.seconds)
             case _:
                 log.info("an answer came to no open question", kind=type(message).__name__)
+
+    def _hand_over(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker, listener: Hears) -> None:
+        """A front with too many open files gives up the process whose channel it could not receive, and lives on."""
+        try:
+            channel = self._taken()
+        except DescriptorLost:
+            log.error("too many open files: the channel of a process was lost", pid=message.pid)
+            listener.channel_lost(message)
+            return
+        match message:
+            case m.AttachPolicy():
+                listener.attach_policy(message, channel)
+            case m.AttachReader():
+                listener.attach_reader(message, channel)
+            case m.AttachWorker():
+                listener.attach_worker(message, channel)
 
     def close(self) -> None:
         """Close the channel."""

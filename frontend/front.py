@@ -34,6 +34,8 @@ from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
 from ipc.stderr import stderr
 
+LOST_CHANNEL = "its channel could not be received"
+"""Why a process is given up when this front has too many open files."""
 STATUS_SECONDS = 1.0
 WEIGH_SECONDS = 15.0
 """Between two looks at how much memory this front takes: the kernel needs a millisecond for one."""
@@ -82,6 +84,14 @@ class Front:
         """Hand the fresh worker to its pool."""
         self._services.pools.attach(message, sock.detach())
         self._services.processes.worker_attached(message.worker_id, message.profile, message.pid)
+
+    def channel_lost(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker) -> None:
+        """Have another one started. The task that waits for a reader gives up by its own deadline."""
+        match message:
+            case m.AttachWorker():
+                self._services.pools.give_up(message.worker_id, LOST_CHANNEL)
+            case m.AttachPolicy():
+                self._services.control.replace_policy(message.pid, LOST_CHANNEL)
 
     def worker_gone(self, message: m.WorkerGone) -> None:
         """Tell the pool."""

@@ -131,7 +131,7 @@ def own_stderr() -> None:
 
 
 class _Carrier(threading.Thread):
-    """Takes lines from a pipe of ours to the launcher's standard error, and waits there for all others."""
+    """Carries lines from this process's own pipe to the launcher's standard error; only this thread waits there."""
 
     def __init__(self, source: int, target: int) -> None:
         super().__init__(name="stderr", daemon=True)
@@ -163,7 +163,7 @@ def _carry() -> int:
 
 
 def let_go_of_stderr() -> None:
-    """The end of this process: give its last lines a moment. Nothing is said afterwards."""
+    """The end of this process: give its last lines a moment. Call it after the last line."""
     if _carriers:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, _STDERR)

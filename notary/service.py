@@ -16,6 +16,7 @@ from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.events import ADMIN_DRAIN
 from ipc.exits import Exit
+from ipc.fds import take
 from ipc.logs import log
 from ipc.reloadable import with_reloadable
 from notary.announcing import Announcements
@@ -164,7 +165,8 @@ class Service:
         self._control.send(m.SettingsFollowed(message.request_id))
 
     def _taken(self) -> socket.socket:
-        return socket.socket(fileno=self._control.fds.popleft())
+        (descriptor,) = take(self._control.fds)
+        return socket.socket(fileno=descriptor)
 
     def _detached(self, front_id: str) -> None:
         """One that lives all the same would refuse every call until it is replaced."""

@@ -1,7 +1,8 @@
 """What this host lets the gateway have, held against the workers that the configuration wants idle at all times.
 
 A lower bound of what they need, so that only what can't be is refused: a start would wait for spare workers without
-end, or fail at the first burst of calls.
+end, or fail at the first burst of calls. Connections are bounded by what fits: clients that open them must not take the
+descriptors that calls need.
 """
 
 import os
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipc.settings import Settings
 from supervisor.config import Loaded
 from supervisor.pool_shares import PROFILES, divided
 from supervisor.problems import Problem
@@ -18,6 +20,9 @@ _MIB = 1 << 20
 _TASKS, _OPEN_FILES, _MEMORY_MIB = 2, 2, 2
 """Of one idle worker: its main thread and its clock; both ends of its channel with the notary, which the supervisor
 keeps; what it does not share with the template."""
+_OF_A_FRONT = 128
+"""Open files that a front needs beside those of connections and workers, with room to spare."""
+_FEWEST_CONNECTIONS = 16
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -68,6 +73,30 @@ def _of_cgroups(name: str) -> Iterator[int]:
             yield int(said)
         if folder == _CGROUPS:
             return
+
+
+def fitting_connections(settings: Settings) -> int:
+    """`limits.max_connections`, or fewer where all listening sockets of a front together could take more open files
+    than it may have. `settings` have the pools of one front."""
+    most, wanted = resource.getrlimit(resource.RLIMIT_NOFILE)[0], settings.limits.max_connections
+    if most == resource.RLIM_INFINITY:
+        return wanted
+    sockets = 2 + (settings.listen_http_addr is not None) + (settings.metrics.address is not None)
+    workers: int = sum(getattr(settings.workers, profile).max for profile in PROFILES)
+    return max(min(wanted, (most - _OF_A_FRONT - workers) // sockets), _FEWEST_CONNECTIONS)
+
+
+def connection_warnings(loaded: Loaded) -> list[Problem]:
+    """A warning if open files do not allow `limits.max_connections`."""
+    settings = loaded.judged
+    if settings is None or not all(map(loaded.is_judged, ("limits", "workers", "front_processes"))):
+        return []
+    wanted, fitting = settings.limits.max_connections, fitting_connections(divided(settings))
+    if fitting >= wanted:
+        return []
+    text = f"limits.max_connections = {wanted}: {fitting} for each listening socket are all that open files allow here."
+    mend = "Lower it, or raise the limit (ulimit -n, LimitNOFILE=)."
+    return [loaded.document.problem(("limits", "max_connections"), text, mend)]
 
 
 def ceiling_problems(loaded: Loaded, ceilings: Iterable[Ceiling]) -> list[Problem]:

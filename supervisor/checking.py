@@ -30,6 +30,7 @@ from ipc.key_reports import BackendProblem
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import ProtocolError
 from ipc.settings import Settings
+from supervisor.ceilings import connection_warnings
 from supervisor.config import Loaded
 from supervisor.document import Document
 from supervisor.helpers import Helpers
@@ -73,7 +74,8 @@ def check_configuration(loaded: Loaded, environ: Mapping[str, str], *, connects:
     parts = (*_parts(loaded, final), *(("connect",) if connects else ()))
     looked = _look(CheckFiles(final, parts), loaded.document, environ)
     unreached = (*looked.unreached, *(_untried(final, loaded.document) if connects else ()))
-    return replace(looked, problems=(*problems, *looked.problems), unreached=unreached)
+    warnings = (*connection_warnings(loaded), *looked.warnings)
+    return replace(looked, problems=(*problems, *looked.problems), warnings=warnings, unreached=unreached)
 
 
 def _untried(settings: Settings, document: Document) -> list[Problem]:

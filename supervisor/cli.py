@@ -4,11 +4,13 @@ The commands themselves are in supervisor/commands/.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from ipc.exits import Exit
 from ipc.settings import Settings
+from ipc.stderr import let_go_of_stderr
 from supervisor.commands import (
     backup,
     check,
@@ -26,6 +28,7 @@ from supervisor.commands import (
     schema,
     witness,
 )  # fmt: skip
+from supervisor.launcher import check_launcher, flushed, settle, tell
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 
@@ -43,16 +46,33 @@ _GROUPS = (init, new, run, dev, running, logs, check, doctor, policy, schema, ke
 
 def main(arguments: Sequence[str] | None = None, programs: Programs | None = None) -> int:
     """Run one command; return its exit code. `programs` replaces the children's programs, for tests."""
-    options = command_parser().parse_args(arguments)
-    options.programs = programs or Programs()
+    settle()
     try:
-        return int(options.run(options))
-    except Refused as refused:
-        print(f"gateway: {refused.sentence}", file=sys.stderr)
-        return refused.code
+        code = _outcome(sys.argv[1:] if arguments is None else arguments, programs or Programs())
+    except SystemExit as end:  # argparse has said why
+        code = end.code if isinstance(end.code, int) else Exit.OK
     except KeyboardInterrupt:
         # Before signals are received in the event loop; nothing has been taken yet.
-        return Exit.KILLED
+        code = Exit.KILLED
+    code = flushed(code)
+    let_go_of_stderr()
+    return code
+
+
+def _outcome(arguments: Sequence[str], programs: Programs) -> int:
+    try:
+        options = command_parser().parse_args(arguments)
+        check_launcher(arguments, os.environ)
+        options.programs = programs
+        return int(options.run(options))
+    except Refused as refused:
+        tell(refused.sentence)
+        return refused.code
+    except BrokenPipeError:
+        return Exit.FAILED  # the reader of standard output is gone
+    except OSError as error:
+        tell(f"{error.filename or 'failed'}: {error.strerror or error}.")
+        return Exit.FAILED
 
 
 def command_parser() -> argparse.ArgumentParser:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import msgspec
 
+from ipc.exits import Exit
 from supervisor.ceilings import ceiling_problems, ceilings_here
 from supervisor.config import Loaded, check, open_document
 from supervisor.document import RANK_FLAG
 from supervisor.keys import OPERATOR
 from supervisor.overlaps import overlap_problems
+from supervisor.refusal import Refused
 
 DEFAULT_LISTEN = "127.0.0.1:3000"
 EXAMPLES = Path(__file__).resolve().parent.parent / "contrib" / "examples"
@@ -42,12 +44,26 @@ class DevOptions:
 
 
 def default_state_dir(environ: Mapping[str, str]) -> Path:
-    """`$XDG_STATE_HOME/gateway-dev`, or `~/.local/state/gateway-dev`."""
+    """`$XDG_STATE_HOME/gateway-dev`, or `~/.local/state/gateway-dev`. Raises Refused without a home folder."""
     base = environ.get("XDG_STATE_HOME", "")
     if base.startswith("/"):
         return Path(base) / "gateway-dev"
-    home = environ.get("HOME") or pwd.getpwuid(os.geteuid()).pw_dir
+    home = environ.get("HOME", "")
+    if not home:
+        try:
+            home = pwd.getpwuid(os.geteuid()).pw_dir
+        except KeyError:
+            sentence = f"user id {os.geteuid()} has no home folder. Name a folder: --state-dir DIR."
+            raise Refused(Exit.NO_PERMISSION, sentence) from None
     return Path(home) / ".local" / "state" / "gateway-dev"
+
+
+def is_default_state_dir(folder: Path, environ: Mapping[str, str]) -> bool:
+    """Whether commands without --state-dir mean this one."""
+    try:
+        return folder == default_state_dir(environ)
+    except Refused:
+        return False
 
 
 def load_dev(options: DevOptions, environ: Mapping[str, str]) -> Loaded:
@@ -59,8 +75,9 @@ def load_dev(options: DevOptions, environ: Mapping[str, str]) -> Loaded:
         document.override(("state_dir",), str(Path.cwd() / options.state_dir), "--state-dir", RANK_FLAG)
     if options.has_envelope:
         document.override(("compat", "actions_envelope"), True, "--compat-envelope", RANK_FLAG)
+    if options.state_dir is None:
+        document.default(("state_dir",), str(default_state_dir(environ)), LABEL)
     for path, value in (
-        (("state_dir",), str(default_state_dir(environ))),
         (("listen_http_addr",), DEFAULT_LISTEN),
         (("unsafe_expose_http",), True),
         (("public_base_url",), _PLACEHOLDER),

@@ -22,7 +22,7 @@ from ipc.settings import Settings
 from supervisor import upstream
 from supervisor.addresses import split_address
 from supervisor.config import Loaded
-from supervisor.dev import LABEL, DevOptions, default_state_dir, load_dev
+from supervisor.dev import LABEL, DevOptions, is_default_state_dir, load_dev
 from supervisor.dev_policy import own_policy
 from supervisor.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
 from supervisor.kinds import MAX_SOCKET_PATH
@@ -68,7 +68,7 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
         final, world = _with_upstream(final, options, cleanup)
         listeners = (merged, *listen(final, cleanup))
         ready = _ready(final, credentials, base_url)
-        is_found = state_dir == default_state_dir(environ)
+        is_found = is_default_state_dir(state_dir, environ)
         announce = announcer(ready, friendly_lines(final, ready, is_found=is_found), options.ready_file)
         return Prepared(final, listeners, announce, settings, lambda: load_dev(options, environ), world)
 

@@ -21,6 +21,7 @@ from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
 from ipc.stderr import own_stderr
 from supervisor.activation import NAMES, activated
+from supervisor.ceilings import fitting_connections
 from supervisor.children import Children, kill_everything
 from supervisor.command_socket import listen_for_commands
 from supervisor.in_force import forget_at_end
@@ -81,7 +82,7 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
     with trio.open_signal_receiver(*RECEIVED) as received, ExitStack() as cleanup:
         prepared = prepare(cleanup)
         walled = with_walls(prepared.settings)
-        settings = msgspec.structs.replace(divided(walled), weakened=weakened(walled))
+        settings = _within_open_files(msgspec.structs.replace(divided(walled), weakened=weakened(walled)))
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))
@@ -97,6 +98,15 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         # Sockets and lock are given back only when no process uses them any more.
         kill_everything()
         return code
+
+
+def _within_open_files(settings: Settings) -> Settings:
+    fitting, limits = fitting_connections(settings), settings.limits
+    if fitting >= limits.max_connections:
+        return settings
+    log.warning("fewer connections than limits.max_connections: open files are few", max_connections=fitting)
+    fewer = msgspec.structs.replace(limits, max_connections=fitting)
+    return msgspec.structs.replace(settings, limits=fewer)
 
 
 def _rereading(prepared: Prepared, cleanup: ExitStack) -> Rereading | None:

@@ -24,6 +24,7 @@ import setproctitle
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
+from ipc.fds import DescriptorLost, take
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
@@ -134,11 +135,15 @@ class Template:
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def _answer_spawn(self, message: m.SpawnWorker) -> Birth | None:
-        if len(self._channel.fds) < m.SpawnWorker.FDS:
-            raise ProtocolError("SpawnWorker without its descriptors")
         assert self._loader is not None, "the session table lets no SpawnWorker come before StartTemplate"
         assert self._start is not None, "set together with the loader"
-        descriptors = (self._channel.fds.popleft(), self._channel.fds.popleft())
+        try:
+            channel, attesting = take(self._channel.fds, m.SpawnWorker.FDS)
+        except DescriptorLost as error:
+            write_line("error", "a worker could not be forked", reason=str(error))
+            self._channel.send(m.WorkerExited(message.worker_id, 0, Exit.UNAVAILABLE))
+            return None
+        descriptors = (channel, attesting)
         gc.freeze()
         try:
             child = fork()

@@ -25,6 +25,7 @@ from frontend.telemetry.logs import configure_logs, log
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.checking import MAX_PROBLEMS, SUPERVISOR_TO_CHECKER, CheckFiles, FilesChecked, FoundProblem
 from ipc.exits import Exit
+from ipc.fds import take
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.parent import die_with_parent, refuse_core_dumps
@@ -71,7 +72,7 @@ def serve(control: socket.socket) -> Exit:
         control, union, table=SUPERVISOR_TO_CHECKER, start="new", cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
     )
     request = channel.receive()
-    policy, modules = (socket.socket(fileno=channel.fds.popleft()) for _ in range(2))
+    policy, modules = (socket.socket(fileno=one) for one in take(channel.fds, 2))
     with policy, modules:
         problems, checked = trio.run(look, request, policy, modules)
     for problem in problems[:MAX_PROBLEMS]:

@@ -4,7 +4,8 @@ Each listening socket has its own ceiling, so that a flood of clients never take
 the users share it (frontend/limits/shares.py), so that a flood of one never takes another's. At a bound the connection
 that has been idle longest makes room, one of the same user's own where it is their bound; when none is idle the
 newcomer hears 503 and is closed.
-Never gives up for want of file descriptors or memory: it waits until a connection ends and tries again.
+Never gives up for want of file descriptors or memory: it closes the connection that has been idle longest, waits until
+one ends, and tries again.
 """
 
 import errno
@@ -34,6 +35,8 @@ USER_SHARE = 3
 """Connections that one user may hold for each that is free: one alone 3/4 of all."""
 IDLE_CHECKS = 64
 """Least number of looks, for each patience with an idle connection, at how long they have been idle."""
+SCRAPERS = 64
+"""Connections at most on the TCP socket of `[metrics]`: the kernel does not tell whose they are."""
 RETRY_SECONDS = 0.1
 """Longest pause after accept failed for want of resources."""
 
@@ -172,7 +175,7 @@ class Server:
             except OSError:
                 sock.close()
                 continue
-            if self._has_room(connections, peer):
+            if self._has_room(listener.kind, connections, peer):
                 self._admit(sock, endpoint, peer, connections, nursery)
             else:
                 self._traffic.turned(listener.kind)
@@ -190,9 +193,11 @@ class Server:
                     longest = min(longest, connection.idle_since)
             await trio.sleep(max(longest + patience - now, patience / IDLE_CHECKS))
 
-    def _has_room(self, connections: set[Connection], peer: PeerCredentials | None) -> bool:
+    def _has_room(self, kind: str, connections: set[Connection], peer: PeerCredentials | None) -> bool:
         """True if one more connection may come, once the one idle for longest has been closed for it."""
         ceiling = self._limits.max_connections
+        if peer is None and kind == "metrics":
+            ceiling = min(ceiling, SCRAPERS)
         free = ceiling - len(connections)
         if peer is None:
             return free > 0 or self._make_room(connections)
@@ -263,6 +268,7 @@ class Server:
         if not self._is_starved:
             self._is_starved = True
             log.warning("accept failed", error=errno.errorcode.get(error.errno or 0, str(error)))
+        self._make_room(itertools.chain.from_iterable(self._connections.values()))
         self._room = trio.Event()
         with trio.move_on_after(RETRY_SECONDS):
             await self._room.wait()

@@ -109,6 +109,10 @@ class Pools:
         pool.attach(channel)
         self._nursery.start_soon(self._greet, pool, channel)
 
+    def give_up(self, worker_id: str, reason: str) -> None:
+        """End a worker that can't be attached here."""
+        self._kill(worker_id, reason)
+
     def gone(self, worker_id: str) -> None:
         """A worker's process has ended (WorkerGone). A call it was serving ends with WorkerLost by itself."""
         for pool in self._pools.values():

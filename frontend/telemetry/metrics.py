@@ -234,7 +234,7 @@ class Metrics:
         self.answered(f.OTHER, f.OTHER, status)
 
     def dropped_lines(self, count: int) -> None:
-        """So many lines of the log were dropped since this process began."""
+        """This process has dropped `count` lines of its log so far."""
         self.log_lines_dropped.add(times=count - self._told_dropped)
         self._told_dropped = count
 

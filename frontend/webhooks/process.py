@@ -21,6 +21,7 @@ from frontend.webhooks.walls import NICENESS, walls
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
+from ipc.fds import take
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
@@ -121,7 +122,8 @@ class Process:
         while True:
             match await self._control.receive():
                 case m.AttachNotary():
-                    self._client.attach(socket.socket(fileno=self._control.fds.popleft()))
+                    (descriptor,) = take(self._control.fds)
+                    self._client.attach(socket.socket(fileno=descriptor))
                 case m.TryWebhook() as asked:
                     self._nursery.start_soon(self._try, asked)
                 case m.Stop(seconds):

@@ -1,6 +1,7 @@
 """The front's end of the control channel, before a supervisor that is slow, stuck, gone or lying."""
 
 import os
+import resource
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -38,6 +39,9 @@ class Listener:
 
     def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
         sock.close()
+
+    def channel_lost(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker) -> None:
+        self.heard.append(("lost", message))
 
     def worker_gone(self, message: m.WorkerGone) -> None:
         self.heard.append(message)
@@ -185,3 +189,26 @@ async def test_a_message_that_the_table_does_not_allow_is_fatal() -> None:
         with trio.fail_after(60), pytest.RaisesGroup(ProtocolError):
             await control.run(listener)
         assert listener.heard == [1.0]
+
+
+async def test_a_worker_whose_channel_could_not_be_received_is_lost_alone() -> None:
+    listener = Listener()
+    lost, whole = m.AttachWorker("w1", "fs", 1, 1), m.WorkerGone("w2", "r")
+    async with both() as (control, supervisor), trio.open_nursery() as nursery:
+        held = {int(name) for name in os.listdir("/proc/self/fd")}
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        null = os.open(os.devnull, os.O_RDONLY)
+        held.add(null)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(set(range(soft)) - held), hard))
+        try:
+            await supervisor.channel.send(lost, (null,))
+            await supervisor.say(whole)
+            nursery.start_soon(control.run, listener)
+            with trio.fail_after(60):
+                while len(listener.heard) < 2:
+                    await trio.lowlevel.checkpoint()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            os.close(null)
+        assert listener.heard == [("lost", lost), whole]
+        nursery.cancel_scope.cancel()

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.gateway import ANSWER_SECONDS, PROGRAM, STOP_SECONDS, gateway, wait_for
 
 LINES = 400
-"""Of one call each; a pipe holds some 240 of them."""
+"""Each is written by one call; a pipe holds some 240."""
 
 
 def test_a_log_that_is_not_read_stops_neither_calls_nor_the_end_and_what_is_missing_is_counted(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Both ends of a channel, over real sockets."""
 
 import os
+import resource
 import socket
 import threading
 
@@ -10,6 +11,7 @@ import trio.testing
 
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.fds import DescriptorLost, take
 from ipc.framing import FrameError, encode_frame
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import (
@@ -20,6 +22,7 @@ from ipc.sessions import (
 
 CAP = 65536
 START = m.StartTemplate("/cache", "/files", 10)
+STARTED = m.WorkerStarted("w", 1, 1)
 
 
 def blocking_end(sock: socket.socket) -> BlockingChannel[m.SupervisorToTemplate]:
@@ -195,3 +198,50 @@ async def test_more_descriptors_than_the_cap_are_refused_and_none_leaks() -> Non
     left.close()
     os.close(null)
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def open_files() -> set[int]:
+    """Without the one that lists them."""
+    return {int(one) for one in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{one}")}
+
+
+async def test_a_process_without_room_for_a_descriptor_still_hears_the_message_and_those_after_it() -> None:
+    left, right = socket.socketpair()
+    parent = trio_end(right)
+    null = os.open(os.devnull, os.O_RDONLY)
+    held = open_files()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    socket.send_fds(left, [encode_frame(m.TemplateReady(), CAP)], [null, null])
+    try:
+        for room in (0, 1):  # none is received, and one of two
+            limit = [one for one in range(soft) if one not in held][room]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+            if room:
+                socket.send_fds(left, [encode_frame(STARTED, CAP)], [null, null])
+            assert await parent.receive() == (STARTED if room else m.TemplateReady())
+            with pytest.raises(DescriptorLost):
+                take(parent.fds, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    socket.send_fds(left, [encode_frame(STARTED, CAP)], [null, null])
+    assert await parent.receive() == STARTED
+    for descriptor in take(parent.fds, 2):
+        os.close(descriptor)
+    parent.close()
+    left.close()
+    os.close(null)
+
+
+async def test_descriptors_that_no_message_takes_end_the_channel() -> None:
+    left, right = socket.socketpair()
+    parent = trio_end(right)
+    null = os.open(os.devnull, os.O_RDONLY)
+    left.sendall(encode_frame(m.TemplateReady(), CAP))
+    await parent.receive()
+    with pytest.raises(FrameError, match="descriptors"):
+        for _ in range(100):
+            socket.send_fds(left, [encode_frame(STARTED, CAP)], [null])
+            await parent.receive()
+    parent.close()
+    left.close()
+    os.close(null)

@@ -22,7 +22,7 @@ from tests.support.gateway import wait_for
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
 LINES = 3000
-"""Of some hundred bytes each: several times what a pipe or a socket holds."""
+"""Each has some hundred bytes: together they are several times larger than a pipe or a socket buffer."""
 
 PROGRAM = """
 import sys

@@ -1,6 +1,7 @@
 """Spare workers held against what the host allows: a configuration that can't be had is refused before it is tried."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -60,3 +61,22 @@ def test_check_and_start_refuse_more_spare_workers_than_this_process_may_have(tm
     assert done.returncode == Exit.CONFIG, said
     assert "workers.compute.min_spare = 200: the 202 spare workers of all pools need 404 open files, and 300" in said
     assert "raise the limit (LimitNOFILE=)" in said
+
+
+def test_connections_are_as_many_as_open_files_allow_and_check_says_so(tmp_path: Path) -> None:
+    file = whole_configuration(tmp_path)
+    command = f"ulimit -n 600; exec {GATEWAY} check --config gateway.toml"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False,
+        env={"PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == Exit.OK, done.stdout + done.stderr
+    said = re.search(r"limits.max_connections = 1024: (\d+) for each listening socket", done.stdout)
+    assert said is not None, done.stdout
+    assert 16 < int(said[1]) * 2 < 600
+    file.write_text(f"{file.read_text()}\n[limits]\nmax_connections = {said[1]}\n")
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False,
+        env={"PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "max_connections" not in done.stdout

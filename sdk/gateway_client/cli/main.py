@@ -68,6 +68,7 @@ __all__ = ["cli", "commands", "main"]
 
 def main() -> NoReturn:
     """The console script."""
+    _open_streams()
     arguments = sys.argv[1:]
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -80,6 +81,17 @@ def main() -> NoReturn:
         code = code or Exit.FAILED
     gc.freeze()  # or the interpreter looks through all that it is about to take apart, three times
     sys.exit(int(code))
+
+
+def _open_streams() -> None:
+    """Standard streams that were closed lead to nothing, so that no socket takes their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def run(arguments: list[str], desk: Desk | None = None) -> int:

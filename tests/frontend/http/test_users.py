@@ -11,7 +11,7 @@ import trio
 
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
-from frontend.http.server import ListeningSocket, Server
+from frontend.http.server import SCRAPERS, ListeningSocket, Server
 from ipc.settings import LimitSettings
 from tests.support.http_socket import connected, get, until
 
@@ -171,4 +171,23 @@ async def test_a_user_with_few_connections_may_take_the_place_of_an_idle_one_of_
                 while not await served(stack.enter_context(connected_as(2001, path))):  # noqa: ASYNC110
                     await trio.sleep(0.05)
             assert watcher.heard.count(("opened", "client")) > 16
+            nursery.cancel_scope.cancel()
+
+
+async def test_connections_without_a_user_take_few_of_what_the_metrics_socket_may_have() -> None:
+    watcher = Watcher()
+
+    async def respond(_request: Request) -> Answer:
+        return json_answer(200, {})
+
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as listener, ExitStack() as crowd:
+        address = listener.getsockname()
+        server = Server([ListeningSocket("metrics", listener)], respond, LimitSettings(), watcher)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.run)
+            for _ in range(SCRAPERS + 8):
+                half = crowd.enter_context(socket.create_connection(address, timeout=120))
+                half.sendall(b"GET /metrics HTTP/1.1\r\n")
+            await until(lambda: watcher.heard.count(("turned", "metrics")) == 8)
+            assert server.connections == SCRAPERS
             nursery.cancel_scope.cancel()
