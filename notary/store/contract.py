@@ -165,7 +165,7 @@ class Store(Protocol):
         ...
 
     def extend_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
-        """One that counts already ends later."""
+        """A lease of a session that counts already: the session ends later."""
         ...
 
     def last_session(self, holder: str) -> LastSession | None:

@@ -307,7 +307,7 @@ class RedisStore:
                 session_id, epoch, expires_at = (kept or "none 0 0").split(" ")
                 self._last[holder] = LastSession(session_id, int(epoch), float(expires_at)) if kept else None
             except ValueError:
-                raise StoreGone("Redis: a session that makes no sense") from None
+                raise StoreGone("Redis: an unreadable session") from None
         return self._last[holder]
 
     def keep_session(self, holder: str, session: LastSession) -> None:
