@@ -106,7 +106,7 @@ def build_services(
     transitions = Transitions(clock, notary, front_id, metrics)
     learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
-        known, notary, measured, weakened, execution, transitions, Learning(learned),
+        known, notary, measured, weakened, execution, transitions, Learning(learned, current.registry_now),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature, Looks()),
         HeldModules(current.registry_now, modules_folder(settings), control, pools), configuration.rights, allow_list,
         settings.egress_proxy_url, deadlines.calls,

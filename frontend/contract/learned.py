@@ -71,7 +71,7 @@ class PathForm(Body, frozen=True, kw_only=True):
 
     action_id: str
     path: str | None = None
-    """Relative to the action's root; `*`, `?` and `**` as in a manifest, and not alone."""
+    """Relative to the action's root, or absolute below it; `*`, `?` and `**` as in a manifest, and not alone."""
     path_glob: str | None = None
 
 
@@ -86,7 +86,9 @@ class PathOfAction(msgspec.Struct, frozen=True):
     """What was added."""
 
     path: str
+    """As it was given."""
     path_glob: str
+    """Relative to the action's root, as it is compared."""
     action_id: str
 
 

@@ -68,14 +68,15 @@ class LearnedRules:
             _refuse_crowd(rules, kind, action_id)
 
     async def add(
-        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None
-    ) -> bool:
+        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None, *,
+        given: str | None = None,
+    ) -> bool:  # fmt: skip
         """Learn one rule in normal form; False, and nothing is done, when it is there already.
 
-        Raises too_many_rules. `approval_id`: learned with this approval.
+        Raises too_many_rules. `approval_id`: learned with this approval. `given`: an absolute path, as it was given.
         """
         source = BY_HAND if approval_id is None else BY_APPROVAL
-        rule = Rule(action_id, text, source, self._clock.iso(), operator.name)
+        rule = Rule(action_id, text, source, self._clock.iso(), operator.name, given)
 
         def with_it(rules: Rules) -> Rules:
             if _has(rules, kind, action_id, text):
@@ -84,13 +85,17 @@ class LearnedRules:
             return kind.put(rules, (*kind.of(rules), rule))
 
         act = _Act(self._journal, kind.added, operator, action_id, text, approval_id)
-        return await self._change(kind, with_it, act, gained=(text,) if kind is DOMAINS else ()) > 0
+        return await self._change(kind, with_it, act, gained=self._gained(kind, action_id, text)) > 0
+
+    def _gained(self, kind: Kind, action_id: str, text: str) -> tuple[str, ...]:
+        """What the egress proxy has to let through for this rule."""
+        return (text,) if kind is DOMAINS and self._allow_list.serves(action_id) else ()
 
     async def remove(self, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> bool:
         """Forget one rule; False, and nothing is done, when there is none."""
 
         def without_it(rules: Rules) -> Rules:
-            return _without(rules, kind, lambda rule: (rule.action_id, rule.text) == (action_id, text))
+            return _without(rules, kind, lambda rule: rule.action_id == action_id and text in (rule.text, rule.given))
 
         act = _Act(self._journal, kind.removed, operator, action_id, text)
         return await self._change(kind, without_it, act) > 0

@@ -93,8 +93,13 @@ class AllowList:
         for action in registry.actions:
             if action.egress_profile != "none":
                 domains.update(action.allowed_domains)
-            domains.update(learned.get(action.action_id, NOTHING_LEARNED).domains)
+                domains.update(learned.get(action.action_id, NOTHING_LEARNED).domains)
         return frozenset(domains)
+
+    def serves(self, action_id: str) -> bool:
+        """Whether rules of this action belong into the list: it is registered, and may reach something."""
+        action = self._registry().get(action_id)
+        return action is not None and action.egress_profile != "none"
 
     async def sync(self) -> None:
         """Returns once the file holds what is in force. Raises ListNotWritten."""

@@ -36,7 +36,7 @@ class InvalidRule(ValueError):
     """No rule that can be learned; the message says why and never holds the text."""
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One learned rule. `text` is a domain, `*.` and a domain, or a path pattern, in normal form."""
 
     action_id: str
@@ -47,6 +47,8 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """ISO 8601 UTC."""
     added_by: str
     """The operator's name."""
+    given: str | None = None
+    """A path as the operator gave it, where that was absolute."""
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,6 +102,12 @@ def normal_path_rule(text: str) -> str:
     if not _PLAIN.search(text):
         raise InvalidRule("is made of nothing but wildcards")
     return text
+
+
+def below_root(text: str, root: str | None) -> str:
+    """A path that lies below the action's root, relative to that; any other text as it is."""
+    start = None if root is None else root.rstrip("/") + "/"
+    return text.removeprefix(start) if start is not None and len(text) > len(start) else text
 
 
 DOMAINS: Final = Kind(
@@ -170,3 +178,5 @@ def _check(kind: Kind, rule: Rule) -> None:
         raise InvalidRule("has no time") from None
     if kind.normal(rule.text) != rule.text:
         raise InvalidRule("is not in its normal form")
+    if rule.given is not None and (kind.noun != "path" or not rule.given.endswith(f"/{rule.text}")):
+        raise InvalidRule("was given in another form than it has")

@@ -67,7 +67,7 @@ async def detail(services: Services, _operator: OperatorCaller, approval_id: str
 
 @codes(
     "approval_not_found", "plan_integrity", "policy_denied", "evidence_persistence_failed", "action_execution_failed",
-    "approval_store_unavailable", "overloaded", "invalid_domain", "invalid_path", "too_many_rules",
+    "approval_store_unavailable", "overloaded", "unknown_action", "invalid_domain", "invalid_path", "too_many_rules",
     "learned_rules_unavailable", "allowlist_sync_failed", "draining", "ledger_full", "approval_signature_required",
     "invalid_approval_signature", "secrets_unavailable", "policy_engine_unavailable",
 )  # fmt: skip

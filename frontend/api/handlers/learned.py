@@ -18,7 +18,7 @@ from frontend.contract.learned import (
     Removed,
     Source,
 )
-from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
+from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind, below_root
 from frontend.errors import GateError
 from frontend.services import Services
 
@@ -65,8 +65,8 @@ async def paths(services: Services, query: OfAction) -> LearnedPaths:
     return LearnedPaths(
         [
             LearnedPath(
-                path=rule.text, path_glob=rule.text, action_id=rule.action_id, source=cast(Source, rule.source),
-                added_at=rule.added_at, added_by=rule.added_by,
+                path=rule.given or rule.text, path_glob=rule.text, action_id=rule.action_id,
+                source=cast(Source, rule.source), added_at=rule.added_at, added_by=rule.added_by,
             )
             for rule in services.learned.listed(PATHS, query.action)
         ]
@@ -76,8 +76,9 @@ async def paths(services: Services, query: OfAction) -> LearnedPaths:
 @codes("invalid_path", "unknown_action", "path_already_exists", "too_many_rules", *_CHANGING)
 async def add_path(services: Services, form: PathForm, operator: OperatorCaller) -> PathOfAction:
     """Add a path pattern to what an action may touch, from the next call on. What its manifest denies stays denied."""
-    path = await _added(services, PATHS, form.action_id, _path(form), operator)
-    return PathOfAction(path, path, form.action_id)
+    given = _path(form)
+    rule = await _added(services, PATHS, form.action_id, given, operator)
+    return PathOfAction(given, rule, form.action_id)
 
 
 @codes("invalid_path", "path_not_found", *_CHANGING)
@@ -93,26 +94,36 @@ async def clear_paths(services: Services, query: OfAction, operator: OperatorCal
 
 
 async def _added(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> str:
-    rule = _normal(kind, text)
+    rule = _normal(services, kind, action_id, text)
     if services.registry.get(action_id) is None:
         raise GateError("unknown_action")
-    if not await services.learned.add(kind, action_id, rule, operator):
+    given = text if kind is PATHS and rule != text else None
+    if not await services.learned.add(kind, action_id, rule, operator, given=given):
         raise GateError(f"{kind.noun}_already_exists")
     return rule
 
 
 async def _removed(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> Removed:
     # An action that is not registered any more may have left rules: they can be removed.
-    if not await services.learned.remove(kind, action_id, _normal(kind, text), operator):
+    is_as_given = kind is PATHS and text.startswith("/") and _root(services, action_id) is None
+    rule = text if is_as_given else _normal(services, kind, action_id, text)
+    if not await services.learned.remove(kind, action_id, rule, operator):
         raise GateError(f"{kind.noun}_not_found")
     return Removed()
 
 
-def _normal(kind: Kind, text: str) -> str:
+def _normal(services: Services, kind: Kind, action_id: str, text: str) -> str:
+    """The rule in normal form; an absolute path below the action's root relative to that."""
     try:
-        return kind.normal(text)
+        return kind.normal(below_root(text, _root(services, action_id)) if kind is PATHS else text)
     except InvalidRule as error:
         raise GateError(f"invalid_{kind.noun}", message=f"it {error}") from None
+
+
+def _root(services: Services, action_id: str) -> str | None:
+    action = services.registry.get(action_id)
+    files = None if action is None else action.manifest.files
+    return None if files is None else files.root_in(services.settings.files_folder)
 
 
 def _path(form: PathForm) -> str:

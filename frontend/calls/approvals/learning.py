@@ -5,28 +5,33 @@ claimed, and that nothing is learned unless the call did what it should. What ha
 could not be kept is told beside the result, and never makes another answer of it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.executed import Executed
 from frontend.egress.learned import LearnedRules
-from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
+from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind, below_root
 from frontend.errors import GateError
 from frontend.telemetry.logs import log
 from ipc.plan import Plan
 
 
 class Wish(NamedTuple):
-    """What to remember, in normal form."""
+    """What to remember, in normal form. `given` is an absolute path as the operator gave it."""
 
     domain: str | None = None
     path: str | None = None
+    given: str | None = None
 
     @classmethod
-    def of(cls, domain: str | None, path: str | None) -> "Wish":
-        """A wish in the operator's words. Raises GateError invalid_domain, invalid_path."""
-        return cls(_normal(DOMAINS, domain), _normal(PATHS, path))
+    def of(cls, domain: str | None, path: str | None, root: str | None = None) -> "Wish":
+        """A wish in the operator's words, for an action with this root. Raises GateError invalid_domain,
+        invalid_path."""
+        wished = _normal(PATHS, None if path is None else below_root(path, root))
+        return cls(_normal(DOMAINS, domain), wished, None if wished == path else path)
 
     def rules(self) -> list[tuple[Kind, str]]:
         """The rules that are wished for."""
@@ -44,10 +49,14 @@ class Learning:
     """Checks wishes and grants them."""
 
     learned: LearnedRules
+    registry: Callable[[], Registry]
 
     def check(self, wish: Wish, plan: Plan) -> None:
-        """Raises GateError invalid_domain or invalid_path for what the plan's action may not have, too_many_rules and
-        learned_rules_unavailable for what could not be kept."""
+        """Raises GateError unknown_action for an action that is not registered any more, invalid_domain or invalid_path
+        for what the plan's action may not have, too_many_rules and learned_rules_unavailable for what could not be
+        kept."""
+        if wish.rules() and self.registry().get(plan.action_id) is None:
+            raise GateError("unknown_action")
         for kind, text in wish.rules():
             if not _may_have(plan, kind):
                 raise GateError(f"invalid_{kind.noun}", message=f"this action may have no {kind.plural}")
@@ -61,8 +70,9 @@ class Learning:
                 if executed.closed.verification_outcome == "verification_failed":
                     told["learn_error"] = "verification_failed"
                     continue
-                await self.learned.add(kind, executed.plan.action_id, text, operator, approval_id)
-                told[f"learned_{kind.noun}"] = text
+                given = wish.given if kind is PATHS else None
+                await self.learned.add(kind, executed.plan.action_id, text, operator, approval_id, given=given)
+                told[f"learned_{kind.noun}"] = given or text
             except GateError as error:
                 log.error("a lesson was not kept", approval_id=approval_id, code=error.code, cause=error.cause)
                 told["learn_error"] = error.code

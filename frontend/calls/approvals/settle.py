@@ -96,12 +96,11 @@ class Settlement:
         allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; before anything
         is claimed, whatever Wish.of, Learning.check and Signatures.check raise, and policy_engine_unavailable.
         """
-        wish = Wish.of(asked.learn_domain, asked.learn_path)
         async with AsyncExitStack() as passage:
             with self._at_work(approval_id):
                 await self.rights.end()
                 approval = await self._pending(approval_id)
-                self._check_wish(approval, wish)
+                wish = self._wish(approval, asked)
                 await self.signatures.check(asked, approval, operator)
                 record = self._opened(approval)
                 await self.policy.require_life()
@@ -172,11 +171,16 @@ class Settlement:
             raise GateError("approval_not_found")
         return approval
 
-    def _check_wish(self, approval: ApprovalRecord, wish: Wish) -> None:
-        """What can't be learned is said while the hold still waits. Raises GateError."""
+    def _wish(self, approval: ApprovalRecord, asked: Asked) -> Wish:
+        """What is to be learned; what can't be is said while the hold still waits. Raises GateError."""
+        if asked.learn_domain is None and asked.learn_path is None:
+            return NO_WISH
         body = readable_body(approval)
-        if wish != NO_WISH and body is not None:  # otherwise nothing will be executed, and that is told where it ends
+        files = None if body is None else body.plan.files
+        wish = Wish.of(asked.learn_domain, asked.learn_path, None if files is None else files.root)
+        if body is not None:  # otherwise nothing will be executed, and that is told where it ends
             self.learning.check(wish, body.plan)
+        return wish
 
     @contextmanager
     def _at_work(self, approval_id: str) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """The egress proxy's allow-list: what is written into it, when, and over what it never is."""
 
+import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -72,7 +73,7 @@ def test_the_file_in_the_form_that_people_and_squid_read() -> None:
 # ------------------------------------------------------------------ whose domains
 
 
-def test_domains_are_those_of_manifests_with_egress_and_those_learned_by_actions_that_are_there(
+def test_domains_are_those_of_registered_actions_with_egress_their_own_and_learned_ones(
     tmp_path: Path,
 ) -> None:
     learned = {
@@ -82,7 +83,7 @@ def test_domains_are_those_of_manifests_with_egress_and_those_learned_by_actions
     both = registry_of(tmp_path / "a", reaching("reaching")), registry_of(tmp_path / "b", action("plain"))
     registry = Registry(one for each in both for one in each.actions)
     listed = AllowList(None, Registry, lambda: learned)
-    assert listed.reach_of(registry) == {"known.example", "learned.example", "plain.example"}
+    assert listed.reach_of(registry) == {"known.example", "learned.example"}
     assert listed.reach_of(Registry()) == frozenset()
 
 
@@ -97,7 +98,8 @@ class Scene:
         self.path = folder / "squid" / "domains"
         self.path.parent.mkdir(mode=0o755)
         self.domains: tuple[str, ...] = ("known.example",)
-        self.registry = registry_of(folder / "actions", action())
+        (reaches,) = registry_of(folder / "actions", reaching()).actions
+        self.registry = Registry([dataclasses.replace(reaches, allowed_domains=())])
         self.listed = self.make()
 
     def make(self, files: FileDeadlines = PATIENT.files, deadlines: EgressDeadlines = PATIENT.egress) -> AllowList:

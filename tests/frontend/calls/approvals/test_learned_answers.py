@@ -1,8 +1,11 @@
 """What an answer tells of a lesson: learned, or why it was not, whatever went wrong while it was kept."""
 
+from pathlib import Path
+
 import pytest
 import trio
 
+from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.executed import Executed
@@ -11,6 +14,7 @@ from frontend.egress.rules import Kind
 from frontend.errors import GateError
 from ipc import messages as m
 from ipc.plan import Egress, FileAccess
+from tests.support.front_core import action, registry_of
 from tests.support.plans import a_plan
 
 OPERATOR = OperatorCaller("ada", "jkt", "jti")
@@ -29,8 +33,10 @@ class Rules(LearnedRules):
         self.looked.append((kind.noun, action_id, text))
 
     async def add(
-        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None
-    ) -> bool:
+        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None, *,
+        given: str | None = None,
+    ) -> bool:  # fmt: skip
+        assert given is None
         await trio.lowlevel.checkpoint()
         if self.error is not None:
             raise self.error
@@ -40,7 +46,7 @@ class Rules(LearnedRules):
 
 async def told(rules: Rules, verification: str = "verified", wish: Wish = BOTH) -> dict[str, str]:
     closed = m.Closed("grant_1", "rcpt_1", "success", "success", verification, {}, None)
-    return await Learning(rules).learn(wish, Executed(a_plan(), closed, "{}"), OPERATOR, "apr_1")
+    return await Learning(rules, Registry).learn(wish, Executed(a_plan(), closed, "{}"), OPERATOR, "apr_1")
 
 
 async def test_what_was_wished_for_is_learned_for_the_action_with_who_wished_it() -> None:
@@ -66,9 +72,10 @@ async def test_a_lesson_that_is_not_kept_is_told_beside_the_result(error: Except
     assert await told(Rules(error)) == {"learn_error": code}
 
 
-def test_an_action_is_taught_only_what_it_may_use_and_where_there_is_room() -> None:
+def test_an_action_is_taught_only_what_it_may_use_and_where_there_is_room(tmp_path: Path) -> None:
     rules = Rules()
-    learning = Learning(rules)
+    registry = registry_of(tmp_path, action("a"))
+    learning = Learning(rules, lambda: registry)
     for wish, code in ((Wish(domain="api.new.example"), "invalid_domain"), (Wish(path="new/**"), "invalid_path")):
         with pytest.raises(GateError, match=code) as refused:
             learning.check(wish, a_plan())

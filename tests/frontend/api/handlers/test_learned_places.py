@@ -1,0 +1,86 @@
+"""Learned rules and the place of their action: absolute paths below it, actions that are gone or reach nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontend.actions.registry import Registry
+from ipc.settings import EgressSettings
+from tests.support.front_core import Core, action, front_core, registry_of
+from tests.support.held_calls import filing, held, reached, reaching, state_of
+
+DOMAINS, PATHS = "/v1/admin/domains", "/v1/admin/paths"
+
+
+def root_of(core: Core) -> str:
+    """Where the files of the action lie on this host."""
+    files = core.services.registry.actions[0].manifest.files
+    assert files is not None
+    return files.root_in(core.services.settings.files_folder)
+
+
+async def test_a_path_below_the_root_of_its_action_may_be_given_absolute_and_is_shown_so(tmp_path: Path) -> None:
+    async with front_core(tmp_path, filing(), workers=0) as core:
+        root = root_of(core)
+        rule = {"action_id": "echo", "path": f"{root}/reports/*"}
+        answer = {"path": f"{root}/reports/*", "path_glob": "reports/*", "action_id": "echo"}
+        assert await core.operate("POST", PATHS, rule) == (200, answer)
+        (item,) = (await core.operate("GET", PATHS))[1]["paths"]
+        assert (item["path"], item["path_glob"]) == (f"{root}/reports/*", "reports/*")
+        assert await reached(core, await core.agent(), {"path": "reports/a"}) == ()
+        relative = {"action_id": "echo", "path": "reports/*"}
+        assert await core.operate("POST", PATHS, relative) == (409, {"error": "path_already_exists"})
+        assert await core.operate("DELETE", PATHS, rule) == (200, {"removed": True})
+        assert await core.operate("POST", PATHS, rule) == (200, answer)
+        assert await core.operate("DELETE", PATHS, relative) == (200, {"removed": True})
+        assert await core.operate("POST", PATHS, rule) == (200, answer)
+        core.services.configuration.current.registry = registry_of(tmp_path / "others", action("other"))
+        assert await core.operate("DELETE", PATHS, rule) == (200, {"removed": True})
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "{root}", "{root}/", "{root}/../x", "{root}x/a", "{root}//a"])
+async def test_an_absolute_path_elsewhere_is_no_rule(tmp_path: Path, path: str) -> None:
+    async with front_core(tmp_path, filing(), workers=0) as core:
+        rule = {"action_id": "echo", "path": path.format(root=root_of(core))}
+        status, answer = await core.operate("POST", PATHS, rule)
+        assert (status, answer["error"]) == (400, "invalid_path")
+        _, approval_id = await held(core, path="new/a")
+        learning = f"/v1/approvals/{approval_id}/approve?learn_path={rule['path']}"
+        status, answer = await core.operate("POST", learning)
+        assert (status, answer["error"]) == (400, "invalid_path")
+        assert await state_of(core, approval_id) == "pending"
+
+
+async def test_an_absolute_path_is_learned_with_an_approval_too(tmp_path: Path) -> None:
+    async with front_core(tmp_path, filing(), workers=0) as core:
+        core.desk.start("fs")
+        agent, approval_id = await held(core, path="new/a")
+        given = f"{root_of(core)}/new/**"
+        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?learn_path={given}")
+        assert (status, body["learned_path"]) == (200, given)
+        assert await reached(core, agent, {"path": "new/b"}) == ()
+
+
+@pytest.mark.parametrize("query", ["learn_domain=new.example", "learn_path=new/**"])
+async def test_nothing_is_learned_for_an_action_that_is_gone_as_its_endpoint_has_it(tmp_path: Path, query: str) -> None:
+    async with front_core(tmp_path, reaching() if "domain" in query else filing(), workers=0) as core:
+        body: dict[str, Any] = {"host": "new.example"} if "domain" in query else {"path": "new/a"}
+        _, approval_id = await held(core, **body)
+        core.services.configuration.current.registry = Registry()
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?{query}")
+        assert answer == (400, {"error": "unknown_action"})
+        assert await state_of(core, approval_id) == "pending"
+
+
+async def test_a_domain_of_an_action_without_egress_is_not_in_the_list_of_the_proxy(tmp_path: Path) -> None:
+    listed = tmp_path / "domains"
+    settings: dict[str, Any] = {"egress_proxy_url": "http://[::1]:1"}
+    egress = EgressSettings(proxy_allowlist_file=str(listed))
+    async with front_core(tmp_path, reaching("any"), workers=0, egress=egress, **settings) as core:
+        plain = registry_of(tmp_path / "others", action("plain"))
+        core.services.configuration.current.registry = Registry((*core.services.registry.actions, *plain.actions))
+        for action_id, domain in (("plain", "wide.example"), ("any", "new.example")):
+            rule = {"action_id": action_id, "domain": domain}
+            assert (await core.operate("POST", DOMAINS, rule))[0] == 200
+        assert listed.read_text().splitlines()[1:] == ["known.example", "new.example"]
