@@ -29,6 +29,8 @@ _DELETION: Final = "\u1dfb"
 """Combining deletion mark: strikes its character out, and has another combining class than overlays."""
 _MOST_KNOWN: Final = 20_000
 """Characters that a table remembers."""
+_PIECE: Final = 32 * 1024
+"""Characters that are translated in one step: other threads of the interpreter wait for as long as it takes."""
 _CONTROLS: Final = re.compile("[\x00-\x1f]")
 _BEYOND_ASCII: Final = re.compile("[^\x00-\x7e]+")
 
@@ -98,7 +100,7 @@ def _visible(text: str) -> str:
     table = _TABLES[_mixes_directions(distinct)]
     marks = {one for one in distinct if unicodedata.category(one).startswith("M")}
     if not marks:
-        return text.translate(table)
+        return _written(text, table)
     no_bases = {one for one in distinct if one == " " or table[ord(one)] != one}
     written: list[str] = []
     last = 0
@@ -106,9 +108,15 @@ def _visible(text: str) -> str:
         start, end = found.span()
         carried = start + MOST_MARKS if start and text[start - 1] not in no_bases else start
         if carried < end:
-            written += text[last:carried].translate(table), text[carried:end].translate(_ESCAPES)
+            written += _written(text[last:carried], table), _written(text[carried:end], _ESCAPES)
             last = end
-    return "".join((*written, text[last:].translate(table)))
+    return "".join((*written, _written(text[last:], table)))
+
+
+def _written(text: str, table: _Table) -> str:
+    if len(text) <= _PIECE:
+        return text.translate(table)
+    return "".join([text[at : at + _PIECE].translate(table) for at in range(0, len(text), _PIECE)])
 
 
 def has_overlay(text: str) -> bool:
