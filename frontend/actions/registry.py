@@ -70,6 +70,8 @@ class Registry:
         self._modules = frozenset(a.digest for a in self._actions.values() if a.trust_verdict == "digest_ok")
         self._trusted = trusted
         self._summaries = [summary(action.manifest) for action in self._actions.values()]
+        self.encoded: dict[str, bytes] = {}
+        """Action id -> the body that shows its manifest, once a client has asked for it."""
 
     @classmethod
     def build(cls, manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], trusted: Trusted) -> "Registry":

@@ -40,7 +40,7 @@ from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision
-from frontend.schemas.large_bodies import LargeBodies
+from frontend.schemas.large_bodies import LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
@@ -166,7 +166,7 @@ class Pipeline:
                 raise problem
             return draft(action, body, lease, calls_before, epoch, learned, settings=self.settings)
 
-        return await self.large_bodies.run(len(sent), owners, work)
+        return await self.large_bodies.run(cost_of(sent), owners, work)
 
     def _resolve(self, record: CallRecord) -> Action:
         registry = self.registry()

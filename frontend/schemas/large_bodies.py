@@ -17,11 +17,18 @@ from frontend.limits.turns import Owners, Turns
 Answer = TypeVar("Answer")
 
 LARGE_BYTES = 8 * 1024
-"""A body beyond this size may take the loop longer to parse, validate and encode than other requests should wait: the
-most expensive ones that are known, lists of empty lists, take 5 ms for so many bytes."""
+"""A body that costs more than this may take the loop longer to parse, validate and encode than other requests should
+wait. See `cost_of`."""
+CONTAINER_BYTES = 32
+"""One object or array costs as much as so many bytes of text: 8 kB of lists of empty lists take 5 ms."""
 MAX_THREADS = 1
 """Threads take turns with the loop for the interpreter: each more would slow every other request down."""
 WAIT_SECONDS = 10.0
+
+
+def cost_of(body: bytes) -> int:
+    """What it costs to work on this JSON text, in bytes of plain text; found without parsing it."""
+    return max(len(body), CONTAINER_BYTES * (body.count(b"[") + body.count(b"{")))
 
 
 class LargeBodies:
@@ -32,12 +39,12 @@ class LargeBodies:
         self._turns = Turns()
         self._wait_seconds = wait_seconds
 
-    async def run(self, size: int, owners: Owners, work: Callable[[], Answer]) -> Answer:
-        """What `work` on a body of `size` bytes answers or raises. It must touch nothing that the loop changes.
+    async def run(self, cost: int, owners: Owners, work: Callable[[], Answer]) -> Answer:
+        """Answer or raise what `work` on a body of this cost does. It must touch nothing that the loop changes.
 
         `owners` are principal and session. Raises TooMuch rate_limit_exceeded where their turn does not come in time.
         """
-        if size <= LARGE_BYTES:
+        if cost <= LARGE_BYTES:
             return work()
         turn, used = self._turns.enter(owners), 0.0
         try:

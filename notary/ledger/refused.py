@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ipc.events import ACTION_CALL, AuditEvent
+from ipc.events import ACTION_CALL, LEASE_ISSUED, AuditEvent
 from notary.database import Connection, DatabaseGone
 
 REFUSALS_AN_HOUR: Final = 600
@@ -40,10 +40,11 @@ class RefusalCount(msgspec.Struct, frozen=True):
 
 
 def key_of(event: AuditEvent) -> Key | None:
-    """Whose refusal it is. None for what is counted elsewhere: callers who have proven nothing."""
-    if event.event_type != ACTION_CALL or event.principal is None or event.attempts is not None:
+    """Whose refusal it is, of a call or a lease. None for other events, and for those that stand for many already."""
+    if event.event_type not in (ACTION_CALL, LEASE_ISSUED) or event.principal is None or event.attempts is not None:
         return None
-    return event.principal, event.error_code or ""
+    code = event.error_code or ""
+    return event.principal, code if event.event_type == ACTION_CALL else f"{event.event_type} {code}"
 
 
 def counted(known: RefusalCount | None, event: AuditEvent, now: float) -> RefusalCount:

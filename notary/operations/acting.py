@@ -11,6 +11,7 @@ from ipc.messages import CheckKeys, FollowKeys, Issue, Note, Revoke, Revoked, To
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.operations.continuing import keep_for_the_next, session_to_continue
+from notary.operations.refusing import write_refusal
 from notary.signing.leases import LeaseTerms, digest_of, new_terms, sign_lease
 from notary.signing.rotation import Keys
 from notary.store.contract import LastSession
@@ -73,7 +74,7 @@ def issue_again(keys: Keys, asked: Issue, known: Outcome) -> Outcome:
 def note(unit: Unit, asked: Note) -> None:
     """See Note. Raises NotAllowed."""
     check_noted(asked.event)
-    unit.append(asked.event)
+    write_refusal(unit, asked.event)
 
 
 def revoke(unit: Unit, asked: Revoke) -> Revoked:

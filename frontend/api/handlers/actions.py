@@ -1,12 +1,13 @@
 """Discovery: GET /v1/actions, /v1/actions/{id} and its request schema. No digests or schemas in summaries."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from frontend.contract.actions import ActionManifest, ActionsEnvelope, ActionSummary
-from frontend.contract.annotations import codes
+from frontend.contract.annotations import WrittenAs, codes
 from frontend.errors import GateError
+from frontend.http.answers import Answer
 from frontend.services import Services
 
 
@@ -21,12 +22,16 @@ async def summaries(services: Services) -> list[ActionSummary] | ActionsEnvelope
 
 
 @codes("action_not_found")
-async def manifest(services: Services, action_id: str) -> ActionManifest:
+async def manifest(services: Services, action_id: str) -> Annotated[Answer, WrittenAs(ActionManifest)]:
     """Show the full manifest of one action."""
-    action = services.registry.get(action_id)
+    registry = services.registry
+    action = registry.get(action_id)
     if action is None:
         raise GateError("action_not_found")
-    return msgspec.convert(services.registry.manifest_view(action), ActionManifest)
+    if (body := registry.encoded.get(action_id)) is None:
+        shown = msgspec.convert(registry.manifest_view(action), ActionManifest)
+        body = registry.encoded[action_id] = msgspec.json.encode(shown)
+    return Answer(200, body)
 
 
 @codes("action_not_found", "schema_not_found")

@@ -15,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 from frontend.calls import pipeline
 from frontend.limits.rates import TooMuch
 from frontend.notary.errors import NotaryUnavailable
-from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies
+from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
 from frontend.schemas.validator import Validator
 from tests.support.front_core import Core, action, front_core, refuses
@@ -87,6 +87,28 @@ async def test_a_large_body_is_parsed_in_another_thread_too(core: Core, monkeypa
     agent, here = await core.agent(), threading.get_ident()
     assert [(await agent.call(body=body))[0] for body in (SMALL, FLOATS)] == [200, 200]
     assert [thread == here for thread in threads] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_large"),
+    [(b"[" + b"[]," * 250 + b"0]", False), (b"[" + b"[]," * 300 + b"0]", True), (b"{}" * 300, True),
+     (b"1," * LARGE_BYTES, True), (b"1," * 300, False)],
+)  # fmt: skip
+def test_a_body_of_many_containers_counts_as_large(body: bytes, is_large: bool) -> None:
+    assert (cost_of(body) > LARGE_BYTES) is is_large
+
+
+async def test_a_small_body_of_many_containers_leaves_the_loop(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = list[int]()
+
+    def parsed(body: bytes) -> Any:
+        threads.append(threading.get_ident())
+        return parse_body(body)
+
+    monkeypatch.setattr(pipeline, "parse_body", parsed)
+    agent = await core.agent()
+    assert (await agent.call(body={"n": [[]] * 400}))[0] == 422
+    assert threads[0] != threading.get_ident()
 
 
 async def test_no_parsed_body_waits_for_another_turn(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Enter, Proof, Refuse, Refused
+from ipc.events import AuditEvent
+from ipc.messages import Enter, Note, Proof, Refuse, Refused
 from notary.ledger.refused import MAX_KEYS, REFUSALS_AN_HOUR, WINDOW_SECONDS, RefusalCount, pruned
 from tests.notary.running import NotaryProcess, Running, settings_in
 from tests.notary.samples import answered, call_event, make_approval, make_hold
@@ -74,6 +75,15 @@ def test_a_refusal_that_is_counted_uses_its_proof(notary: Running) -> None:
     assert notary.front.ask(Refuse(call_event(**DENIED), Proof("p"))) == Refused()
     assert not notary.front.ask(Enter(Proof("p"))).is_fresh
     assert notary.front.ask(Refuse(call_event(**DENIED), Proof("p"))) == Refused(is_replay=True)
+
+
+def test_leases_that_are_refused_to_a_user_are_counted_apart_from_calls(notary: Running) -> None:
+    refused = {"event_type": "LeaseIssued", "decision": "deny", "error_code": "budget_exhausted"}
+    for _ in range(FEW * 2):
+        notary.front.ask(Note(AuditEvent(principal="uid:7", trace_id="trc_1", **refused)))
+    assert [one["event_type"] for one in notary.events()].count("LeaseIssued") == FEW + 1
+    refuse(notary, FEW, principal="uid:7", error_code="budget_exhausted")
+    assert len(events(notary)) == FEW
 
 
 def test_answers_with_a_hold_that_waits_already_are_counted_alike(notary: Running) -> None:
