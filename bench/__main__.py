@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import backends, ourselves, stages, system_calls
+from bench.floods import beside_floods
 from bench.generator import generator
 from bench.kills import BOUNDS_MS, after_kills
 from bench.report import report, table
@@ -25,6 +26,8 @@ KILLS = 15
 def main() -> int:
     """Measure, print, keep."""
     chosen = options()
+    if chosen.floods:
+        return floods_alone()
     if chosen.kills:
         return kills_alone(chosen.kills)
     results = measured(chosen)
@@ -33,6 +36,16 @@ def main() -> int:
     kept = RESULTS / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
     kept.write_text(json.dumps(results, indent=1))
     print(f"\nall samples: {kept}")
+    return 0
+
+
+def floods_alone() -> int:
+    """Measure, print."""
+    try:
+        print(beside_floods())
+    except PermissionError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 
@@ -110,6 +123,9 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         "--kills", type=int, nargs="?", const=KILLS, default=0, metavar="TIMES",
         help="only how soon calls are served after a kill of each kind of process",
     )  # fmt: skip
+    parser.add_argument(
+        "--floods", action="store_true", help="only a polite agent beside floods of another user; needs root"
+    )
     parser.add_argument("--growth", action="store_true", help="ledgers of a thousand and a million events; takes long")
     return parser.parse_args(arguments)
 

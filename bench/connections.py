@@ -18,15 +18,30 @@ ANSWER_SECONDS = 60.0
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
+Address = tuple[str, int] | str
+"""Host and port, or the path of a Unix socket."""
+
+
+def connected(address: Address) -> socket.socket:
+    """A connected socket. Raises OSError."""
+    if isinstance(address, tuple):
+        sock = socket.create_connection(address, timeout=ANSWER_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(ANSWER_SECONDS)
+    sock.connect(address)
+    return sock
+
+
 class Connection:
     """One connection with the requests it still has to send, the next one last."""
 
-    def __init__(self, address: tuple[str, int], identity: Identity) -> None:
+    def __init__(self, address: Address, identity: Identity) -> None:
         self.identity = identity
         self.unsent: list[bytes] = []
         self.sent_at = 0.0
-        self._sock = socket.create_connection(address, timeout=ANSWER_SECONDS)
-        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sock = connected(address)
         # A timeout would cost a poll before each receive and each send; the loop has one for all.
         self._sock.settimeout(None)
         self._received = b""
@@ -125,11 +140,11 @@ def exchange(connections: list[Connection], seconds: float) -> Window:
     return window
 
 
-def take_lease(address: tuple[str, int], identity: Identity) -> None:
+def take_lease(address: Address, identity: Identity) -> None:
     """Take a lease over a connection of its own. Raises RuntimeError when it is refused."""
     body = json.dumps({"scopes": ["tools:call"], "dpop_jwk": identity.jwk}).encode()
     head = "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    with socket.create_connection(address, timeout=ANSWER_SECONDS) as sock:
+    with connected(address) as sock:
         sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         raw = b""
         while chunk := sock.recv(65536):
