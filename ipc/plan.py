@@ -35,6 +35,10 @@ class Egress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Name of the secret, `user:password`, that the proxy is shown; it is among the plan's secrets, for no header."""
 
 
+MAX_TOTAL_BYTES, MAX_FILES = 4 << 30, 100_000
+"""Below the root of an action that does not say otherwise."""
+
+
 class FileAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the fs host call may do. Paths are relative to `root`; globs match per segment, `**` any depth."""
 
@@ -45,6 +49,10 @@ class FileAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allowed_paths: tuple[str, ...] = ()
     denied_paths: tuple[str, ...] = ()
     max_file_bytes: int = 1_048_576
+    max_total_bytes: int = MAX_TOTAL_BYTES
+    """The sum over all files below the root."""
+    max_files: int = MAX_FILES
+    """Files and folders below the root."""
 
 
 class SecretUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

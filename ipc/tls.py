@@ -1,6 +1,6 @@
 """TLS as a client, in every process that connects to others: whom to trust is read once, when a context is made.
 
-Guarantees that a context opens no file later: behind walls there is none to open, and OpenSSL's own look-up of a
+Guarantees that a context opens no file later: behind walls no file can be opened, and OpenSSL's own look-up of a
 certificate in a folder ends a process whose filter does not know it. Names are checked, TLS 1.2 is the least. Never
 writes session keys to a file.
 """

@@ -122,6 +122,8 @@ class TemplateKeeper:
                 settings.workers.recycle_after_calls,
                 settings.walls,
                 settings.egress.proxy_ca_file,
+                None if settings.ledger.url is not None else str(Path(settings.ledger_file).parent),
+                settings.ledger.min_free_bytes,
             )
         )
         async with trio.open_nursery() as nursery:

@@ -32,6 +32,7 @@ from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
 from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
 from workers.host.connection import make_tls
+from workers.host.space import LedgerVolume
 from workers.loading import Loader
 from workers.log import write_failure, write_line
 from workers.runtime.modules import make_engine
@@ -44,6 +45,8 @@ from workers.worker import Birth, live
 SEND_SECONDS = 30.0
 """A supervisor that does not read for this long is gone for all purposes."""
 
+_RESERVES_OF_LEDGER = 2
+"""Files of actions leave so many times `ledger.min_free_bytes` free on the ledger's volume."""
 _M_ARENA_MAX = -8
 _NAME = "a.example"
 _SCHEMA = '{"type": "object", "properties": {"a": {"type": "string", "pattern": "a+", "format": "date"}}}'
@@ -70,6 +73,7 @@ class Template:
         self._workers: dict[str, Forked] = {}
         self._start: m.StartTemplate | None = None
         self._loader: Loader | None = None
+        self._ledger_volume: LedgerVolume | None = None
         # poll(2), not epoll: an epoll set would be shared with every child.
         self._selector = selectors.PollSelector()
         self._selector.register(channel, selectors.EVENT_READ)
@@ -113,6 +117,10 @@ class Template:
 
     def _answer_start(self, message: m.StartTemplate) -> Exit | None:
         self._start = message
+        if message.ledger_dir is not None:
+            with suppress(OSError):  # a ledger that can't be looked at starts no gateway
+                device = os.stat(message.ledger_dir).st_dev
+                self._ledger_volume = LedgerVolume(device, _RESERVES_OF_LEDGER * message.min_free_bytes)
         try:
             enter(walls(message.walls), message.walls)
             self._loader = Loader(self._engine, Cache(message.cache_dir), message.walls)
@@ -160,7 +168,7 @@ class Template:
                 worker_id=message.worker_id, profile=message.profile, title=message.title, descriptors=descriptors,
                 recycle_after_calls=self._start.recycle_after_calls, engine=self._engine,
                 modules=dict(self._loader.modules), tls=self._tls, proxy_tls=self._proxy_tls,
-                files_dir=self._start.files_dir, walls=self._start.walls,
+                files_dir=self._start.files_dir, walls=self._start.walls, ledger_volume=self._ledger_volume,
             )  # fmt: skip
         _close(descriptors)
         self._workers[message.worker_id] = child

@@ -26,6 +26,7 @@ from workers.desk import Desk, FrontChannel, NotaryChannel
 from workers.forking import settle
 from workers.host.outside import Outside
 from workers.host.resolver import Resolver
+from workers.host.space import FileSpace, LedgerVolume
 from workers.log import write_failure, write_line
 from workers.runtime.call import Runner
 from workers.runtime.modules import Module
@@ -53,6 +54,7 @@ class Birth:
     proxy_tls: ssl.SSLContext
     files_dir: str
     walls: Given
+    ledger_volume: LedgerVolume | None = None
 
 
 def live(birth: Birth) -> Exit:
@@ -72,7 +74,8 @@ def live(birth: Birth) -> Exit:
                 outside.resolver.start()
 
         enter(prepared, start_threads)
-        runner = Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir)
+        space = FileSpace(birth.ledger_volume)
+        runner = Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir, space)
         desk = Desk(
             front, notary, runner, birth.recycle_after_calls, standing=prepared.standing,
             process=birth.title.removeprefix("gateway: "),

@@ -79,6 +79,8 @@ def _file(action: Action, files: Files, request: Any, learned: Learned, files_fo
             allowed_paths=(path,) if is_known else (),
             denied_paths=files.denied_paths,
             max_file_bytes=files.max_file_bytes,
+            max_total_bytes=files.max_total_bytes,
+            max_files=files.max_files,
         ),
         fs_path=path,
         unresolved_paths=() if is_known else (path,),

@@ -133,6 +133,8 @@ class ApprovedFiles(msgspec.Struct, frozen=True, kw_only=True):
     allowed_paths: list[str]
     denied_paths: list[str]
     max_file_bytes: int
+    max_total_bytes: int
+    max_files: int
 
 
 class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ipc.plan import Limits, SecretUse
+from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, Limits, SecretUse
 
 FILES = "files"
 """First segment of every `fs.root`: it stands for the folder that `files_dir` names. SECURITY: keys and compiled
@@ -53,6 +53,8 @@ class Files(msgspec.Struct, frozen=True):
     allowed_paths: tuple[str, ...] = ()
     denied_paths: tuple[str, ...] = ()
     max_file_bytes: int = 1_048_576
+    max_total_bytes: int = MAX_TOTAL_BYTES
+    max_files: int = MAX_FILES
 
     def root_in(self, files_folder: str) -> str:
         """Where the root lies, when Settings.files_folder is this."""

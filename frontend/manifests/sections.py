@@ -10,7 +10,7 @@ from frontend.manifests.fields import Form, Section, TextRule
 from frontend.manifests.manifest import FILES, EgressRules, Files, Io, Template
 from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.paths import InvalidPath, check_path, check_pattern
-from ipc.plan import Limits, SecretUse
+from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, Limits, SecretUse
 
 MAX_REQUEST_BYTES = 1_048_576
 """The transport's own limit (docs/contract.md, "Limits")."""
@@ -154,6 +154,8 @@ def files(top: Section) -> Files | None:
         allowed_paths=section.texts("allowed_paths", _ANY),
         denied_paths=section.texts("denied_paths", _ANY),
         max_file_bytes=section.integer("max_file_bytes", 1_048_576, 1, MAX_ACTION_FILE_BYTES),
+        max_total_bytes=section.integer("max_total_bytes", MAX_TOTAL_BYTES, 1, 1 << 50),
+        max_files=section.integer("max_files", MAX_FILES, 1, 10_000_000),
     )
     _check_paths(section, files)
     section.refuse_unknown()

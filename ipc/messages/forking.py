@@ -11,13 +11,16 @@ from ipc.walls.given import Given
 class StartTemplate(Message, frozen=True):
     """First message to the template. `cache_dir` holds compiled modules; below `files_dir` lie the files of fs actions,
     and no worker opens any other; a worker leaves after so many calls; `walls` is what this kernel gives. An egress
-    proxy at https has a certificate by `proxy_ca_file`, or by one of the system's authorities."""
+    proxy at https has a certificate by `proxy_ca_file`, or by one of the system's authorities. On the volume of
+    `ledger_dir` (None: it is on another host) files of actions leave more free than `min_free_bytes`."""
 
     cache_dir: str
     files_dir: str
     recycle_after_calls: int
     walls: Given = Given()
     proxy_ca_file: str | None = None
+    ledger_dir: str | None = None
+    min_free_bytes: int = 0
 
 
 class TemplateReady(Message, frozen=True):

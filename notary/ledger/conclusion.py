@@ -27,7 +27,7 @@ CONCLUSIONS: dict[str, tuple[str, str | None]] = {
     "timeout": ("timeout", "timeout"),
     "trap": ("provider_failure", "provider_error"),
     "bad_output": ("provider_failure", "provider_error"),
-    "response_schema": ("provider_failure", "policy_violation"),
+    "response_schema": ("provider_failure", "provider_error"),
     "plan_refused": ("internal_error", "internal_error"),
     "module_missing": ("internal_error", "internal_error"),
     "worker_lost": ("internal_error", "internal_error"),

@@ -174,7 +174,7 @@ FAILING: dict[str, tuple[str, Any, str, str]] = {
     ),
     "502-fuel": ("little_fuel", BODY, "policy_violation", "fuel limit of 1000 reached"),
     # The provider is given no more, sees that, and says so.
-    "502-memory": ("little_memory", {"memory_mb": 1}, "provider_error", "too-large: memory limit"),
+    "502-memory": ("little_memory", {"memory_mb": 1}, "policy_violation", "memory limit of 1 MB reached"),
     "502-timeout": ("little_time", {"seconds": 1}, "timeout", "time limit of 0.1 s reached"),
     "502-io-calls": ("no_io", {"path": "a", "content": "b"}, "policy_violation", "I/O call limit of 0 reached"),
     "502-dns": ("unknown_host", {"path": "x"}, "provider_error", "could not be resolved"),

@@ -73,3 +73,35 @@ def test_a_full_volume_refuses_calls_leases_and_approvals_before_anything_runs_a
     assert len(up.seen) == before + 1
     assert operator.get("/v1/admin/status").json()["ledger_volume"]["is_full"] is False
     assert operator.get("/v1/audit/verify").json()["intact"] is True
+
+
+@pytest.mark.parametrize("where", ["beside the ledger", "on a volume of their own"])
+def test_files_of_actions_leave_room_for_the_ledger_and_for_others(
+    up: Upstream, tmp_path: Path, volume: Path, where: str
+) -> None:
+    is_shared = where == "beside the ledger"
+    top = patient(tmp_path / "actions", file_write={"io": {"max_request_bytes": MIB}})
+    (volume / "files").mkdir(mode=0o700)
+    config = config_for(up.address, f'{top}files_dir = "{volume / "files"}"\n')
+    if is_shared:
+        config += f'[ledger]\npath = "{volume / "ledger.sqlite3"}"\nmin_free_bytes = {8 * MIB}\n'
+    with gateway(tmp_path, config) as gate:
+        agent = gate.agent()
+        written = 0
+        while (
+            answer := agent.execute("file_write", {"path": f"reports/{written}", "content": "x" * 900_000})
+        ).is_success:
+            written += 1
+            assert written < 60, "a volume of 48 MiB does not end"
+        assert answer.status_code == 502, answer.text
+        reason = gate.events(session_id=agent.session_id, decision="error")[0]["reason"]
+        assert reason == "host_io: unavailable: the volume of the action's files has too little room left"
+        status = os.statvfs(volume)
+        left = status.f_bavail * status.f_frsize
+        assert left >= (2 * 8 * MIB if is_shared else 48 * MIB // 20) - MIB
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+        assert gate.is_ready()
+        assert [one.name for one in (volume / "files").rglob("*") if one.name.startswith(".")] == []
+        (volume / "files" / "reports" / "0").unlink()
+        (volume / "files" / "reports" / "1").unlink()
+        assert agent.execute("file_write", {"path": "reports/again", "content": "x" * 900_000}).status_code == 200

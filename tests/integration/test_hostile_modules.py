@@ -25,7 +25,7 @@ RECEIPTS = {
     "trap": ("provider_failure", "provider_error"),
     "memory": ("provider_failure", "policy_violation"),
     "bad_output": ("provider_failure", "provider_error"),
-    "response_schema": ("provider_failure", "policy_violation"),
+    "response_schema": ("provider_failure", "provider_error"),
     "provider_error": ("provider_failure", "provider_error"),
     "io_calls": ("provider_failure", "policy_violation"),
     "host_io": ("provider_failure", "provider_error"),

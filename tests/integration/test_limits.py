@@ -99,10 +99,10 @@ OVER_A_LIMIT: list[tuple[str, dict[str, Any], str, str, str]] = [
     # action, request, kind, failure class, words of the reason
     ("no_io", FETCH, "provider_failure", "policy_violation", "I/O call limit of 0 reached"),
     ("small_answer", FETCH, "provider_failure", "provider_error", "too-large"),
-    ("other_answer", {"text": "x"}, "provider_failure", "policy_violation", "response_schema"),
+    ("other_answer", {"text": "x"}, "provider_failure", "provider_error", "response_schema"),
     ("small_file", {"path": "a", "content": "123456789"}, "provider_failure", "provider_error", "too-large"),
     ("little_fuel", {"text": "x"}, "provider_failure", "policy_violation", "fuel limit of 1000 reached"),
-    ("little_memory", {"memory_mb": 1}, "provider_failure", "provider_error", "memory limit"),
+    ("little_memory", {"memory_mb": 1}, "provider_failure", "policy_violation", "memory limit of 1 MB reached"),
     ("little_time", {"seconds": 1}, "timeout", "timeout", "time limit of 0.1 s reached"),
     ("unknown_host", FETCH, "provider_failure", "provider_error", "resolved"),
     ("closed_port", FETCH, "provider_failure", "provider_error", "the upstream can't be reached"),

@@ -143,4 +143,5 @@ def test_the_bounds_of_a_number_are_those_that_the_document_says(name: str, defa
 def test_every_number_has_its_bounds_in_the_document() -> None:
     assert {row[0] for row in BOUNDS} == {
         "fuel", "memory_mb", "max_io_calls", "max_request_bytes", "max_response_bytes", "max_file_bytes",
+        "max_total_bytes", "max_files",
     }  # fmt: skip

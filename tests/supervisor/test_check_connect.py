@@ -1,15 +1,19 @@
 """`gateway check` of a configuration whose policy engine is an OPA, and `--connect`: what does not answer is told."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ipc.exits import Exit
+from tests.integration.test_limits import can_change_hosts
 from tests.supervisor.test_cli import here
 from tests.support.checked import whole_configuration
+from tests.support.manifests import example, write_manifests
 from tests.support.opa import opa
 from tests.support.ports import closed_port
+from tests.support.processes import GATEWAY
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +81,26 @@ def test_what_does_not_answer_is_a_problem_at_its_setting(
     assert "gateway.toml:1  opa_url: no connection to OPA" in said
     assert "gateway.toml:2  egress_proxy_url: the proxy does not answer" in said
     assert "2 problems, nothing started." in said
+
+
+@pytest.mark.skipif(not can_change_hosts(), reason="needs a mount namespace, for a hosts file of its own")
+def test_an_allowed_domain_that_leads_to_a_private_address_is_warned_of_by_name(tmp_path: Path) -> None:
+    whole_configuration(tmp_path)
+    names = ["inside.gateway.test", "outside.gateway.test", "both.gateway.test", "nowhere.gateway.invalid"]
+    manifest = example("http_fetch", action_id="inward", egress={"allowed_domains": ["upstream.gateway.test", *names]})
+    write_manifests(tmp_path / "actions", manifest)
+    hosts = "10.1.2.3 inside.gateway.test\n8.8.8.8 outside.gateway.test\n10.1.2.3 both.gateway.test\n"
+    (tmp_path / "hosts").write_text(f"{hosts}8.8.8.8 both.gateway.test\n8.8.8.8 upstream.gateway.test\n")
+    script = f"mount --bind hosts /etc/hosts && exec {GATEWAY} check --config gateway.toml"
+    told = {}
+    for more in ("", " --connect"):
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-c", script + more], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        told[more] = done.stdout
+    assert [one.count("the private address") for one in told.values()] == [0, 1]
+    line = (tmp_path / "actions" / "inward.yaml").read_text().splitlines().index("  - inside.gateway.test") + 1
+    said = f"inward.yaml:{line}  warning: egress.allowed_domains: inside.gateway.test leads to the private address "
+    assert f"{said}10.1.2.3: calls will be refused. Correct the name or its DNS record" in told[" --connect"]

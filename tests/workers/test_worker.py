@@ -79,7 +79,7 @@ def test_one_worker_serves_calls_of_every_outcome_in_a_row(running: Template) ->
         (plan_for("echo", {}), "success"),
         (plan_for("spin", {"fuel": 10**9}, **clock), "fuel"),
         (plan_for("spin", {"seconds": 5}, **clock, limits=Limits(fuel=2**60, timeout_seconds=0.1)), "timeout"),
-        (plan_for("spin", {"memory_mb": 500}, **clock), "provider_error"),
+        (plan_for("spin", {"memory_mb": 500}, **clock), "memory"),
         (plan_for("spin", {"memory_mb": -1}, **clock), "provider_error"),
         (plan_for("echo", []), "bad_output"),
         (make_plan(provider_module_digest=digest_of(b"")), "module_missing"),

@@ -15,7 +15,7 @@ from workers.host.openat2 import open_beneath
 from workers.host.paths import TEMPORARY_PREFIX
 
 _CHUNK = 1 << 20
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY
 _FILE_FLAGS = os.O_NONBLOCK | os.O_NOCTTY
 """Non-blocking, so that a FIFO or a device that lies there can't stop us before we see what it is."""
 
@@ -36,12 +36,12 @@ def open_root(files_dir: str, root: str, *, create: bool = False) -> Iterator[in
     """
     segments = _below(files_dir, root)
     try:
-        top = os.open(files_dir, _FOLDER_FLAGS | os.O_CLOEXEC)
+        top = os.open(files_dir, FOLDER_FLAGS | os.O_CLOEXEC)
     except FileNotFoundError:
         if not create:
             raise
         _make_folder(files_dir)
-        top = os.open(files_dir, _FOLDER_FLAGS | os.O_CLOEXEC)
+        top = os.open(files_dir, FOLDER_FLAGS | os.O_CLOEXEC)
     try:
         with open_folder(top, segments, create=create) as folder:
             yield folder
@@ -74,7 +74,7 @@ def _make_folder(path: str) -> None:
 @contextmanager
 def open_folder(root: int, segments: Sequence[str], *, create: bool = False) -> Iterator[int]:
     """Descriptor of the folder `segments` below `root`; with `create`, missing ones are made (0700). Raises OSError."""
-    current = open_beneath(root, ".", _FOLDER_FLAGS)
+    current = open_beneath(root, ".", FOLDER_FLAGS)
     try:
         for segment in segments:
             following = _step(current, segment, create=create)
@@ -87,14 +87,14 @@ def open_folder(root: int, segments: Sequence[str], *, create: bool = False) -> 
 
 def _step(folder: int, name: str, *, create: bool) -> int:
     try:
-        return open_beneath(folder, name, _FOLDER_FLAGS)
+        return open_beneath(folder, name, FOLDER_FLAGS)
     except FileNotFoundError:
         if not create:
             raise
     with suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=folder)
         os.fsync(folder)
-    return open_beneath(folder, name, _FOLDER_FLAGS)
+    return open_beneath(folder, name, FOLDER_FLAGS)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from workers.host.folders import (
 )
 from workers.host.meter import HostError, Meter
 from workers.host.paths import TEMPORARY_PREFIX, split_path
+from workers.host.space import FileSpace
 
 MAX_ENTRIES = 1000
 
@@ -55,10 +56,11 @@ class FileHost:
 
     def __init__(
         self, access: FileAccess, meter: Meter, files_dir: str, approved_paths: tuple[str, ...] = (), *,
-        max_entries: int = MAX_ENTRIES,
+        max_entries: int = MAX_ENTRIES, space: FileSpace | None = None,
     ) -> None:  # fmt: skip
         """A root that is not in `files_dir` is denied. `approved_paths` are those that a person approved with this very
-        plan, beyond the manifest's patterns; `max_entries` of a folder are listed."""
+        plan, beyond the manifest's patterns; `max_entries` of a folder are listed; `space` outlives this call."""
+        self._space = space or FileSpace()
         self._access = access
         self._meter = meter
         self._files_dir = files_dir
@@ -84,7 +86,10 @@ class FileHost:
         def act(root: int, segments: list[str]) -> tuple[int, _Effect]:
             content = to_bytes(data, encoding)
             self._check_size(len(content))
-            with open_folder(root, segments[:-1], create=True) as folder:
+            with (
+                self._space.taking(self._access, root, segments, len(content), self._meter.remaining),
+                open_folder(root, segments[:-1], create=True) as folder,
+            ):
                 before = digest_in(folder, segments[-1], self._meter.remaining)
                 replace(folder, segments[-1], content, self._meter.remaining)
             return len(content), _Effect(before, _digest_of(content), len(content))
@@ -98,7 +103,10 @@ class FileHost:
             content = to_bytes(data, encoding)
             self._check_size(len(content))
             name = segments[-1]
-            with open_folder(root, segments[:-1], create=True) as folder:
+            with (
+                self._space.taking(self._access, root, segments, len(content), self._meter.remaining, adds=True),
+                open_folder(root, segments[:-1], create=True) as folder,
+            ):
                 flags = os.O_RDWR | os.O_APPEND
                 try:
                     with open_file(folder, name, flags, alone=True) as file:

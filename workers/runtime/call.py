@@ -19,11 +19,12 @@ from workers.host.http import HttpHost
 from workers.host.meter import Meter
 from workers.host.notes import Notes
 from workers.host.outside import Outside
+from workers.host.space import FileSpace
 from workers.runtime.entry import TooLong, call_entry
 from workers.runtime.modules import Module
 from workers.runtime.output import BadOutput, parse_output
 from workers.runtime.ticker import EPOCH_DEADLINE, EpochTicker
-from workers.runtime.traps import classify, describe, memory_of, remaining_fuel
+from workers.runtime.traps import classify, describe, is_refused_memory, memory_of, remaining_fuel
 from workers.sandbox.profiles import MAX_GUEST_MEMORY_MB, MIB, Profile
 from workers.verifiers.schema import SchemaViolated, check_schema
 from workers.verifiers.verify import FAILED_BEFORE, verify
@@ -49,9 +50,11 @@ class Runner:
 
     def __init__(
         self, engine: Engine, modules: Mapping[str, Module], profile: Profile, ticker: EpochTicker,
-        outside: Outside | None, files_dir: str,
+        outside: Outside | None, files_dir: str, space: FileSpace | None = None,
     ) -> None:  # fmt: skip
-        """`modules` by digest; `outside` only for the http profile; no file is opened that is not below `files_dir`."""
+        """`modules` by digest; `outside` only for the http profile; files are opened below `files_dir` alone, and
+        written where `space` has room."""
+        self._space = space or FileSpace()
         self._engine = engine
         self._modules = modules
         self._profile = profile
@@ -119,7 +122,7 @@ class Runner:
             http = HttpHost(plan, secrets, meter, self.outside, is_approved=word.is_approved)
         if plan.files is not None and "fs" in plan.required_imports:
             approved = plan.unresolved_paths if word.is_approved else ()
-            files = FileHost(plan.files, meter, self.files_dir, approved)
+            files = FileHost(plan.files, meter, self.files_dir, approved, space=self._space)
         return HostCalls(meter, Notes(plan.trace_id, plan.action_id), http, files)
 
     def _run_module(self, module: Module, plan: Plan, meter: Meter) -> _Ran:
@@ -145,7 +148,8 @@ class Runner:
             fuel = limits.fuel - remaining_fuel(store)
         if isinstance(answer, str):
             return _Ran("success", text=answer, fuel=fuel)
-        return _failed(_Ran("provider_error", failure=answer, fuel=fuel), meter)
+        outcome = "memory" if is_refused_memory(answer) else "provider_error"
+        return _failed(_Ran(outcome, failure=answer, fuel=fuel), meter)
 
     def _trapped(self, store: Store, plan: Plan, meter: Meter, said: str) -> _Ran:
         left = remaining_fuel(store)

@@ -9,6 +9,7 @@ import mmap
 
 from wasmtime import Store, WasmtimeError
 
+from ipc.messages import ProviderFailure
 from ipc.walls.limits import data_in_use
 
 _PROBED_BYTES = 1 << 31
@@ -45,6 +46,15 @@ def classify(*, is_late: bool, fuel_left: int, memory: int, memory_limit: int) -
     if fuel_left == 0:
         return "fuel"
     return "memory" if memory * 2 > memory_limit else "trap"
+
+
+def is_refused_memory(failure: ProviderFailure) -> bool:
+    """True for the error with which a guest reports that it was refused memory, instead of trapping.
+
+    The runtime tells nothing of a growth that it refuses, so the guest is believed: the outcome says which limit ended
+    the call, and permits nothing.
+    """
+    return (failure.kind, failure.message) == ("too-large", "memory limit")
 
 
 def memory_of(store: Store) -> int:

@@ -24,7 +24,7 @@ _HTTP: Final = (
 )
 _FS: Final = (
     "openat openat2 stat lstat newfstatat statx lseek pread64 pwrite64 ftruncate fsync fdatasync mkdir mkdirat "
-    "unlinkat rename renameat renameat2 getdents64"
+    "unlinkat rename renameat renameat2 getdents64 fstatfs"
 )
 
 

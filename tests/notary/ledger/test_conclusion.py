@@ -48,8 +48,8 @@ def test_every_outcome_that_a_worker_may_report_has_a_row(outcome: str) -> None:
 @pytest.mark.parametrize(
     ("outcomes", "kind", "failure_class"),
     [
-        (("provider_error", "host_io", "trap", "bad_output"), "provider_failure", "provider_error"),
-        (("fuel", "memory", "io_calls", "response_schema"), "provider_failure", "policy_violation"),
+        (("provider_error", "host_io", "trap", "bad_output", "response_schema"), "provider_failure", "provider_error"),
+        (("fuel", "memory", "io_calls"), "provider_failure", "policy_violation"),
         (("timeout",), "timeout", "timeout"),
         (("plan_refused", "module_missing"), "internal_error", "internal_error"),
     ],

@@ -12,6 +12,7 @@ import pytest
 from ipc.plan import FileAccess
 from workers.host.fs import MAX_ENTRIES, Entry, FileHost
 from workers.host.meter import HostError, IoBudgetExceeded, Meter
+from workers.host.space import FileSpace
 
 OPERATIONS = ("read", "write", "append", "list", "stat", "delete")
 
@@ -34,12 +35,13 @@ class Files:
 
     def host(
         self, *, meter: Meter | None = None, approved: tuple[str, ...] = (), max_entries: int = MAX_ENTRIES,
-        **changes: Any,
+        space: FileSpace | None = None, **changes: Any,
     ) -> FileHost:  # fmt: skip
         values: dict[str, Any] = {"root": str(self.root), "allowed_operations": OPERATIONS, "allowed_paths": ("**",)}
         return FileHost(
-            FileAccess(**(values | changes)), meter or self.meter, self.files_dir, approved, max_entries=max_entries
-        )
+            FileAccess(**(values | changes)), meter or self.meter, self.files_dir, approved, max_entries=max_entries,
+            space=space,
+        )  # fmt: skip
 
     def refused(self, operation: str, *arguments: str, host: FileHost | None = None) -> str:
         """Kind of the error with which an operation is refused; nothing of the outside is in its message."""

@@ -122,7 +122,7 @@ def test_growth_beyond_the_limit_is_refused_to_the_guest(bench: Bench) -> None:
     result = run(
         bench, builtin("spin"), text({"memory_mb": 200}), required_imports=("clock",), limits=Limits(memory_mb=64)
     )  # fmt: skip
-    assert result.outcome == "provider_error"
+    assert result.outcome == "memory"
     assert result.failure is not None
     assert result.failure.kind == "too-large"
     assert run(
