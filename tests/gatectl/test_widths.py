@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.support.gatectl import Gatectl
+from tests.support.gateway import Gateway
 
 COMMANDS = ("approvals list", "actions list", "audit events", "doctor", "status", "context show", "policy show",
             "sessions list")  # fmt: skip
@@ -47,6 +48,22 @@ def test_a_plan_a_tail_and_a_watch_are_never_wider_than_the_terminal(
         assert any(one.rstrip().endswith(facts[whole]) for one in lines), f"{whole} stands on one line"
     assert any(one.endswith(f'gatectl approvals deny {held.approval_id} --reason "…"') for one in lines)
     assert sum("payment_transfer" in one for one in lines) >= 3
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_a_receipt_and_an_action_fit_the_terminal_and_keep_their_hashes_whole(
+    gatectl: Gatectl, gate: Gateway, columns: int
+) -> None:
+    receipt_id = gate.agent().execute("text_digest", {"text": "x"}).json()["receipt_id"]
+    asked = (f"receipts show {receipt_id} --verify", "actions show text_digest")
+    each = f"from gateway_client.cli.main import run\nfor one in {asked!r}:\n    run(one.split())"
+    ran = gatectl.on_terminal("-c", each, columns=columns, program=[sys.executable])
+    lines = COLOURS.sub("", ran.out).splitlines()
+    assert not [one for one in lines if cell_len(one) > columns]
+    receipt = gatectl.done("receipts", "show", receipt_id, "--json").json
+    for name in ("plan_hash", "request_hash", "result_hash", "provider_module_digest"):
+        assert any(one.endswith(receipt[name]) for one in lines), f"{name} stands on one line"
+    assert "Has no effect outside of itself." in " ".join(ran.out.split())
 
 
 @given(st.text(st.sampled_from("ab 字e\u0301"), max_size=300), st.integers(20, 130), st.sampled_from([14, 26]))

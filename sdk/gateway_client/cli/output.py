@@ -25,6 +25,7 @@ STYLES = {
 
 DOT = " · "
 MAX_CELL, MAX_FACT = 600, 4000
+_OWN_INDENT = 4
 
 
 class Output:
@@ -63,9 +64,24 @@ class Output:
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
             first, *others = self._folded(value, width + 2)
+            if self.is_terminal and max(map(len, (first, *others))) + width + 2 > self._width():
+                # A word that is copied whole gets lines of its own.
+                self.line(name)
+                self.text(value, _OWN_INDENT)
+                continue
             self.line(f"{name.ljust(width)}  {self.mark(first)}")
             for line in others:
                 self.line(f"{'':{width}}  {line}")
+
+    def text(self, text: str, indent: int = 0) -> None:
+        """A text, indented, in as many lines as the terminal needs. The caller has made it safe."""
+        if not self.is_terminal:
+            self.line(f"{'':{indent}}{text}")
+            return
+        from gateway_client.cli.tables import slices
+
+        for line in slices(text, self._width() - indent):
+            self.line(f"{'':{indent}}{line}".rstrip())
 
     def labelled(self, name: str, text: str, indent: int) -> None:
         """One fact of a plan (gateway_client/cli/tables.py `labelled`); one line where that is no terminal."""

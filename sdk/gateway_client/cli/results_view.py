@@ -15,7 +15,7 @@ def show_executed(out: Output, done: Executed) -> None:
     if done.learn_error:
         out.line(f"{out.mark('warn')}  NOTHING WAS LEARNED: {safe(done.learn_error)}. The call itself ran.")
     verified = out.mark(safe(done.verification_outcome))
-    out.line(f"executed  {safe(done.action_id)}  verification {verified}  {safe(done.receipt_id)}")
+    out.parts(["executed", safe(done.action_id), f"verification {verified}", safe(done.receipt_id)])
     pairs: list[tuple[str, object]] = []
     if done.runtime is not None and done.runtime.duration_ms is not None:
         pairs.append(("took", f"{done.runtime.duration_ms} ms"))
@@ -51,7 +51,7 @@ def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> Non
     outcome = str(receipt.verification_outcome.get("status"))
     result = receipt.normalized_result
     why = result.get("summary") or result.get("reason")
-    out.line(f"{safe(receipt.receipt_id)}  {safe(result.get('kind'))}  verification {out.mark(safe(outcome))}")
+    out.parts([safe(receipt.receipt_id), safe(result.get("kind")), f"verification {out.mark(safe(outcome))}"])
     pairs: list[tuple[str, object]] = [("because" if receipt.failure_class else "summary", why)]
     if receipt.failure_class:
         pairs.append(("failure", receipt.failure_class))
@@ -67,11 +67,10 @@ def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> Non
             *pairs, ("started", receipt.started_at), ("finished", receipt.finished_at), ("grant", receipt.grant_id),
             ("module", receipt.provider_module_digest), ("result hash", receipt.result_hash),
             ("signed by", receipt.signing_key_id), ("signature", _signature(receipt, local_status)),
+            ("provider", _cut(one_line(receipt.provider_receipt))),
+            *((f"evidence {at}", _cut(one_line(one))) for at, one in enumerate(receipt.effect_evidence, 1)),
         ]
     )  # fmt: skip
-    out.line(f"provider   {_cut(one_line(receipt.provider_receipt))}")
-    for number, evidence in enumerate(receipt.effect_evidence, 1):
-        out.line(f"evidence {number} {_cut(one_line(evidence))}")
 
 
 def _named(name: str | None, version: str | None) -> str:

@@ -48,7 +48,7 @@ def show(desk: Desk, action: str) -> None:
         return
     out = desk.out
     out.line(f"{safe(manifest.action_id)} {safe(manifest.version)} · {out.mark(safe(manifest.risk_level))}")
-    out.line(f"  {safe(manifest.description)}")
+    out.text(safe(manifest.description), 2)
     limits = manifest.resource_limits or {}
     egress = manifest.egress or {}
     out.facts(
@@ -65,7 +65,7 @@ def show(desk: Desk, action: str) -> None:
     needed = schema.get("required")
     for name, rule in _properties(schema):
         is_needed = isinstance(needed, list) and name in needed
-        out.line(f"request /{safe(name)}{' (required)' if is_needed else ''}: {one_line(rule)}")
+        out.text(f"request /{safe(name)}{' (required)' if is_needed else ''}: {one_line(rule)}")
 
 
 def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:
