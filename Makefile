@@ -20,7 +20,7 @@ $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.
 	@PYTHON="$(PYTHON)" bash scripts/setup.sh "$(VENV)"
 	@touch $@
 
-demo: $(READY) ## the main job, told step by step, on embedded defaults (under 30 seconds)
+demo: $(READY) ## the main job, told step by step, on embedded defaults (half a minute; the first time sets up)
 	@$(BIN)/python -m contrib.demo
 
 test: $(READY) servers ## every test, in three processes (less than twenty minutes on 2 cores)
