@@ -14,6 +14,7 @@ from ipc.stderr import let_go_of_stderr
 from supervisor.commands import (
     backup,
     check,
+    completion,
     console,
     dev,
     doctor,
@@ -40,7 +41,24 @@ _EXITS = """exit codes:
   137 calls were cut by the hard deadline · 1 a policy test failed, a policy gives no decision, the running gateway is
   not ready or has refused a reload, or an unexpected error; the log says what"""
 
-_GROUPS = (init, new, run, dev, running, logs, check, doctor, policy, schema, keys, ledger, backup, witness, console)
+_GROUPS = (
+    init,
+    new,
+    run,
+    dev,
+    running,
+    logs,
+    check,
+    doctor,
+    policy,
+    schema,
+    keys,
+    ledger,
+    backup,
+    witness,
+    console,
+    completion,
+)
 """In the order in which `gateway --help` shows them."""
 
 
