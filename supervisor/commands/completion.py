@@ -37,8 +37,8 @@ def add(commands: Commands) -> None:
     """Put `completion` beside the other commands."""
     parser = commands.add_parser(
         "completion", help="print the completion of a shell",
-        epilog='bash: eval "$(gateway completion bash)" in ~/.bashrc; zsh: eval "$(gateway completion zsh)" in ~/.zshrc, '
-        "behind compinit; fish: gateway completion fish > ~/.config/fish/completions/gateway.fish",
+        epilog='bash: eval "$(gateway completion bash)" in ~/.bashrc; zsh: eval "$(gateway completion zsh)" '
+        "in ~/.zshrc, behind compinit; fish: gateway completion fish > ~/.config/fish/completions/gateway.fish",
     )  # fmt: skip
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
     parser.set_defaults(run=partial(_print, commands))
