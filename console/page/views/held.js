@@ -1,4 +1,4 @@
-// What waits for an operator, the newest first; and, on request, what was decided.
+// What waits for an operator, the newest first, those of one principal together; and, on request, what was decided.
 
 import { get } from "../api.js";
 import { choice, el, fill, problem } from "../dom.js";
@@ -26,7 +26,7 @@ export async function heldView(root, { abort }) {
     shownText = text;
     const focused = document.activeElement?.closest("li")?.dataset.id;
     fill(count, counted(answer, status === "pending"));
-    fill(list, answer.approvals.map(item));
+    fill(list, byPrincipal(answer.approvals).map(item));
     if (focused) list.querySelector(`[data-id="${CSS.escape(focused)}"] a`)?.focus();
   };
   chooser.querySelector("select").addEventListener("change", (event) => {
@@ -37,6 +37,12 @@ export async function heldView(root, { abort }) {
   root.append(chooser, wrong, count, list);
   ticking(list, abort);
   poll(ask, PAUSE, abort, (why) => fill(wrong, why === null ? null : problem(why)));
+}
+
+function byPrincipal(approvals) {
+  const groups = new Map();
+  for (const one of approvals) groups.set(one.principal, [...(groups.get(one.principal) ?? []), one]);
+  return [...groups.values()].flat();
 }
 
 function counted({ count, total }, isWaiting) {

@@ -1,5 +1,8 @@
-"""Lists that come in pages, as one."""
+"""Lists that come in pages, as one; and the order in which people read a list."""
 
+from collections.abc import Iterable
+
+from gateway_client.operator_results import Approval
 from gateway_client.operators import OperatorClient
 from gateway_client.session_results import Session
 
@@ -17,3 +20,11 @@ def every_session(operator: OperatorClient, principal: str | None = None, limit:
         if after is None:
             break
     return sessions
+
+
+def by_principal(found: Iterable[Approval]) -> list[Approval]:
+    """The same, those of one principal together: in its order within each, and among the first of each."""
+    groups: dict[str | None, list[Approval]] = {}
+    for one in found:
+        groups.setdefault(one.principal, []).append(one)
+    return [one for group in groups.values() for one in group]

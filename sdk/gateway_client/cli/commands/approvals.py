@@ -15,6 +15,7 @@ from gateway_client.cli.deciding import LONGEST, described, require_same_plan, s
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.output import note
+from gateway_client.cli.paging import by_principal
 from gateway_client.cli.plan_view import PlanView
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import safe
@@ -43,7 +44,7 @@ def list_(
     desk: Desk, status: str | None = None, principal: str | None = None, action_id: str | None = None,
     before: str | None = None, limit: int = 50,
 ) -> None:  # fmt: skip
-    """List approvals, newest first. Without --principal and --before each principal has its turn."""
+    """List the newest approvals, those of one principal together; with --json as the gateway sends them."""
     with desk.operator() as operator:
         page = operator.approvals(
             status, limit, principal=principal, action_id=action_id, before=None if before is None else bound(before),
@@ -59,7 +60,7 @@ def list_(
             countdown(one.expires_at) if one.state == "pending" else "-", outcome(one, verdicts.get(one.receipt_id)),
             one.created_at,
         )
-        for one in page.approvals
+        for one in by_principal(page.approvals)
     ]  # fmt: skip
     columns = ("APPROVAL", "STATE", "ACTION", "RISK", "ASKED BY", "LEFT", "OUTCOME", "CREATED")
     desk.out.table(columns, rows, "nothing waits" if status == "pending" else "no approvals")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.paging import by_principal
 from gateway_client.cli.tailing import Tail
 from gateway_client.cli.tui.pools import Pool, pools_of
 from gateway_client.errors import GatewayError, ProtocolViolation
@@ -74,7 +75,7 @@ class Feed:
         try:
             status = self._operator.status()
             page = self._operator.approvals("pending", MOST_HOLDS, group="principal")
-            holds, total = page.approvals[:MOST_HOLDS], page.total
+            holds, total = tuple(by_principal(page.approvals[:MOST_HOLDS])), page.total
             events = tuple(self._tail.fresh(self._operator.events(self._tail.next_filter(), MOST_EVENTS).events))
             if self.wants_pools:
                 pools = pools_of(self._operator.metrics())
