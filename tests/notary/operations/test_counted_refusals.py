@@ -78,7 +78,7 @@ def test_a_refusal_that_is_counted_uses_its_proof(notary: Running) -> None:
 
 
 def test_leases_that_are_refused_to_a_user_are_counted_apart_from_calls(notary: Running) -> None:
-    refused = {"event_type": "LeaseIssued", "decision": "deny", "error_code": "budget_exhausted"}
+    refused: dict[str, Any] = {"event_type": "LeaseIssued", "decision": "deny", "error_code": "budget_exhausted"}
     for _ in range(FEW * 2):
         notary.front.ask(Note(AuditEvent(principal="uid:7", trace_id="trc_1", **refused)))
     assert [one["event_type"] for one in notary.events()].count("LeaseIssued") == FEW + 1
