@@ -122,9 +122,12 @@ class OpaPolicy:
         try:
             with trio.move_on_after(self.deadlines.question_seconds):
                 await self._standing.until_proven()
-                if await self._look_for_life() and self.is_available:
+                while not await self._look_for_life():
+                    self._doubt()
+                    await self._standing.until_proven()
+                if self.is_available:
                     return
-                cause = "OPA has no decision, or not our documents"
+                cause = "OPA has no decision"
         except GateError as error:
             cause = error.cause or cause
         except _NOT_DONE as error:

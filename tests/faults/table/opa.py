@@ -11,8 +11,8 @@ _METRICS = (
 
 def _down(seen: str, do: str, code: str = "policy_engine_unavailable", **more: Any) -> Row:
     answers = {
-        "execute": f"503 {code}", "execute with a budget": f"503 {code}", "readiness": "503 not_ready",
-        "status": "200 degraded",
+        "execute": f"503 {code}", "execute with a budget": f"503 {code}",
+        "approve": "503 policy_engine_unavailable", "readiness": "503 not_ready", "status": "200 degraded",
     }  # fmt: skip
     metrics = (*_METRICS, f'gate_policy_request_errors_total{{operation="decide",code="{code}"}} rises')
     return Row(seen, do, answers, metrics, "the policy engine is down", **more)
@@ -20,7 +20,7 @@ def _down(seen: str, do: str, code: str = "policy_engine_unavailable", **more: A
 
 OPA = Table(
     "OPA",
-    "It decides every call. What was held is decided already, and approved without it; leases, evidence and status "
+    "It decides every call, and must give a sign of life before a held call is executed. Leases, evidence and status "
     "need no decision. Its answers that are HTTP and no decision are in `docs/policy.md`.",
     {
         START: Refused(
