@@ -27,7 +27,7 @@ def packed(fds: tuple[int, ...]) -> "list[tuple[int, int, array.array[int]]]":
 
 
 class DescriptorLost(FrameError):
-    """A message came without its descriptors: this process has too many open, or they were more than the cap allows."""
+    """The descriptors of a message could not be received: this process has too many open."""
 
     def __init__(self) -> None:
         super().__init__("its descriptors could not be received")
@@ -54,12 +54,13 @@ def unpack_into(fds: deque[int], ancillary: Ancillary, flags: int) -> None:
 
 
 def take(fds: deque[int], count: int = 1) -> tuple[int, ...]:
-    """The descriptors of the next message. Raises DescriptorLost when they did not come, all or some."""
+    """The descriptors of the next message. Raises DescriptorLost when this process could not receive them, and
+    FrameError when they were not sent."""
     if fds and fds[0] == LOST:
         fds.popleft()
         raise DescriptorLost
     if len(fds) < count:
-        raise DescriptorLost
+        raise FrameError("a message came without its descriptors")
     return tuple(fds.popleft() for _ in range(count))
 
 
