@@ -66,7 +66,7 @@ def is_invisible(one: str) -> bool:
     return one in _WITHOUT_LOOKS or unicodedata.category(one) in {"Cf", "Zl", "Zp"}
 
 
-class _Table(dict[int, str]):
+class _Escaping(dict[int, str]):
     """How each character is written, for str.translate: as itself where `is_shown` says so. Filled by use."""
 
     def __init__(self, is_shown: Callable[[str], bool]) -> None:
@@ -88,9 +88,9 @@ def _is_clear_among_others(one: str) -> bool:
     return unicodedata.bidirectional(one) not in _TO_THE_LEFT and _is_clear(one)
 
 
-_TABLES: Final = (_Table(_is_clear), _Table(_is_clear_among_others))
+_TABLES: Final = (_Escaping(_is_clear), _Escaping(_is_clear_among_others))
 """For text of one direction, and for text that mixes them."""
-_ESCAPES: Final = _Table(lambda _: False)
+_ESCAPES: Final = _Escaping(lambda _: False)
 
 
 def _visible(text: str) -> str:
@@ -113,7 +113,7 @@ def _visible(text: str) -> str:
     return "".join((*written, _written(text[last:], table)))
 
 
-def _written(text: str, table: _Table) -> str:
+def _written(text: str, table: _Escaping) -> str:
     if len(text) <= _PIECE:
         return text.translate(table)
     return "".join([text[at : at + _PIECE].translate(table) for at in range(0, len(text), _PIECE)])

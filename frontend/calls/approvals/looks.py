@@ -8,7 +8,7 @@ a body that has changed is looked at anew.
 from collections import OrderedDict
 from functools import partial
 
-from frontend.calls.approvals.record import Whole, whole_of
+from frontend.calls.approvals.record import ShownHold, whole_of
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies
 from ipc.store import ApprovalRecord
 
@@ -25,10 +25,10 @@ class Looks:
 
     def __init__(self) -> None:
         self._bodies = LargeBodies()
-        self._kept: OrderedDict[str, tuple[ApprovalRecord, Whole]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[ApprovalRecord, ShownHold]] = OrderedDict()
         """The last one looked at is last."""
 
-    async def whole(self, approval: ApprovalRecord) -> Whole:
+    async def whole(self, approval: ApprovalRecord) -> ShownHold:
         """What is shown of a hold that has not ended. Raises GateError: plan_integrity, and rate_limit_exceeded where
         its turn does not come in time."""
         if len(approval.body) <= LARGE_BYTES:
@@ -43,7 +43,7 @@ class Looks:
             self._kept.popitem(last=False)
         return whole
 
-    def _known(self, approval: ApprovalRecord) -> Whole | None:
+    def _known(self, approval: ApprovalRecord) -> ShownHold | None:
         if approval.approval_id not in self._kept:
             return None
         seen, whole = self._kept[approval.approval_id]

@@ -113,7 +113,7 @@ def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
     return ListedApproval(**members)
 
 
-class Whole(NamedTuple):
+class ShownHold(NamedTuple):
     """A stored call as operators are shown it: what never changes while it is decided, and the hash of that."""
 
     plan_hash: str
@@ -121,16 +121,16 @@ class Whole(NamedTuple):
     shown_hash: str | None
 
 
-def whole_of(approval: ApprovalRecord) -> Whole:
+def whole_of(approval: ApprovalRecord) -> ShownHold:
     """Takes long for a large call (frontend/calls/approvals/looks.py). Raises GateError plan_integrity."""
     body = body_of(approval)
     if not is_intact(body):
         raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
     members = shown(approval, body)
-    return Whole(body.plan_hash, members, hash_of(members))
+    return ShownHold(body.plan_hash, members, hash_of(members))
 
 
-def detailed(approval: ApprovalRecord, now: float, whole: Whole | None = None) -> ApprovalDetail:
+def detailed(approval: ApprovalRecord, now: float, whole: ShownHold | None = None) -> ApprovalDetail:
     """What an operator reads before deciding, and how far it has come; of one that has ended, what is kept.
 
     `whole` is that of this approval, where it is known. Raises GateError plan_integrity when there is no whole plan to

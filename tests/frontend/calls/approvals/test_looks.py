@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from frontend.calls.approvals import looks
-from frontend.calls.approvals.record import Whole, encode, whole_of
+from frontend.calls.approvals.record import ShownHold, encode, whole_of
 from ipc.approvals import Body
 from ipc.messages import GetHold
 from ipc.plan import plan_hash
@@ -40,7 +40,7 @@ async def test_a_large_hold_is_made_ready_to_be_shown_once_in_a_thread_and_a_sma
 ) -> None:
     made: list[bool] = []
 
-    def noted(approval: ApprovalRecord) -> Whole:
+    def noted(approval: ApprovalRecord) -> ShownHold:
         made.append(threading.current_thread() is threading.main_thread())
         return whole_of(approval)
 
