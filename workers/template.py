@@ -32,7 +32,7 @@ from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
 from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
 from workers.host.connection import make_tls
-from workers.host.space import LedgerVolume
+from workers.host.space import LedgerReserve
 from workers.loading import Loader
 from workers.log import write_failure, write_line
 from workers.runtime.modules import make_engine
@@ -73,7 +73,7 @@ class Template:
         self._workers: dict[str, Forked] = {}
         self._start: m.StartTemplate | None = None
         self._loader: Loader | None = None
-        self._ledger_volume: LedgerVolume | None = None
+        self._ledger_volume: LedgerReserve | None = None
         # poll(2), not epoll: an epoll set would be shared with every child.
         self._selector = selectors.PollSelector()
         self._selector.register(channel, selectors.EVENT_READ)
@@ -120,7 +120,7 @@ class Template:
         if message.ledger_dir is not None:
             with suppress(OSError):  # a ledger that can't be looked at starts no gateway
                 device = os.stat(message.ledger_dir).st_dev
-                self._ledger_volume = LedgerVolume(device, _RESERVES_OF_LEDGER * message.min_free_bytes)
+                self._ledger_volume = LedgerReserve(device, _RESERVES_OF_LEDGER * message.min_free_bytes)
         try:
             enter(walls(message.walls), message.walls)
             self._loader = Loader(self._engine, Cache(message.cache_dir), message.walls)

@@ -26,7 +26,7 @@ from workers.desk import Desk, FrontChannel, NotaryChannel
 from workers.forking import settle
 from workers.host.outside import Outside
 from workers.host.resolver import Resolver
-from workers.host.space import FileSpace, LedgerVolume
+from workers.host.space import FileSpace, LedgerReserve
 from workers.log import write_failure, write_line
 from workers.runtime.call import Runner
 from workers.runtime.modules import Module
@@ -54,7 +54,7 @@ class Birth:
     proxy_tls: ssl.SSLContext
     files_dir: str
     walls: Given
-    ledger_volume: LedgerVolume | None = None
+    ledger_volume: LedgerReserve | None = None
 
 
 def live(birth: Birth) -> Exit:

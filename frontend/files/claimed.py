@@ -26,7 +26,7 @@ Claims = Callable[[str], bool]
 """Whether a name makes its file one to read."""
 
 
-class NotReadable(Exception):
+class FileNotReadable(Exception):
     """The file can't be read. `problem` and `mend` are sentences."""
 
     def __init__(self, problem: str, mend: str) -> None:
@@ -35,7 +35,7 @@ class NotReadable(Exception):
         self.mend = mend
 
 
-class Refusal(NamedTuple):
+class EntryRefusal(NamedTuple):
     """Why a folder can't be used: the escaped name of an entry, and two sentences."""
 
     name: str
@@ -43,10 +43,10 @@ class Refusal(NamedTuple):
     mend: str
 
 
-def claimed_names(folder: Path, claims: Claims) -> tuple[list[str], list[Refusal]]:
+def claimed_names(folder: Path, claims: Claims) -> tuple[list[str], list[EntryRefusal]]:
     """The names to read, sorted, and the refusals of the folder. Raises OSError."""
     names: list[str] = []
-    refusals: list[Refusal] = []
+    refusals: list[EntryRefusal] = []
     with os.scandir(folder) as entries:
         listed = sorted(entries, key=lambda entry: entry.name)
     for entry in listed:
@@ -57,7 +57,9 @@ def claimed_names(folder: Path, claims: Claims) -> tuple[list[str], list[Refusal
             names.append(name)
         elif claims(name) or claims(_likeness(name)):
             mend = "Rename it, with visible characters and an ending in lower case."
-            refusals.append(Refusal(printable(name), "the name only looks like that of a file that is read.", mend))
+            refusals.append(
+                EntryRefusal(printable(name), "the name only looks like that of a file that is read.", mend)
+            )
         elif _is_folder(entry):
             refusals += _beneath(folder, name, claims)
     return names, refusals
@@ -75,7 +77,7 @@ def _likeness(name: str) -> str:
     return "".join(filter(has_looks, unicodedata.normalize("NFKC", name))).strip().lower()
 
 
-def _beneath(folder: Path, name: str, claims: Claims) -> Iterator[Refusal]:
+def _beneath(folder: Path, name: str, claims: Claims) -> Iterator[EntryRefusal]:
     problem, mend = "", ""
     unread: list[OSError] = []
     seen = 0
@@ -94,11 +96,11 @@ def _beneath(folder: Path, name: str, claims: Claims) -> Iterator[Refusal]:
     if not problem and unread:
         problem, mend = f"this subfolder cannot be read: {unread[0].strerror}.", "Correct its mode, or move it out."
     if problem:
-        yield Refusal(printable(name), problem, mend)
+        yield EntryRefusal(printable(name), problem, mend)
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The first `most` bytes of a regular file, through links too. Raises NotReadable."""
+    """The first `most` bytes of a regular file, through links too. Raises FileNotReadable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
@@ -107,16 +109,16 @@ def read_regular(path: Path, most: int) -> bytes:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             kind = next((said for is_kind, said in _KINDS if is_kind(mode)), "a device")
-            raise NotReadable(f"is {kind}, not a file.", "Put a file there, or remove it.")
+            raise FileNotReadable(f"is {kind}, not a file.", "Put a file there, or remove it.")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(most)
     except OSError as error:
-        raise NotReadable(f"cannot be read: {error.strerror}.", "Correct its owner or mode.") from None
+        raise FileNotReadable(f"cannot be read: {error.strerror}.", "Correct its owner or mode.") from None
     finally:
         os.close(descriptor)
 
 
-def _not_opened(path: Path, error: OSError) -> NotReadable:
+def _not_opened(path: Path, error: OSError) -> FileNotReadable:
     if path.is_symlink():
-        return NotReadable(f"is a link that leads to no readable file: {error.strerror}.", "Correct or remove it.")
-    return NotReadable(f"cannot be read: {error.strerror}.", "Correct its owner or mode.")
+        return FileNotReadable(f"is a link that leads to no readable file: {error.strerror}.", "Correct or remove it.")
+    return FileNotReadable(f"cannot be read: {error.strerror}.", "Correct its owner or mode.")

@@ -7,7 +7,7 @@ is refused. Never reads anything but the file it is given.
 import codecs
 from pathlib import Path
 
-from frontend.files.claimed import NotReadable, read_regular
+from frontend.files.claimed import FileNotReadable, read_regular
 from frontend.files.problems import Report
 from frontend.manifests import sections
 from frontend.manifests.coherence import check_coherence
@@ -23,7 +23,7 @@ def read_file(path: Path, report: Report) -> Node | None:
     """The tree of one YAML file of at most 256 KiB, or None with the problems in `report`."""
     try:
         data = read_regular(path, MAX_FILE_BYTES + 1)
-    except NotReadable as error:
+    except FileNotReadable as error:
         report.add(0, "", error.problem, error.mend)
         return None
     return read_bytes(data, report)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from frontend.files.claimed import NotReadable, claimed_names, read_regular
+from frontend.files.claimed import FileNotReadable, claimed_names, read_regular
 from frontend.policy.data import AclEntry, PolicyData, parse_data
 from frontend.policy.doubts import Doubt, doubts_of
 from frontend.policy.engine import PolicyRefused, PolicySources
@@ -84,7 +84,7 @@ def read_texts(folder: Path, names: Iterable[str], problems: list[str]) -> dict[
                 raise PolicyRefused((f"{folder}: more than {MAX_POLICY_BYTES} bytes of policy",))
             content = content.removeprefix(codecs.BOM_UTF8)
             texts[name] = content.decode()
-        except NotReadable as error:
+        except FileNotReadable as error:
             problems.append(f"{folder / name}: {error}")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1

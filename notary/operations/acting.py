@@ -12,13 +12,13 @@ from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.operations.continuing import keep_for_the_next, session_to_continue
 from notary.operations.refusing import write_refusal
-from notary.signing.leases import LeaseTerms, digest_of, new_terms, sign_lease
+from notary.signing.leases import RememberedLease, digest_of, new_terms, sign_lease
 from notary.signing.rotation import Keys
 from notary.store.contract import LastSession
 from notary.tasks import NotAllowed, Outcome, SecretAnswer
 from notary.unit import Unit
 
-_decode_kept = msgspec.msgpack.Decoder(LeaseTerms | TooManySessions).decode
+_decode_kept = msgspec.msgpack.Decoder(RememberedLease | TooManySessions).decode
 
 
 def issue(unit: Unit, asked: Issue) -> SecretAnswer | TooManySessions:

@@ -17,7 +17,7 @@ from ipc.messages import Issue, Issued, LeaseKey
 from notary.signing.keys import HeldKey
 
 
-class LeaseTerms(msgspec.Struct, frozen=True, tag=True):
+class RememberedLease(msgspec.Struct, frozen=True, tag=True):
     """What the notary adds to the request for a lease. With the request it makes the same lease again; without it, and
     without the key, it is worth nothing. Times in Unix seconds."""
 
@@ -30,10 +30,10 @@ class LeaseTerms(msgspec.Struct, frozen=True, tag=True):
     """Digest of the request."""
 
 
-def new_terms(asked: Issue, session_id: str | None, *, epoch: int, now: float, ttl: int) -> LeaseTerms:
+def new_terms(asked: Issue, session_id: str | None, *, epoch: int, now: float, ttl: int) -> RememberedLease:
     """Of a lease in force for `ttl` seconds from `now` (Unix seconds); `session_id` None: of a new session."""
     issued = int(now)
-    return LeaseTerms(session_id or new("ses_"), new("lea_"), issued, issued + ttl, epoch, digest_of(asked))
+    return RememberedLease(session_id or new("ses_"), new("lea_"), issued, issued + ttl, epoch, digest_of(asked))
 
 
 def digest_of(asked: Issue) -> bytes:
@@ -41,7 +41,7 @@ def digest_of(asked: Issue) -> bytes:
     return hashlib.sha256(msgspec.msgpack.encode(asked)).digest()
 
 
-def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: LeaseTerms) -> Issued:
+def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: RememberedLease) -> Issued:
     """The lease of these terms, signed with the key in force."""
     claims = Claims(
         iss=ISSUER,

@@ -22,7 +22,7 @@ from workers.interfaces import FUNCTIONS
 _TOKEN = re.compile(r"[a-z0-9_][a-z0-9-]*|->|[^\s]")
 
 
-class Signature(NamedTuple):
+class FunctionType(NamedTuple):
     """A function of the interface; `write` is None where it answers nothing."""
 
     reads: tuple[Reader, ...]
@@ -41,7 +41,7 @@ def define(instance: LinkerInstance, interface: str, name: str, act: Callable[..
         raise WasmtimeError._from_ptr(error)
 
 
-def _callback(signature: Signature) -> Any:
+def _callback(signature: FunctionType) -> Any:
     """The C function of a signature. It finds the `act` of the linker that calls it by a number."""
     reads, write = signature
 
@@ -63,7 +63,7 @@ def _trap(error: WasmtimeError) -> int:
     return ctypes.cast(error._consume(), ctypes.c_void_p).value or 0
 
 
-def signature_of(text: str) -> Signature:
+def signature_of(text: str) -> FunctionType:
     """Read the type of a function, as `workers/interfaces.py` writes it. Raises ValueError."""
     types = _Types(_TOKEN.findall(text))
     types.expect("func", "(")
@@ -73,7 +73,7 @@ def signature_of(text: str) -> Signature:
         types.expect(":")
         reads.append(types.shape().read)
         types.skip(",")
-    return Signature(tuple(reads), types.shape().write if types.skip("->") else None)
+    return FunctionType(tuple(reads), types.shape().write if types.skip("->") else None)
 
 
 class _Types:

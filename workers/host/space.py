@@ -29,7 +29,7 @@ _ENTRIES_BETWEEN_PULSES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerVolume:
+class LedgerReserve:
     """The volume of the ledger by its device, and the bytes that files of actions leave free there."""
 
     device: int
@@ -37,7 +37,7 @@ class LedgerVolume:
 
 
 @dataclass(slots=True)
-class _Held:
+class _FilesBelow:
     """What lies below a root: files and folders, the bytes of the files, and until when this counts."""
 
     entries: int
@@ -48,11 +48,11 @@ class _Held:
 class FileSpace:
     """The room that one worker knows of."""
 
-    def __init__(self, ledger: LedgerVolume | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, ledger: LedgerReserve | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         """`ledger`: None where it lies on no volume of this host."""
         self._ledger = ledger
         self._clock = clock
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _FilesBelow] = {}
 
     @contextmanager
     def taking(
@@ -93,15 +93,15 @@ class FileSpace:
         if volume.f_bavail * volume.f_frsize - size < reserve or not (has_inodes or volume.f_files == 0):
             raise HostError("unavailable", "the volume of the action's files has too little room left", retryable=True)
 
-    def _held_below(self, access: FileAccess, root: int, pulse: Pulse) -> _Held:
+    def _held_below(self, access: FileAccess, root: int, pulse: Pulse) -> _FilesBelow:
         held = self._held.get(access.root)
         return held if held is not None and self._clock() < held.until else self._counted(access, root, pulse)
 
-    def _counted(self, access: FileAccess, root: int, pulse: Pulse) -> _Held:
+    def _counted(self, access: FileAccess, root: int, pulse: Pulse) -> _FilesBelow:
         begun = self._clock()
         entries, size = _count(root, access.max_files, pulse)
         took = self._clock() - begun
-        held = _Held(entries, size, begun + took + max(_REMEMBERED_SECONDS, _COUNTING_SHARE * took))
+        held = _FilesBelow(entries, size, begun + took + max(_REMEMBERED_SECONDS, _COUNTING_SHARE * took))
         self._held.pop(access.root, None)
         if len(self._held) >= _MAX_ROOTS:
             del self._held[next(iter(self._held))]
@@ -109,7 +109,7 @@ class FileSpace:
         return held
 
 
-def _fits(access: FileAccess, held: _Held, entries: int, grows: int) -> bool:
+def _fits(access: FileAccess, held: _FilesBelow, entries: int, grows: int) -> bool:
     """A write that adds nothing always fits. Beyond `max_files` the bytes were not counted to the end."""
     if entries == 0 and grows <= 0:
         return True

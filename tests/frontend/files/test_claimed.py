@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from frontend.files.claimed import NotReadable, claimed_names, read_regular
+from frontend.files.claimed import FileNotReadable, claimed_names, read_regular
 
 
 def is_rule(name: str) -> bool:
@@ -89,7 +89,7 @@ def test_what_is_no_readable_file_is_told_and_waits_for_nobody(
 ) -> None:
     make(tmp_path / "a.rego")
     assert claimed_names(tmp_path, is_rule) == (["a.rego"], [])
-    with pytest.raises(NotReadable) as error:
+    with pytest.raises(FileNotReadable) as error:
         read_regular(tmp_path / "a.rego", 100)
     assert error.value.problem.startswith(problem)
     assert error.value.mend

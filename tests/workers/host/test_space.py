@@ -11,7 +11,7 @@ import pytest
 from ipc.plan import FileAccess
 from workers.host.fs import FileHost
 from workers.host.meter import HostError, Meter
-from workers.host.space import FileSpace, LedgerVolume
+from workers.host.space import FileSpace, LedgerReserve
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Bench:
 
     folder: Path
     now: float = 0.0
-    ledger: LedgerVolume | None = None
+    ledger: LedgerReserve | None = None
     space: FileSpace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,10 +97,10 @@ def test_deep_folders_are_counted_with_few_descriptors(bench: Bench) -> None:
 def test_the_volume_of_the_ledger_keeps_more_free_than_any_write_may_take(bench: Bench) -> None:
     volume = os.statvfs(bench.folder)
     device, free = os.stat(bench.folder).st_dev, volume.f_bavail * volume.f_frsize
-    full = Bench(bench.folder, ledger=LedgerVolume(device, free * 2)).host()
+    full = Bench(bench.folder, ledger=LedgerReserve(device, free * 2)).host()
     kind, message = refused(full, "write", "folder/a", "x")
     assert (kind, "too little room" in message) == ("unavailable", True)
     assert refused(full, "append", "a", "x")[0] == "unavailable"
     assert bench.names() == []
-    Bench(bench.folder, ledger=LedgerVolume(device + 1, free * 2)).host().write("a", "x", "utf8")
-    Bench(bench.folder, ledger=LedgerVolume(device, 0)).host().write("a", "x", "utf8")
+    Bench(bench.folder, ledger=LedgerReserve(device + 1, free * 2)).host().write("a", "x", "utf8")
+    Bench(bench.folder, ledger=LedgerReserve(device, 0)).host().write("a", "x", "utf8")
