@@ -43,7 +43,8 @@ class LostRights:
                 held = [one for one in page.approvals if any(_is_lost(one.principal, one.action_id, *n) for n in noted)]
                 if held:
                     await self.notary.void_holds(tuple(one.approval_id for one in held))
-            del self._noted[: len(noted)]
+            # By identity: another round may have ended these, and others may have been noted meanwhile.
+            self._noted = [one for one in self._noted if not any(one is ended for ended in noted)]
             for one in held:
                 log.warning(
                     "the right to a held call is revoked", approval_id=one.approval_id, action_id=one.action_id,

@@ -2,12 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import trio
+import trio.testing
 
+from frontend.calls.approvals.rights import LostRights
 from frontend.notary.errors import NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.policy.data import AclEntry, PolicyData
+from ipc.messages import ListedHolds, ListHolds
 from tests.support.front_core import HOLD, Core, front_core, refuses
 from tests.support.held_calls import held, state_of, told
 from tests.support.policed import DATA, policed
@@ -89,3 +94,30 @@ async def reload(core: Core, folder: Path, data: dict[str, Any]) -> None:
     files = await configuration.policy_file.read()
     await configuration.follow_policy(files.sources.digest)
     core.policy.answer = HOLD
+
+
+async def test_a_right_that_is_lost_between_the_ends_of_two_rounds_is_not_forgotten() -> None:
+    pay, echo = (PolicyData("v1", {ME: AclEntry((action,))}) for action in ("pay", "echo"))
+    turns = [trio.Event(), trio.Event(), trio.Event()]
+    asked = 0
+
+    class SlowNotary:
+        async def approvals(self, _: ListHolds) -> ListedHolds:
+            nonlocal asked
+            asked += 1
+            await turns[asked - 1].wait()
+            return ListedHolds([], 0)
+
+    rights = LostRights(cast(Notary, SlowNotary()))
+    rights.note(pay, echo)
+    turns[2].set()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rights.end)
+            nursery.start_soon(rights.end)
+            await trio.testing.wait_all_tasks_blocked()
+            turns[0].set()
+            await trio.testing.wait_all_tasks_blocked()
+            rights.note(echo, pay)
+            turns[1].set()
+    assert asked == 3
