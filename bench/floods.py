@@ -35,7 +35,7 @@ FLOODS: Final[dict[str, dict[str, Any]]] = {
         "body": json.dumps({"text": [[]] * 2000}), "connections": 20, "ahead": 1,
     },
 }  # fmt: skip
-"""What is sent: `connections`, each with so many requests `ahead` of its answers."""
+"""The load of each flood: the number of connections, and the requests that each sends ahead of its answers."""
 BOUND: Final = 3.0
 """p99 beside ÷ p99 alone, to reach."""
 FLOOD_UID: Final = 65533

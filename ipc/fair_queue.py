@@ -46,7 +46,7 @@ class FairQueue(Generic[Wish]):
         self._taken(tuple(owners))
 
     def take(self) -> tuple[Owners, Wish] | None:
-        """The next wish; None when there is none, and then all use is forgotten."""
+        """The next wish. None when the queue is empty; the use of all owners is then forgotten."""
         if not self._waiting:
             self._used.clear()
             self._base.clear()

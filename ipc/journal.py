@@ -1,8 +1,8 @@
 """Log lines as entries of the system's journal, with their fields as fields of the journal.
 
 Source: systemd, "Native Journal Protocol": one datagram an entry. Used only where standard error is the journal's
-(JOURNAL_STREAM names it), so that a file or pipe in its place still gets every line. Guarantees that an entry which the
-journal does not take at once is told otherwise: the caller writes the line instead.
+(JOURNAL_STREAM names it), so that a file or pipe in its place still gets every line. Guarantees that the caller learns
+of an entry which the journal does not take at once, and writes the line instead.
 """
 
 import os

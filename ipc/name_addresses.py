@@ -4,7 +4,7 @@ import socket
 from typing import Final
 
 MAX_ADDRESSES: Final = 4
-"""Of one name that are tried: more would take longer than what waits for the connection."""
+"""The most addresses of a name that are tried: with more, the callers of the connection would time out first."""
 
 
 def numeric_addresses(host: str, port: int) -> tuple[str, ...]:

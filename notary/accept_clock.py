@@ -39,7 +39,7 @@ def accept(settings: Settings, reason: str, by: str) -> str:
         state.database.close()
     return (
         f"Accepted: the newest evidence is of {iso(state.newest)}, and the clock says {iso(now)}. The log goes on from "
-        "there; every lease of before has ended."
+        "there; all earlier leases have ended."
     )
 
 

@@ -1,4 +1,4 @@
-"""What programs have in common by which an operator accepts a state that a start refuses, or that refuses every call.
+"""Common parts of the programs with which an operator accepts a state that refuses the start, or every call.
 
 Settings come as JSON on standard input, the reason as `--reason TEXT`, the user who gives it as `--by USER`. The
 supervisor runs them while it holds the state directory (supervisor/rollback.py).

@@ -77,7 +77,7 @@ class UnderWay:
     intent_us: int = 0
     """What it took to write the intent."""
     store_us: dict[str, int] | None = None
-    """What the requests to the store took meanwhile: see Answered."""
+    """Duration of the requests to the store meanwhile: see Answered."""
     is_cut: bool = False
     """Its front has given it up and has the worker killed."""
 

@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
     cause: str | None = None
     store_us: dict[str, int] | None = None
     kept: Any = None
-    """Of a SecretAnswer."""
+    """The part of a SecretAnswer that is remembered."""
 
     def encoded(self) -> msgspec.Raw:
         """The answer as it is sent."""

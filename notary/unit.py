@@ -52,7 +52,7 @@ class Unit:
         self.number = 0
         """Of that operation."""
         self.store_us: dict[str, int] = {}
-        """What its requests to the store took: see Answered."""
+        """Duration of its requests to the store: see Answered."""
         self.woken: set[str] = set()
         """Endpoints that deliveries were written for."""
         self._now: float | None = None

@@ -94,7 +94,7 @@ def connection_warnings(loaded: Loaded) -> list[Problem]:
     wanted, fitting = settings.limits.max_connections, fitting_connections(divided(settings))
     if fitting >= wanted:
         return []
-    text = f"limits.max_connections = {wanted}: {fitting} for each listening socket are all that open files allow here."
+    text = f"limits.max_connections = {wanted}: the limit of open files allows {fitting} for each listening socket."
     mend = "Lower it, or raise the limit (ulimit -n, LimitNOFILE=)."
     return [loaded.document.problem(("limits", "max_connections"), text, mend)]
 

@@ -24,7 +24,7 @@ CONTRIB = Path(__file__).resolve().parent.parent / "contrib"
 FIRST_ACTION = "text_digest.yaml"
 """Computes only: an action that can do no harm."""
 QUOTAS = {"max_calls_per_hour": 3600, "max_sessions": 32}
-"""Of a principal: one call a second, and leases for as many processes as an agent is likely to have."""
+"""For each principal: one call a second, and leases for as many processes as an agent is likely to have."""
 
 _CONFIGURATION = """\
 # A gateway for production: docs/configuration.md has every setting, `gateway check --config FILE` says what is wrong.

@@ -81,8 +81,8 @@ class Loader:
         self._jobs.append(_Job(request))
 
     def next_deadline(self) -> float | None:
-        """When something is to be done without an event (time.monotonic): a compiler has had its time, or a slow one is
-        to be named."""
+        """The next time (time.monotonic) at which `advance` must act without an event: a compiler has used up its time,
+        or a slow one has to be named in the log."""
         deadlines = [one.deadline for one in self.compilations.values()]
         return min([*deadlines, *(at for at, _ in self._untold.values())], default=None)
 

@@ -50,7 +50,7 @@ class OperatorCaller:
 
 
 def asker_of(caller: Caller | OperatorCaller) -> str:
-    """Whom the notary charges with what it reads for this caller."""
+    """The name under which the notary charges this caller's reads."""
     return f"operator {caller.name}" if isinstance(caller, OperatorCaller) else f"principal {caller.lease.principal}"
 
 

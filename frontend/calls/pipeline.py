@@ -113,7 +113,7 @@ class Pipeline:
                 await self._cut(record)
                 raise
             except Exception:
-                log.exception("a call failed by a fault of ours", action_id=record.action_id)
+                log.exception("a call failed by a gateway fault", action_id=record.action_id)
                 outcome = await self._refused(record, GateError("internal_error"))
             self._succeeded(record, outcome)
             return outcome
@@ -253,7 +253,7 @@ class Pipeline:
                 cause = problem.cause
                 log.error("a refusal left no event", code=error.code, action_id=record.action_id, cause=cause)
             except Exception:
-                log.exception("a call failed by a fault of ours", action_id=record.action_id)
+                log.exception("a call failed by a gateway fault", action_id=record.action_id)
 
         trio.lowlevel.spawn_system_task(tell, name="the event of a call", context=contextvars.copy_context())
 

@@ -83,7 +83,7 @@ class CallRecord:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What is known here, as fields of an event."""
+        """All that this record knows of the call, as fields of an event."""
         return self.caller() | self._what() | self._policy() | self._budgets()
 
     def say(self, decision: str, code: str | None = None, cause: str | None = None) -> None:

@@ -78,12 +78,12 @@ class Revocation:
         return revoked
 
     async def end_lost_rights(self) -> None:
-        """What is held by a right that was revoked waits no more; it ends as with revoke-all. Raises nothing: what
-        could not be done now is done in the rounds of the front, and before it approves anything."""
+        """End the calls held under revoked rights, as revoke-all does. Raises nothing: after a failure the front tries
+        again in its rounds, and before it approves anything."""
         try:
             await self.rights.end()
         except GateError as error:
-            log.warning("holds of a right that was revoked wait for their end", cause=error.cause)
+            log.warning("calls held under a revoked right have not ended yet", cause=error.cause)
         else:
             await self._end_holds()
 

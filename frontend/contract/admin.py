@@ -27,7 +27,7 @@ class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     pending_deliveries: int | None
     """Deliveries that wait, those under way among them; null while the ledger can't tell."""
     gone: list[str] | UnsetType = UNSET
-    """Endpoints that have answered 410 since the last reload: nothing is sent to them. Absent where there is none."""
+    """Endpoints that have answered 410 since the last reload: nothing is sent to them. Absent when empty."""
 
 
 class Backends(msgspec.Struct, frozen=True, kw_only=True):

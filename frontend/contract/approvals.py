@@ -67,7 +67,7 @@ class ApprovalPoll(msgspec.Struct, frozen=True, kw_only=True):
     status: PolledStatus
     """As `state`, but `pending` while an operator's decision is being carried out, and `failed` with that `outcome`."""
     outcome: Literal["failed"] | UnsetType = UNSET
-    """Of an approved call that could not be carried out."""
+    """Present when an approved call could not be carried out."""
     receipt_id: str | UnsetType = UNSET
     """The receipt of the call, once it was approved and ran."""
     deny_reason: str | UnsetType | None = UNSET

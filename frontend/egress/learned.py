@@ -88,7 +88,7 @@ class LearnedRules:
         return await self._change(kind, with_it, act, gained=self._gained(kind, action_id, text)) > 0
 
     def _gained(self, kind: Kind, action_id: str, text: str) -> tuple[str, ...]:
-        """What the egress proxy has to let through for this rule."""
+        """The domains that the egress proxy must let through for this rule."""
         return (text,) if kind is DOMAINS and self._allow_list.serves(action_id) else ()
 
     async def remove(self, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> bool:

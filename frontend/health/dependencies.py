@@ -46,7 +46,7 @@ class LedgerStatus(NamedTuple):
     drops: Mapping[str, Mapping[str, int]] = MappingProxyType({})
     """Endpoint -> reason -> deliveries that will never arrive, likewise."""
     clock: ClockTrouble | None = None
-    """What is wrong with the notary's clock."""
+    """The fault of the notary's clock; None while it is right."""
 
 
 class Look(NamedTuple):
@@ -57,7 +57,7 @@ class Look(NamedTuple):
     proxy: bool | None
     """Whether the egress proxy answers; None where none is configured."""
     clock: ClockTrouble | None = None
-    """What is wrong with the notary's clock, as it said last."""
+    """The fault of the notary's clock, as the notary said last; None while it is right."""
 
 
 class Dependencies:

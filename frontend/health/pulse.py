@@ -98,7 +98,7 @@ class ClockTrouble:
 
     @classmethod
     def of(cls, clock: Clock) -> "ClockTrouble | None":
-        """What is wrong with it now."""
+        """The fault of this clock now; None while it is right."""
         try:
             clock.now()
         except ClockError as error:

@@ -27,7 +27,7 @@ WAIT_SECONDS = 10.0
 
 
 def cost_of(body: bytes) -> int:
-    """What it costs to work on this JSON text, in bytes of plain text; found without parsing it."""
+    """The cost of work on this JSON text, in bytes of plain text; found without parsing it."""
     return max(len(body), CONTAINER_BYTES * (body.count(b"[") + body.count(b"{")))
 
 

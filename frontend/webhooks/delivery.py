@@ -56,7 +56,7 @@ class Post:
                 problem = "the connection ended without an answer in HTTP"
             except Exception as error:
                 why = type(error).__name__
-                log.error("an attempt to deliver failed by a fault of ours", endpoint=endpoint.name, why=why)
+                log.error("an attempt to deliver failed by a fault of the gateway", endpoint=endpoint.name, why=why)
                 problem = "a fault of the gateway's own"
             finally:
                 await network.close()

@@ -71,7 +71,7 @@ class HttpSubmission:
             except (httpcore.ProtocolError, httpcore.NetworkError):
                 problem = "the connection ended without a whole answer in HTTP"
             except Exception as error:
-                log.error("a witness was not asked, by a fault of ours", witness=self._witness.name,
+                log.error("a witness was not asked, by a fault of the gateway", witness=self._witness.name,
                           why=type(error).__name__)  # fmt: skip
                 problem = "a fault of the gateway's own"
             finally:

@@ -85,7 +85,7 @@ class ReadLedger(Operation, frozen=True):
 
 
 class ClockTold(msgspec.Struct, frozen=True):
-    """A clock is wrong: why, and the Unix time from which on it is right by itself, None where there is none."""
+    """A clock is wrong: the cause, and the Unix time from which it is right by itself; None if unknown."""
 
     cause: str
     until: float | None

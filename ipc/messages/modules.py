@@ -26,7 +26,7 @@ class ModuleVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str | None
     detail: str = ""
     is_builtin: bool = False
-    """Of a held module: the gateway ships it."""
+    """Set for a held module that the gateway ships."""
 
 
 class LoadModules(Message, frozen=True):

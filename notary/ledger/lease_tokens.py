@@ -1,4 +1,4 @@
-"""A ledger of before, whose remembered answers held the tokens of leases: overwritten in all that is in the file.
+"""Overwrites lease tokens that an earlier version left in the ledger's file, in its remembered answers.
 
 Tokens lay in pages of the journal, in the answers of a large unit, and in pages that were free. In PostgreSQL they lay
 in the rows of gateways.

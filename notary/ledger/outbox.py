@@ -112,7 +112,7 @@ def waiting(connection: Connection) -> dict[str, int]:
 
 
 def bring_back(connection: Connection, now: int) -> None:
-    """Nothing is due later than now (milliseconds): the clock had been ahead."""
+    """Make deliveries due later than now (milliseconds) due at once: the clock had been ahead."""
     connection.execute("UPDATE outbox SET due = ? WHERE due > ?", (now, now))
 
 

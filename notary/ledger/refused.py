@@ -40,7 +40,7 @@ class RefusalCount(msgspec.Struct, frozen=True):
 
 
 def key_of(event: AuditEvent) -> Key | None:
-    """Whose refusal it is, of a call or a lease. None for other events, and for those that stand for many already."""
+    """The count of a refused call or lease. None for other events, and for those that already stand for many."""
     if event.event_type not in (ACTION_CALL, LEASE_ISSUED) or event.principal is None or event.attempts is not None:
         return None
     code = event.error_code or ""
@@ -48,7 +48,7 @@ def key_of(event: AuditEvent) -> Key | None:
 
 
 def counted(known: RefusalCount | None, event: AuditEvent, now: float) -> RefusalCount:
-    """One more refusal. It has an event of its own unless `last` is this event then."""
+    """Count one more refusal. It has an event of its own, unless the result's `last` is that event."""
     if known is None or not known.since <= now < known.since + HOUR_SECONDS:
         known = replace(known, since=now, number=0) if known is not None else RefusalCount(now)
     number = known.number + 1
@@ -63,7 +63,7 @@ def is_due(known: RefusalCount, now: float) -> bool:
 
 
 def told(known: RefusalCount) -> RefusalCount:
-    """The same without the window, whose event is written."""
+    """The count once the event of its window is written."""
     return replace(known, until=0.0, count=0, last=None)
 
 
@@ -85,7 +85,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def keep(connection: Connection, gateway_id: str, key: Key, known: RefusalCount) -> None:
-    """Write what was counted, or forget it when it was told."""
+    """Write the count, or delete it once an event has it."""
     row = _row_of(gateway_id, key)
     if known.count:
         connection.execute(_WRITE, (row, _encode(known).decode()))
@@ -94,7 +94,7 @@ def keep(connection: Connection, gateway_id: str, key: Key, known: RefusalCount)
 
 
 def read(connection: Connection, gateway_id: str) -> dict[Key, RefusalCount]:
-    """What this gateway has counted and not told. Raises DatabaseGone."""
+    """The counts of this gateway that no event has yet. Raises DatabaseGone."""
     return dict(_rows(connection, _FIRST.format(gateway=gateway_id)))
 
 

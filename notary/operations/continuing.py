@@ -15,7 +15,7 @@ from notary.unit import Unit
 
 
 def holder_of(asked: Issue) -> str:
-    """Whose lease it is: the key, the principal and the user of this host."""
+    """The holder of the lease, as a digest of key, principal and user of this host."""
     return hashlib.sha256(msgspec.json.encode([asked.jkt, asked.principal, asked.uid])).hexdigest()
 
 

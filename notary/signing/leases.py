@@ -18,8 +18,8 @@ from notary.signing.keys import HeldKey
 
 
 class RememberedLease(msgspec.Struct, frozen=True, tag=True):
-    """What the notary adds to the request for a lease. With the request it makes the same lease again; without it, and
-    without the key, it is worth nothing. Times in Unix seconds."""
+    """The fields that the notary adds to the request for a lease. Together with that request and the key they make the
+    same lease again; alone they are worth nothing. Times in Unix seconds."""
 
     session_id: str
     lease_jti: str
@@ -31,7 +31,7 @@ class RememberedLease(msgspec.Struct, frozen=True, tag=True):
 
 
 def new_terms(asked: Issue, session_id: str | None, *, epoch: int, now: float, ttl: int) -> RememberedLease:
-    """Of a lease in force for `ttl` seconds from `now` (Unix seconds); `session_id` None: of a new session."""
+    """Terms of a lease in force for `ttl` seconds from `now` (Unix seconds). `session_id` None begins a new session."""
     issued = int(now)
     return RememberedLease(session_id or new("ses_"), new("lea_"), issued, issued + ttl, epoch, digest_of(asked))
 

@@ -23,7 +23,7 @@ TABLES: Final = (
 
 
 def last_session(connection: Connection, holder: str) -> LastSession | None:
-    """What is kept of this holder, whether or not it can be continued."""
+    """The last session stored for this holder, whether or not it can be continued."""
     row = connection.execute(
         "SELECT session_id, epoch, expires_at FROM last_sessions WHERE holder = ?", (holder,)
     ).fetchone()

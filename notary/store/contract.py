@@ -197,7 +197,7 @@ class Store(Protocol):
         ...
 
     def void_hold(self, approval_id: str) -> None:
-        """The right to a pending call was revoked: it waits no more. One that is not pending stays as it is."""
+        """End a pending hold whose right was revoked. A hold that is not pending stays as it is."""
         ...
 
     def pending_hold(

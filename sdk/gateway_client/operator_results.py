@@ -68,7 +68,7 @@ class ApprovalDetail(Approval):
     approval_signature: str | None = None
     """The operator's own signature of the decision."""
     description: str | None = None
-    """Of the action, from its manifest; None until `described` has looked there."""
+    """The action's description, from its manifest; None until `described` has looked there."""
 
 
 @dataclass(frozen=True, kw_only=True)

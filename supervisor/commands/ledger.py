@@ -45,9 +45,9 @@ def add(commands: Commands) -> None:
     clock = ledger_commands.add_parser(
         "accept-clock",
         help="go on with a clock that is behind the newest evidence",
-        description="Go on after the clock was ahead and is right again: until the time of the newest evidence has "
-        "come every call is 503 clock_error. Leaves an event with the reason, both times and the user, and ends every "
-        "lease. The gateway must be stopped. Run it as the user that the gateway runs as.",
+        description="Go on after the clock was ahead and has been set right. Without it every call is 503 clock_error "
+        "until the time of the newest evidence. Leaves an event with the reason, both times and the user, and ends "
+        "every lease. The gateway must be stopped. Run it as the user that the gateway runs as.",
     )
     for parser, program in ((rollback, "notary.accept_rollback"), (clock, "notary.accept_clock")):
         parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it goes into the audit event")

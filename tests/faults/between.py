@@ -35,7 +35,7 @@ class Between:
         self._listen()
 
     def passed_on(self, data: bytes) -> bytes:
-        """What the server gets of what a client has sent: all of it."""
+        """The part of a client's bytes that the server gets: all of it."""
         return data
 
     def count(self, words: bytes) -> int:

@@ -80,7 +80,7 @@ def mortal(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
 
 
 def status_of(gate: Gateway) -> "subprocess.CompletedProcess[str]":
-    """What `gateway status` says."""
+    """A finished run of `gateway status`."""
     return run("status", "--state-dir", str(gate.state))
 
 
@@ -134,7 +134,7 @@ def test_a_clock_behind_the_newest_evidence_refuses_everything_until_it_is_right
     told = ready.json()["clock_error"]
     assert told["cause"] == "the wall clock is earlier than the newest evidence"
     assert 0 < parse_iso(told["until"]) - time.time() < 86_400
-    wait_for(lambda: status_of(mortal).returncode == Exit.FAILED, "the supervisor hears of it")
+    wait_for(lambda: status_of(mortal).returncode == Exit.FAILED, "the supervisor knows of the clock")
     assert f"clock_error until {told['until']}" in status_of(mortal).stdout
     assert change(mortal, put, right, seq) == 1
     next_notary(mortal)

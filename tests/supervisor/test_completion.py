@@ -9,7 +9,7 @@ from supervisor.cli import main
 
 
 def completed(script: str, *words: str) -> set[str]:
-    """What bash offers for the last of these words."""
+    """The words that bash offers in place of the last of these."""
     typed = " ".join(f"'{word}'" for word in ("gateway", *words))
     asks = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words)}; _gateway; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(["bash", "-c", asks], capture_output=True, text=True, timeout=120, check=True)

@@ -1,4 +1,4 @@
-"""What the resolver says, as a test has it."""
+"""A resolver whose answers a test chooses."""
 
 import socket
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the loader says while a module takes its time."""
+"""The log of the loader while a module takes long to compile."""
 
 import json
 import os

@@ -1,8 +1,8 @@
 """Room for the files of actions: what a volume must keep free, and what lies below one root already.
 
 Guarantees that no write begins on a volume that would have less than its reserve afterwards, the ledger's a larger one
-than others, and that a root holds no more files and bytes than its manifest allows. What lies below a root is counted
-at times and remembered in between: what other workers write meanwhile shows at the next count.
+than others, and that a root holds no more files and bytes than its manifest allows. Files below a root are counted at
+times, and the count is remembered in between: writes of other workers show at the next count.
 """
 
 import os
@@ -38,7 +38,7 @@ class LedgerReserve:
 
 @dataclass(slots=True)
 class _FilesBelow:
-    """What lies below a root: files and folders, the bytes of the files, and until when this counts."""
+    """A count of the files and folders below a root and of their bytes, and the time until which it holds."""
 
     entries: int
     size: int

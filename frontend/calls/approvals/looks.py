@@ -1,8 +1,8 @@
-"""What operators are shown of held calls, made once by each front: a console looks every few seconds.
+"""The view of each held call for operators, made once by each front: a console asks for it every few seconds.
 
 A large call is worked on beside the event loop, by turns of the principals whose calls they are, so that no other
-request waits for it. Owns a bounded number of what was made. Guarantees that it is of the stored call as it is now:
-a body that has changed is looked at anew.
+request waits for it. Keeps a bounded number of views. Guarantees that a view shows the stored call as it is now: a
+changed body gets a new one.
 """
 
 from collections import OrderedDict
@@ -14,14 +14,14 @@ from ipc.store import ApprovalRecord
 
 MOST_KEPT = 8
 MOST_KEPT_CHARACTERS = 16 * 1024 * 1024
-"""Of bodies. What is shown of one takes up to seven times as much."""
+"""Sum over the bodies of the views kept; a view takes up to seven times as much as its body."""
 
 _SHOWN = ("session_id", "action_id", "request_hash", "created_at", "expires_at", "body")
-"""Fields of a record that what is shown is made of."""
+"""Fields of a record from which its view is made."""
 
 
 class Looks:
-    """Makes and keeps them."""
+    """Makes the views and keeps the last ones."""
 
     def __init__(self) -> None:
         self._bodies = LargeBodies()
@@ -29,7 +29,7 @@ class Looks:
         """The last one looked at is last."""
 
     async def whole(self, approval: ApprovalRecord) -> ShownHold:
-        """What is shown of a hold that has not ended. Raises GateError: plan_integrity, and rate_limit_exceeded where
+        """The view of a hold that has not ended. Raises GateError: plan_integrity, and rate_limit_exceeded where
         its turn does not come in time."""
         if len(approval.body) <= LARGE_BYTES:
             return whole_of(approval)

@@ -1,7 +1,7 @@
 """Modules of stored plans: a hold outlives the action that made it.
 
 Guarantees that a plan runs only with a module that is trusted now, whether or not an action of the configuration in
-force names it. One that a reload left without an action is loaded again by its digest when its plan is approved.
+force names it. When a reload has removed the action, approving the plan loads its module again by the digest.
 """
 
 from collections.abc import Callable

@@ -23,7 +23,7 @@ Lost = tuple[PolicyData, PolicyData]
 
 @dataclass(slots=True)
 class LostRights:
-    """What changes of the policy took away, until the holds of it are void."""
+    """Rights that changes of the policy took away, each until the calls held under it are void."""
 
     notary: Notary
     _noted: list[Lost] = field(default_factory=list)
@@ -70,7 +70,7 @@ def _may_call(principal: str, action_id: str, data: PolicyData) -> bool:
 
 
 def _actions_of(principal: str, data: PolicyData) -> frozenset[str]:
-    """What the access lists let a principal call, as the default policy reads them."""
+    """The actions that the access lists let a principal call, as the default policy reads them."""
     entry, shared = data.acl.get(principal), data.acl.get(WILDCARD)
     own = () if entry is None else entry.actions
     inherited = shared.actions if shared is not None and (entry is None or entry.inherits_wildcard) else ()

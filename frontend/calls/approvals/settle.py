@@ -172,7 +172,7 @@ class Settlement:
         return approval
 
     def _wish(self, approval: ApprovalRecord, asked: Asked) -> Wish:
-        """What is to be learned; what can't be is said while the hold still waits. Raises GateError."""
+        """The rules to learn. Raises GateError for one that can't be learned, while the hold still waits."""
         if asked.learn_domain is None and asked.learn_path is None:
             return NO_WISH
         body = readable_body(approval)
@@ -221,7 +221,7 @@ class Settlement:
         if isinstance(problem, GateError):
             error = problem
         else:
-            log.error("an approval failed by a fault of ours", approval_id=approval.approval_id, exc_info=problem)
+            log.error("an approval failed by a gateway fault", approval_id=approval.approval_id, exc_info=problem)
             error = GateError("internal_error")
         decision = "error" if error.status >= 500 else "deny"
         if record.is_abandoned:

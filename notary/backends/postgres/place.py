@@ -85,7 +85,7 @@ class Place:
         return line
 
     def _settings(self, *, reads: bool) -> dict[str, str]:
-        """What every connection is asked to have, as `pg_settings` shows it."""
+        """The settings that every connection must have, as `pg_settings` shows them."""
         waits = self.waits
         limits = {
             "statement_timeout": 0 if reads else waits.unit, "lock_timeout": min(waits.lock, waits.unit / 2),

@@ -54,7 +54,7 @@ def messages_of(line: bytes) -> Iterator[SessionMessage | bytes]:
 
 
 def line_of(message: SessionMessage) -> bytes:
-    """A message of the server as one line. One that can't be encoded becomes an error for the same request."""
+    """A message of the server as one line. If it can't be encoded: an error for the same request."""
     try:
         return message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
     except ValueError:  # of pydantic, for text that is not Unicode

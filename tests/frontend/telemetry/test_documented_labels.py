@@ -1,4 +1,4 @@
-"""What docs/metrics.md says of labels: values that it names are values that the code counts by."""
+"""Labels in docs/metrics.md: the code counts by every value that it names."""
 
 import re
 from pathlib import Path

@@ -111,7 +111,7 @@ async def test_an_attempt_that_fails_by_a_fault_of_ours_is_a_failure_like_others
         with capture_logs() as logs:
             event_id = await call(core)
             await settled(tmp_path)
-        said = named(logs, "an attempt to deliver failed by a fault of ours")
+        said = named(logs, "an attempt to deliver failed by a fault of the gateway")
         assert [(one["endpoint"], one["why"]) for one in said] == [("chat", "RuntimeError")] * 2
         assert receiver.ids == [event_id]
         assert "hush" not in str(logs)

@@ -1,4 +1,4 @@
-"""What a host function does that breaks: the call ends with a trap, never with a result that was not written."""
+"""A host function that breaks ends the call with a trap, never with a result that was not written."""
 
 import ctypes
 from collections.abc import Callable

@@ -53,7 +53,7 @@ def test(desk: Desk, name: str) -> None:
 @click.argument("name", metavar="NAME")
 @click.option("--event", "event_id", metavar="EVENT", help="That of this event alone.")
 @click.option("--status", "statuses", metavar="N[,N]", default="",
-              help="Those alone that were refused with one of these HTTP statuses, such as 408,429.")  # fmt: skip
+              help="Only those refused with one of these HTTP statuses, such as 408,429.")  # fmt: skip
 @pass_desk
 def redeliver(desk: Desk, name: str, event_id: str | None = None, statuses: str = "") -> None:
     """Send again what was given up: the oldest hundred, or that of one event."""

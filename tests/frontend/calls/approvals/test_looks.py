@@ -1,4 +1,4 @@
-"""What a look at a hold costs: an agent's poll, an operator's list and detail."""
+"""The cost of looking at a hold: an agent's poll, an operator's list and detail."""
 
 import threading
 from pathlib import Path

@@ -140,7 +140,7 @@ def test_a_server_that_loses_or_refuses_writes_will_not_do(
 
 
 class Pooler(Between):
-    """Drops the parameter `options` of a session's start, as pgbouncer does that is told to ignore it."""
+    """Drops the parameter `options` of a session's start, as pgbouncer does when configured to ignore it."""
 
     def passed_on(self, data: bytes) -> bytes:
         if data[4:8] != b"\0\3\0\0":  # of protocol 3.0 is the first message of a session, and no other
