@@ -63,7 +63,7 @@ class SecretUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     header: str | None = None
     format: str = "{value}"
     domains: tuple[str, ...] = ()
-    """Hosts whose requests it is added to; written as `Egress.allowed_domains` are. None: to no request."""
+    """Hosts whose requests it is added to; written as `Egress.allowed_domains` are. Empty: to no request."""
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
