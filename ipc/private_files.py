@@ -71,7 +71,7 @@ def note_owners(paths: Iterable[str | None]) -> None:
 
 
 def _is_kept_by_root(path: str) -> bool:
-    """True if no other user can replace the file: not its name, not what a `..data` link stands for."""
+    """True if no other user can replace the file: neither its name nor the target of a `..data` link."""
     folders = [os.path.dirname(path)]
     if is_swapped(path):
         folders.append(os.path.dirname(os.path.realpath(path)))

@@ -7,5 +7,5 @@ MIN_SECRET_CHARACTERS: Final = 8
 
 
 def is_searchable(value: str) -> bool:
-    """True for a value that is long enough to be told from chance."""
+    """True for a value so long that an answer does not contain it by chance."""
     return len(value.replace(" ", "")) >= MIN_SECRET_CHARACTERS

@@ -15,7 +15,7 @@ _READ = ("HOME", "XDG_STATE_HOME")
 
 
 def settle() -> None:
-    """Have what the host allows, and print what a terminal can't show as escapes."""
+    """Raise limits to those of the host, and print characters that a terminal can't show as escapes."""
     _raise_soft_limits()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -23,7 +23,7 @@ def settle() -> None:
 
 
 def _raise_soft_limits() -> None:
-    """Let this process, and what it starts, have what the host allows: a soft limit is the launcher's guess."""
+    """Raise the soft limits of this process and its children to the hard ones: a soft limit is a launcher's guess."""
     for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU,
                   resource.RLIMIT_AS, resource.RLIMIT_DATA):  # fmt: skip
         _, hard = resource.getrlimit(which)

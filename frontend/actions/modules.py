@@ -36,7 +36,7 @@ def held_module(plan: Plan, modules_dir: Path) -> ModuleFile:
 
 
 def modules_folder(settings: Settings) -> Path:
-    """Where modules lie that are not built in."""
+    """The folder of the modules that are not built in."""
     return Path(settings.modules_dir or Path(settings.manifests_dir) / "modules")
 
 

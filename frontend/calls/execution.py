@@ -225,7 +225,7 @@ class Execution:
         return error if isinstance(error, ClockError) else unavailable(asked, error)
 
     async def finish(self, record: CallRecord, error: GateError) -> None:
-        """Wait for what has become of a call whose caller has its answer already. Raises nothing."""
+        """Wait for the result of a call whose caller already has its answer. Raises nothing."""
         if record.unheard is not None:
             await self._withdraw(record, record.unheard, error)
 

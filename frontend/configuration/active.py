@@ -93,7 +93,7 @@ class Configuration:
     """Changes of the policy's data, by whichever front, that are in force here."""
 
     def __post_init__(self) -> None:
-        """The notary is asked for what is held by a right that was taken away."""
+        """Holds under a right that was taken away are asked of the notary."""
         self.rights = LostRights(self.notary)
 
     async def load(

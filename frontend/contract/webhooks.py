@@ -70,7 +70,7 @@ class RedeliverRequest(Body, frozen=True, kw_only=True):
     event_id: str | None = None
     """That of this event alone; absent: the oldest hundred."""
     status: Annotated[list[Annotated[int, Meta(ge=300, le=599)]], Meta(min_length=1, max_length=16)] | None = None
-    """Those alone that the receiver refused with one of these HTTP statuses."""
+    """Only those that the receiver refused with one of these HTTP statuses."""
 
 
 class Redelivered(msgspec.Struct, frozen=True, kw_only=True):

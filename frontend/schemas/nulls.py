@@ -201,7 +201,7 @@ class _Dropping:
         return value if all(new is old for new, old in zip(kept, value, strict=True)) else kept
 
     def _chosen(self, value: Any, branches: list[_Shape]) -> Any:
-        """`value` as the branches take it that it fits once nulls are dropped, if they agree."""
+        """`value` without the nulls that the branches forbid, if all branches that it then fits agree."""
         if any(_fits(branch, value) for branch in branches):
             return value
         fitting = [one for branch in branches if _fits(branch, one := self.of(value, branch))]

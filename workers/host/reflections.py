@@ -77,7 +77,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def _forms(value: str) -> frozenset[bytes]:
-    """How a value may stand in an answer, comparable. Parts that are too short to be told from chance are left out."""
+    """Forms of a value in an answer, ready to compare. Parts so short that they occur by chance are left out."""
     forms: set[bytes] = set()
     for text in filter(is_searchable, _secrets_in(value)):
         quoted = json.dumps(text)[1:-1]

@@ -1,4 +1,4 @@
-"""The types of the provider interface, as what reads and writes their values in wasmtime's C structures.
+"""The types of the provider interface: each reads and writes its values in wasmtime's C structures.
 
 A record is read as a dictionary with `_` for `-` in its names, and written from an object with such attributes; of a
 result, a `ProviderFailure` is the error. A list of more than MAX_ITEMS traps before an item of it is read: half a

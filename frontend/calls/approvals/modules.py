@@ -18,7 +18,7 @@ from ipc.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class HeldModules:
-    """Obtains them. `folder` is where modules lie that are not built in."""
+    """Obtains them. `folder` holds the modules that are not built in."""
 
     registry: Callable[[], Registry]
     folder: Path

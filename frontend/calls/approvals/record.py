@@ -114,7 +114,7 @@ def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
 
 
 class ShownHold(NamedTuple):
-    """A stored call as operators are shown it: what never changes while it is decided, and the hash of that."""
+    """The view of a stored call for operators: the fields that never change while it is decided, and their hash."""
 
     plan_hash: str
     members: dict[str, Any]

@@ -34,8 +34,7 @@ class LostRights:
             self._noted.append((before, after))
 
     async def end(self) -> None:
-        """Have the holds of what was noted wait no more. Raises GateError approval_store_unavailable: what was noted
-        stays noted."""
+        """End the holds under the noted rights. Raises GateError approval_store_unavailable: the rights stay noted."""
         while self._noted:
             noted = tuple(self._noted)
             with notary_errors_as("approval_store_unavailable"):

@@ -23,7 +23,7 @@ def every_session(operator: OperatorClient, principal: str | None = None, limit:
 
 
 def by_principal(found: Iterable[Approval]) -> list[Approval]:
-    """The same, those of one principal together: in its order within each, and among the first of each."""
+    """The same approvals, those of one principal together: each principal stands where its first approval stood."""
     groups: dict[str | None, list[Approval]] = {}
     for one in found:
         groups.setdefault(one.principal, []).append(one)

@@ -98,7 +98,7 @@ def iso(seconds: float) -> str:
 def _result(fields: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
     known = {name: value for name, value in fields.items() if value is not None}
     text = json.dumps(known, ensure_ascii=False)
-    if not _is_unicode(text):  # half of a surrogate pair: no message of the protocol can have it
+    if not _is_unicode(text):  # half of a surrogate pair: no message of the protocol can contain it
         text = text.encode(errors="replace").decode()
         known = json.loads(text)
     if visible(text) != text:

@@ -67,7 +67,7 @@ async def stdio() -> AsyncIterator[tuple[Received, Sent]]:
 
 
 def lines(descriptor: int) -> Iterator[bytes]:
-    """Lines until the end; of one over MAX_LINE its beginning and its end, which together are over it too."""
+    """Lines until the end. A line over MAX_LINE loses its middle, and what is left is still over it."""
     held = bytearray()
     while chunk := _read(descriptor):
         *whole, rest = chunk.split(b"\n")
