@@ -72,7 +72,7 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
     "a delivery that is taken": (outbox.TAKE, [5, "[7]"]),
     "a delivery that is done": (outbox.FORGET, ['[[7,0,"evt_7"]]']),
     "the next delivery": ("SELECT min(due) FROM outbox WHERE endpoint = ?", ["hook_1"]),
-    "dead letters": (dead_letters._CHOSEN, ["hook_1", None, None, 5]),
+    "dead letters": (dead_letters._CHOSEN.format(" AND error IN (?)"), ["hook_1", None, None, "", 5]),
 }
 
 

@@ -303,8 +303,9 @@ def listed(unit: UnitOfStore) -> UnitOfStore:
 
 @pytest.mark.parametrize(("asked", "total", "ids"), [
     (ListHolds(None, 10), 6, "543210"),
-    (ListHolds(None, 3), 6, "542"),
-    (ListHolds(None, 4), 6, "5432"),
+    (ListHolds(None, 3), 6, "543"),
+    (ListHolds(None, 3, in_turns=True), 6, "542"),
+    (ListHolds(None, 4, in_turns=True), 6, "5432"),
     (ListHolds(("pending",), 10), 5, "54321"),
     (ListHolds(("expired",), 10), 1, "0"),
     (ListHolds(("expired", "pending"), 10), 6, "543210"),
@@ -313,7 +314,7 @@ def listed(unit: UnitOfStore) -> UnitOfStore:
     (ListHolds(None, 10, before=NOW + 2), 2, "10"),
     (ListHolds(None, 10, action_id="none"), 0, ""),
 ])  # fmt: skip
-def test_a_list_is_newest_first_and_no_principal_hides_another(
+def test_a_list_is_newest_first_and_in_turns_no_principal_hides_another(
     listed: UnitOfStore, asked: ListHolds, total: int, ids: str
 ) -> None:
     with listed() as store:

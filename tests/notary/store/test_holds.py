@@ -37,7 +37,8 @@ def test_a_page_that_begins_somewhere_is_newest_first_whoever_asked(unit: UnitOf
     with unit() as store:
         for number, principal in enumerate("aabbc"):
             store.store_hold(approval(f"apr_{number}", principal=principal, created_at=NOW + number))
-    assert ids(unit, ListHolds(None, 3)) == ["apr_4", "apr_3", "apr_1"]
+    assert ids(unit, ListHolds(None, 3, in_turns=True)) == ["apr_4", "apr_3", "apr_1"]
+    assert ids(unit, ListHolds(None, 3)) == ["apr_4", "apr_3", "apr_2"]
     assert ids(unit, ListHolds(None, 3, before=NOW + 5)) == ["apr_4", "apr_3", "apr_2"]
 
 

@@ -67,6 +67,6 @@ def test_no_question_takes_a_policy_process_far_beyond_its_bound() -> None:
         with pytest.raises((ChannelClosed, ConnectionError)):
             peer.verdict()
         assert peer.process.wait(60) in (Exit.MEMORY, -signal.SIGPROF)
-        assert most < MOST_BYTES + (256 << 20)
+        assert most < 3 * MOST_BYTES  # the last doubling may be under way when the bound is seen
     finally:
         peer.close()
