@@ -44,6 +44,14 @@ class Stderr:
         self._since = 0.0
         self._rest = b""
         self._lock = threading.RLock()
+        self.look()
+
+    def look(self) -> None:
+        """Note the kind of file that standard error is: behind its walls a worker may not ask."""
+        try:
+            self._mode = os.fstat(_STDERR).st_mode
+        except OSError:
+            self._mode = 0
 
     def say(self, emit: Callable[[], bool], tell_dropped: Callable[[int, float], bool]) -> None:
         """Have `emit` write one line. When lines were dropped, `tell_dropped` first writes how many and since when
@@ -60,26 +68,23 @@ class Stderr:
         """Write one line; False when it is dropped. The rest of a line that was begun goes out before the next one."""
         with self._lock:
             if self._rest:
-                self._rest = self._rest[_written(self._rest) :]
+                self._rest = self._rest[self._written(self._rest) :]
             if self._rest:
                 return False
-            sent = 0 if _would_be_cut(line) else _written(line)
+            sent = 0 if stat.S_ISFIFO(self._mode) and _would_be_cut(line) else self._written(line)
             self._rest = line[sent:] if sent else b""
             return sent > 0
+
+    def _written(self, data: bytes) -> int:
+        """Bytes that standard error took now. Raises nothing."""
+        try:
+            return _sent(data) if stat.S_ISSOCK(self._mode) else os.write(_STDERR, data)
+        except OSError:
+            return 0
 
 
 stderr = Stderr()
 """The process's own."""
-
-
-def _written(data: bytes) -> int:
-    """Bytes that standard error took now. Raises nothing."""
-    try:
-        if stat.S_ISSOCK(os.fstat(_STDERR).st_mode):
-            return _sent(data)
-        return os.write(_STDERR, data)
-    except OSError:
-        return 0
 
 
 def _sent(data: bytes) -> int:
@@ -96,8 +101,6 @@ def _would_be_cut(line: bytes) -> bool:
     if len(line) <= PIPE_BUF:
         return False
     try:
-        if not stat.S_ISFIFO(os.fstat(_STDERR).st_mode):
-            return False
         (waiting,) = struct.unpack("i", fcntl.ioctl(_STDERR, termios.FIONREAD, b"\0" * 4))
     except OSError:
         return False
@@ -128,6 +131,7 @@ def own_stderr() -> None:
         own = _carry()
     os.dup2(own, _STDERR)
     os.close(own)
+    stderr.look()
 
 
 class _Carrier(threading.Thread):
@@ -167,4 +171,5 @@ def let_go_of_stderr() -> None:
     if _carriers:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, _STDERR)
+        stderr.look()
         _carriers.pop().join(CARRY_SECONDS)
