@@ -28,6 +28,9 @@ AT_ONCE: Final = 4
 ROUNDED_MS: Final = 2
 """Lost where the begin of an attempt and its length are cut to whole milliseconds: no attempt comes sooner than its
 pause allows."""
+LONGEST_MS: Final = 3600 * 1000
+"""Of a pause that a receiver asks for, as of one that is configured: the outbox takes what is due much later for the
+work of a wrong clock (`FAR_MS`), and sends it at once."""
 
 
 class Trouble:
@@ -150,7 +153,8 @@ class Sender:
         if pause is not None:
             due = now + milliseconds(pause) + ROUNDED_MS
             end = self._ends.setdefault(delivery.seq, now + milliseconds(self._endpoint.pauses_left(delivery.attempt)))
-            await self._insisted(delivery, named(due=max(due, min(now + milliseconds(outcome.retry_after), end))))
+            asked = min(now + milliseconds(outcome.retry_after), end, now + LONGEST_MS)
+            await self._insisted(delivery, named(due=max(due, asked)))
             return
         self._ends.pop(delivery.seq, None)
         if outcome.kind == DELIVERED:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from tests.support.background import HeldCall
@@ -56,23 +57,24 @@ def cut_call(folder: Path, up: Upstream, drain_seconds: float) -> str | None:
         return None if "is killed: it did not leave in time" in gate.log.read_text() else agent.session_id
 
 
-def test_a_gateway_that_is_still_reading_its_configuration_stops_at_once(tmp_path: Path) -> None:
-    manifests = tmp_path / "actions"
-    manifests.mkdir()
-    os.mkfifo(manifests / "never.yaml")  # a disk that does not answer
-    config = tmp_path / "gateway.toml"
-    config.write_text(f'manifests_dir = "{manifests}"\n')
+def test_a_gateway_that_still_waits_for_its_modules_stops_at_once(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("gateway")), "dev", "--listen", "127.0.0.1:0"]
-    command += ["--state-dir", str(tmp_path / "state"), "--config", str(config)]
+    command += ["--state-dir", str(tmp_path / "state")]
     log = tmp_path / "log"
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+
+    def template() -> psutil.Process | None:
+        children = psutil.Process(process.pid).children()
+        return next((one for one in children if one.cmdline()[:1] == ["gateway: template"]), None)
+
     try:
+        wait_for(template, "the process that loads modules").suspend()
         wait_for(lambda: (tmp_path / "state" / "ledger.sqlite3").exists(), "a front that opens")
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_SECONDS) == 0, log.read_text()
-        assert time.monotonic() - began < ConfigurationDeadlines().read_seconds, "it did not wait for what it read"
+        assert time.monotonic() - began < ConfigurationDeadlines().prepare_seconds, "it did not wait for the modules"
     finally:
         process.kill()
         process.wait(STOP_SECONDS)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ipc.approvals import CLAIMED, PENDING, Outcome
+from ipc.messages import ModuleFile, ModulesLoaded, ModuleVerdict
 from tests.support.front_core import HOLD, Agent, Core, action
 
 
@@ -79,3 +80,15 @@ async def reached(core: Core, agent: Agent, body: dict[str, str], action_id: str
     assert status == 202, answer
     question = core.policy.questions[-1]
     return question.unresolved_domains + question.unresolved_paths
+
+
+def template_says(core: Core, verdict: ModuleVerdict) -> list[ModuleFile]:
+    """Answer for the template; returns what it is asked for, as that comes."""
+    asked: list[ModuleFile] = []
+
+    async def answer(modules: tuple[ModuleFile, ...]) -> ModulesLoaded:
+        asked.extend(modules)
+        return ModulesLoaded("load", 0, (verdict,))
+
+    core.services.control.load_modules = answer  # type: ignore[method-assign]  # no supervisor reads this channel
+    return asked

@@ -15,7 +15,21 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.engine import PolicyRefused, PolicySources
 from frontend.policy.measured import MeasuredPolicy
 from frontend.telemetry.families import FAMILIES
-from tests.support.front_core import ALLOW, API_KEY, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
+from ipc.messages import ModuleVerdict
+from tests.support.front_core import (
+    ALLOW,
+    API_KEY,
+    DENY,
+    DIGEST,
+    HOLD,
+    Agent,
+    Core,
+    action,
+    front_core,
+    refuses,
+    signed,
+)
+from tests.support.held_calls import template_says
 from tests.support.limiting import limiting
 from tests.support.proofs import Key
 from tests.support.worker_desk import until
@@ -152,6 +166,7 @@ async def loses_its_module(core: Core, agent: Agent) -> None:
     core.policy.answer = HOLD
     _, answer = await agent.call()
     core.services.configuration.current.registry = Registry()
+    template_says(core, ModuleVerdict(DIGEST, "missing", None, "gone"))
     await core.operate("POST", f"/v1/approvals/{answer['approval_id']}/approve")
 
 

@@ -28,7 +28,7 @@ async def test_the_status_tells_every_fact_and_leaves_no_event(tmp_path: Path) -
             "revocation_epoch": 0, "unresolved_intents": 0, "draining": False, "in_flight_executions": 0,
             "dependencies": {"redis": True, "opa": True}, "webhooks": {"active": False, "pending_deliveries": 0},
             "backends": {"store": "sqlite", "policy": "embedded", "ledger": "sqlite"},
-            "policy_version": "p1", "weakened": [], "crash_loops": [],
+            "policy_version": "p1", "weakened": [], "crash_loops": [], "clock_error": None,
             "policy_memo": {"in_use": False, "reason": "it is scripted", "entries": 0},
         }  # fmt: skip
         assert await core.events() == before

@@ -20,7 +20,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from ipc.approvals import CLAIMED, PENDING, TTL_SECONDS
+from ipc.approvals import CLAIMED, FAILED, PENDING, TTL_SECONDS
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, HOLD, Agent, Core, front_core
 from tests.support.held_calls import claimed, state_of
@@ -120,8 +120,10 @@ class Histories(RuleBasedStateMachine):
         return hold.state == PENDING and self.time - hold.created < TTL_SECONDS
 
     def polled(self, approval_id: str) -> str:
-        hold = self.held[approval_id]
-        return hold.state if hold.state != PENDING or self.is_live(approval_id) else "expired"
+        state = self.held[approval_id].state
+        if state == PENDING and not self.is_live(approval_id):
+            return "expired"
+        return "approved" if state == FAILED else state
 
     def is_young(self, session: Session) -> bool:
         return self.time - session.opened < LEASE_SECONDS - 60

@@ -8,9 +8,9 @@ import pytest
 from frontend.actions.registry import Registry
 from frontend.actions.trust import Trusted
 from frontend.calls.approvals.record import outcome_of
-from ipc.messages import ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.messages import ModuleVerdict
 from tests.support.front_core import DIGEST, Agent, Core, front_core, lose_epoch
-from tests.support.held_calls import corrupt, held, reaching, state_of, told
+from tests.support.held_calls import corrupt, held, reaching, state_of, template_says, told
 
 
 @pytest.mark.parametrize("now", [None, "http://127.0.0.1:2"])
@@ -74,18 +74,6 @@ async def test_a_module_that_can_not_be_loaded_now_leaves_the_hold_to_be_approve
         answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
         assert answer == (503, {"error": "overloaded"})
         assert await state_of(core, approval_id) == "pending"
-
-
-def template_says(core: Core, verdict: ModuleVerdict) -> list[ModuleFile]:
-    """Answer for the template; returns what it is asked for, as that comes."""
-    asked: list[ModuleFile] = []
-
-    async def answer(modules: tuple[ModuleFile, ...]) -> ModulesLoaded:
-        asked.extend(modules)
-        return ModulesLoaded("load", 0, (verdict,))
-
-    core.services.control.load_modules = answer  # type: ignore[method-assign]  # no supervisor reads this channel
-    return asked
 
 
 async def ended_with_its_epoch(core: Core, agent: Agent, approval_id: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from tests.support.coded import Coded
-from tests.support.front_core import DIGEST, Core, action, front_core, hangs, registry_of, then
+from tests.support.front_core import Core, front_core, hangs, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.proofs import Key
 
@@ -119,22 +119,6 @@ async def test_an_operator_may_approve_while_the_gateway_drains(tmp_path: Path) 
         assert await state_of(core, approval_id) == "approved"
         polled = await agent.send("GET", f"/v1/approvals/{approval_id}/poll")
         assert (polled.status, b"rcpt_" in polled.body) == (200, True)
-
-
-@pytest.mark.parametrize("world", ["another module", "a module that is not trusted", "a module that differs"])
-async def test_a_module_that_lost_its_trust_runs_no_held_plan(tmp_path: Path, world: str) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        manifest = action()
-        if world != "a module that differs":
-            manifest["provider_module_digest"] = DIGEST.replace("7", "8")
-        verdict = "mismatch" if world == "a module that differs" else "ok"
-        core.services.configuration.current.registry = registry_of(tmp_path / "later", manifest, verdict=verdict)
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (409, {"error": "plan_integrity"})
-        assert await state_of(core, approval_id) == "failed"
-        assert await runs(core, approval_id) == 0
-        assert await core.remaining(agent) == 3
 
 
 async def test_a_second_operator_with_a_key_of_their_own_is_told_who_won_in_the_detail(tmp_path: Path) -> None:
