@@ -209,6 +209,8 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_pending_bytes: int = 128 * 1024 * 1024
     """Of what is stored of them, plans with their requests."""
     max_pending_bytes_per_principal: int = 16 * 1024 * 1024
+    keep_days: int = 30
+    """How long an approval that has ended keeps its request and its plan."""
 
 
 class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

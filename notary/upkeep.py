@@ -11,7 +11,7 @@ from notary.database import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State
 from notary.store.contract import StoreGone
-from notary.store.keeping import KEEP_ENDED_SECONDS
+from notary.store.keeping import KEEP_ENDED_SECONDS, TRIMMED_AT_ONCE, bounds_at
 from notary.store.sessions import living
 from notary.tasks import Task
 
@@ -92,7 +92,11 @@ class Upkeep:
             if self._state.revoked is not None and self._state.stores is None:
                 self._state.revoked = living(self._state.revoked, now)
             with self._state.database.unit(writes=self._state.stores is None) as connection:
-                self._has_more = self._state.open_store(connection).sweep(now, now - KEEP_ENDED_SECONDS)
+                store = self._state.open_store(connection)
+                has_more = store.sweep(now, now - KEEP_ENDED_SECONDS)
+                trimmed = store.trim_kept(bounds_at(now, self._state.settings.approvals))
+            self._has_more = has_more or trimmed == TRIMMED_AT_ONCE
+            self._state.has_erased = self._state.has_erased or trimmed > 0
         except (DatabaseGone, StoreGone, ClockWrong) as error:
             self._has_more = False
             log.warning("what is over could not be forgotten", cause=str(error))

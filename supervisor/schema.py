@@ -212,6 +212,7 @@ SCHEMA = Table(
                 "max_pending_per_principal": Leaf(kinds.whole(1, 5_000)),
                 "max_pending_bytes": Leaf(kinds.whole(2 * MAX_CALL_FRAME, 16 * 1024 * 1024 * 1024)),
                 "max_pending_bytes_per_principal": Leaf(kinds.whole(MAX_CALL_FRAME, 8 * 1024 * 1024 * 1024)),
+                "keep_days": Leaf(kinds.whole(1, 3650)),
             }
         ),
         "webhooks": Rows(

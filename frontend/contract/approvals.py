@@ -33,6 +33,13 @@ class ApprovalQuery(Query, frozen=True, kw_only=True):
     hides another's."""
 
 
+class ApprovalDetailQuery(Query, frozen=True, kw_only=True):
+    """Which approval to show."""
+
+    ended: Literal["true"] | None = None
+    """`true`: one that has expired, too, as long as it is kept."""
+
+
 class ApproveQuery(Query, frozen=True, kw_only=True):
     """What to learn from the call, once it has gone well. It must match what the call waits for."""
 
@@ -154,20 +161,21 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
-    """Everything an operator must see before deciding. Once it has ended, the request is not kept, nor what the request
-    has filled in: `request`, `request_json` and `approved_request` are null then, `approved_targets` end with the host,
-    and `unresolved_paths` is empty. In strings that an agent chose, characters that could hide or
-    disguise something are `\\uXXXX`, and a backslash is two: no two texts are shown alike."""
+    """Everything an operator must see before deciding. Once it has ended, the request is kept for a time that the
+    gateway's operator sets, and then no more, nor what the request has filled in: `request`, `request_json`,
+    `approved_request` and `shown_hash` are null then, `approved_targets` end with the host, and `unresolved_paths` is
+    empty. In strings that an agent chose, characters that could hide or disguise something are `\\uXXXX`, and a
+    backslash is two: no two texts are shown alike."""
 
     trace_id: str
     request: Any
-    """The canonical request, exactly as it will be executed. Null once the approval has ended."""
+    """The canonical request, exactly as it will be executed. Null once it is not kept any more."""
     request_json: str | None
-    """The same as one text of JSON in ASCII. Null once the approval has ended."""
+    """The same as one text of JSON in ASCII. Null once it is not kept any more."""
     approved_targets: list[str]
     """What it touches: `METHOD url`, or `fs:<operation> <path>`."""
     approved_request: ApprovedRequest | None
-    """Null for an action that sends no HTTP request by template, and once the approval has ended."""
+    """Null for an action that sends no HTTP request by template, and once it is not kept any more."""
     approved_secrets: list[str]
     """Names; never values."""
     secret_domains: dict[str, list[str]]
@@ -191,7 +199,7 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     shown_hash: str | None
     """`sha256:<hex>` of the canonical form (RFC 8785) of every member but this one, `state`, `status` and those that
     follow here: what an operator signs to have seen. Null where a number of the request has no canonical form, and once
-    the approval has ended: a signature names it."""
+    the request is not kept any more: a signature names it."""
     claimed_by: str | None = None
     """The operator who decided. Null, like all that follows, as long as there is nothing to say."""
     claimed_at: str | None = None

@@ -22,7 +22,8 @@ class ReadEpoch(Operation, frozen=True):
 
 
 class GetHold(Operation, frozen=True):
-    """Answers ApprovalRecord as stored, or None. Without `with_body` its body is not read, and empty."""
+    """Answers ApprovalRecord as stored, or None; one that has ended with its whole body, as long as that is kept.
+    Without `with_body` its body is not read, and empty."""
 
     approval_id: str
     with_body: bool = True

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from notary.database import Connection, DatabaseGone
 from notary.ledger import history, journal, lease_tokens, requests
-from notary.store import budgets, continued, holds, proofs, quotas
+from notary.store import budgets, continued, holds, kept, proofs, quotas
 from notary.tree import tiles
 
 SCHEMA_VERSION = "6"
@@ -144,7 +144,7 @@ def prepare(connection: Connection) -> None:
     elif version != SCHEMA_VERSION:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
     lease_tokens.take_out_tokens(connection)
-    _create(connection, continued.TABLES)
+    _create(connection, (*continued.TABLES, *kept.TABLES))
 
 
 def _create_tree(connection: Connection) -> None:

@@ -17,6 +17,7 @@ from notary.ledger.conclusion import CUT, Conclusion, conclude, conclude_lost, r
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Receipt
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
+from notary.operations.ending import end_hold
 from notary.reading import queries
 from notary.store.outcomes import ended
 from notary.tasks import NotAllowed, NotOpen
@@ -157,5 +158,5 @@ def _end_approval(
     if approval is None:
         return
     outcome = ended(approval, iso(unit.now), receipt.receipt_id if receipt else None, error_code)
-    if unit.store.move_hold(approval.approval_id, CLAIMED, state, outcome=outcome) is not None:
-        unit.erase()
+    if approval.state == CLAIMED:
+        end_hold(unit, approval, state, outcome)

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from ipc import messages as m
+from ipc.approvals import ENDED
 from ipc.clock import ClockWrong
 from ipc.evidence import ExpectedEffect, IntentDetail, IntentView
 from ipc.store import ApprovalRecord, Budget
@@ -40,7 +41,12 @@ def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
     """See GetHold."""
     epoch = unit.epoch
     unit.part = "approvals"
-    approval = unit.store.hold(asked.approval_id) if asked.with_body else unit.store.hold_state(asked.approval_id)
+    if not asked.with_body:
+        approval = unit.store.hold_state(asked.approval_id)
+    else:
+        approval = unit.store.hold(asked.approval_id)
+        if approval is None or approval.state in ENDED:
+            approval = unit.store.kept_hold(asked.approval_id) or approval
     return None if approval is None else as_of(approval, epoch)
 
 

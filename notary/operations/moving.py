@@ -15,6 +15,7 @@ from ipc.messages import MoveHold, VoidHolds
 from ipc.store import ApprovalRecord
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
+from notary.operations.ending import end_hold
 from notary.operations.signed import check_claim, check_denial
 from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
 from notary.store.contract import ELSEWHERE
@@ -53,13 +54,14 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
         _check_ending(unit, asked, approval)
     if asked.refunds:
         _check_refund(unit, asked, approval)
-    moved = unit.store.move_hold(
-        asked.approval_id, asked.from_state, asked.to_state, outcome=asked.outcome, holder=asked.holder
-    )
+    if asked.to_state in ENDED:
+        moved = end_hold(unit, approval, asked.to_state, asked.outcome)
+    else:
+        moved = unit.store.move_hold(
+            asked.approval_id, asked.from_state, asked.to_state, outcome=asked.outcome, holder=asked.holder
+        )
     if asked.to_state in (DENIED, EXPIRED, FAILED):
         _give_back_of_hour(unit, asked.approval_id)
-    if asked.to_state in ENDED:
-        unit.erase()
     if asked.refunds:
         unit.part = "budget"
         unit.store.refund(approval.session_id)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
 from ipc.messages import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
+from notary.store.keeping import KeptBounds
 
 TOLD_CHARACTERS = 4 * 1024 * 1024
 """Of bodies in one answer: what is more would not fit a frame of the channel."""
@@ -194,6 +195,18 @@ class Store(Protocol):
         self, approval_id: str, from_state: str, to_state: str, *, outcome: str, holder: str | None = None
     ) -> ApprovalRecord | None:
         """Compare and swap; with its end an approval loses the request. None: it is not in `from_state`."""
+        ...
+
+    def keep_ended(self, record: ApprovalRecord, ended_at: float) -> None:
+        """Keep an approval that this unit has ended, with its whole body."""
+        ...
+
+    def kept_hold(self, approval_id: str) -> ApprovalRecord | None:
+        """An ended approval with its whole body, as long as it is kept."""
+        ...
+
+    def trim_kept(self, bounds: KeptBounds) -> int:
+        """Erase kept ones that are over the bounds, the oldest first: at most TRIMMED_AT_ONCE. How many it were."""
         ...
 
     def void_hold(self, approval_id: str) -> None:

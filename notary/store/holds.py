@@ -2,7 +2,7 @@
 
 A state moves by compare-and-swap and nothing else; the transaction makes of any number of callers one winner. Partial
 indexes hold what waits, so that ended approvals cost nothing until they are swept. With its end an approval loses the
-request: what stood there is overwritten in the file.
+request here: what stood there is overwritten in the file. notary/store/kept.py has it from then on.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def waiting(connection: Connection, moment: Moment) -> Waiting:
 
 def store(connection: Connection, record: ApprovalRecord) -> None:
     """Store a new approval."""
-    with _erasing(connection):
+    with erasing(connection):
         _insert(connection, record)
 
 
@@ -123,7 +123,7 @@ def move(
     if approval is None or approval.state != from_state:
         return None
     body = remains_of(approval.body) if to_state in ENDED else approval.body
-    with _erasing(connection):
+    with erasing(connection):
         connection.execute(
             "UPDATE approvals SET state = ?, outcome = ?, holder = ?, bytes = ? WHERE approval_id = ?",
             (to_state, outcome, holder, len(body.encode()), approval_id),
@@ -190,7 +190,7 @@ def count_pending(connection: Connection, moment: Moment) -> tuple[int, float | 
 
 def sweep(connection: Connection, over_since: float) -> bool:
     """Forget at most SWEPT_AT_ONCE ended ones whose time was over then. True when there may be more."""
-    with _erasing(connection):
+    with erasing(connection):
         swept = connection.execute(
             "DELETE FROM approvals WHERE seq IN (SELECT seq FROM approvals"
             " WHERE state NOT IN ('pending', 'claimed') AND expires_at <= ? ORDER BY expires_at LIMIT ?)",
@@ -200,7 +200,7 @@ def sweep(connection: Connection, over_since: float) -> bool:
 
 
 @contextmanager
-def _erasing(connection: Connection) -> Iterator[None]:
+def erasing(connection: Connection) -> Iterator[None]:
     """What is deleted or replaced here is overwritten with zeros, pages that come free included."""
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     try:

@@ -5,9 +5,10 @@ from collections.abc import Collection
 from ipc.messages import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.database import Connection
-from notary.store import budgets, continued, holds, proofs, quotas, sessions
+from notary.store import budgets, continued, holds, kept, proofs, quotas, sessions
 from notary.store.contract import LastSession, Moment, Waiting
 from notary.store.hold_list import HoldList
+from notary.store.keeping import KeptBounds
 from notary.store.marker import forget_marker
 
 
@@ -146,6 +147,18 @@ class SqliteStore:
     ) -> ApprovalRecord | None:
         """See Store."""
         return holds.move(self._connection, approval_id, from_state, to_state, outcome=outcome, holder=holder)
+
+    def keep_ended(self, record: ApprovalRecord, ended_at: float) -> None:
+        """See Store."""
+        kept.keep(self._connection, record, ended_at)
+
+    def kept_hold(self, approval_id: str) -> ApprovalRecord | None:
+        """See Store."""
+        return kept.kept(self._connection, approval_id)
+
+    def trim_kept(self, bounds: KeptBounds) -> int:
+        """See Store."""
+        return kept.trim(self._connection, bounds)
 
     def void_hold(self, approval_id: str) -> None:
         """See Store."""

@@ -48,9 +48,11 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         answer = yield from self.read(path_of("v1", "approvals"), query)
         return decode(found.ApprovalPage, answer.json(), "approvals")
 
-    def approval(self, approval_id: str) -> Flow[found.ApprovalDetail]:
-        """What will happen when it is approved. Raises NotFound, also when it has expired."""
-        answer = yield from self.read(path_of("v1", "approvals", approval_id))
+    def approval(self, approval_id: str, *, ended: bool = False) -> Flow[found.ApprovalDetail]:
+        """What will happen when it is approved; what was held, once it has ended. Raises NotFound, also when it has
+        expired, unless `ended` asks for that."""
+        query = query_of(ended="true" if ended else None)
+        answer = yield from self.read(path_of("v1", "approvals", approval_id), query)
         return decode(found.ApprovalDetail, answer.json(), "approval")
 
     def approve(

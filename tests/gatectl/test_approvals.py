@@ -260,10 +260,32 @@ def test_list_filters_pages_and_says_how_many_there_are_in_all(gatectl: Gatectl)
     assert query["before"][0].startswith("2026-01-31T12:00:00")
 
 
-def test_what_is_shown_of_one_that_has_ended_says_that_its_input_is_not_kept(gatectl: Gatectl) -> None:
+def test_one_that_has_ended_is_shown_as_it_was_held_and_labelled_as_ended(gatectl: Gatectl) -> None:
+    ended = {
+        "state": "denied", "completed_at": "2026-01-31T12:00:00.000Z", "claimed_by": "ada", "deny_reason": "too much",
+        "unresolved_domains": ["new.example"],
+    }  # fmt: skip
+    with scripted_gateway({SHOW: (200, DETAIL | ended)}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+    in_order(
+        out, "DENIED", "ENDED", "denied by ada at 2026-01-31T12:00:00.000Z; what follows is the plan as it was held",
+        "denied for", "too much", "input",
+    )  # fmt: skip
+    assert "--learn-domain" not in out
+
+
+def test_one_that_has_expired_is_shown_too(gatectl: Gatectl) -> None:
+    expired = {"state": "expired", "expires_at": "2026-01-31T12:00:00.000Z"}
+    with scripted_gateway({SHOW: (200, DETAIL | expired)}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+        assert f"{SHOW}?ended=true" in server.requests
+    assert "without a decision, held until 2026-01-31T12:00:00.000Z" in out
+
+
+def test_what_is_shown_of_one_that_ended_long_ago_says_that_its_input_is_not_kept(gatectl: Gatectl) -> None:
     ended = {"state": "denied", "request": None, "request_json": None, "completed_at": "2026-01-31T12:00:00.000Z"}
     with scripted_gateway({SHOW: (200, DETAIL | ended)}) as server:
-        assert "not kept: it has ended" in pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+        assert "not kept any more" in pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
 
 
 def test_watch_tells_each_hold_and_what_becomes_of_it(gatectl: Gatectl) -> None:

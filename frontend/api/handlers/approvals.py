@@ -7,6 +7,7 @@ from frontend.calls.approvals.states import state_at
 from frontend.contract.annotations import codes
 from frontend.contract.approvals import (
     ApprovalDetail,
+    ApprovalDetailQuery,
     ApprovalList,
     ApprovalPoll,
     ApprovalQuery,
@@ -19,7 +20,7 @@ from frontend.contract.execution import ExecutionResult
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.approvals import ENDED, EXPIRED, PENDING
+from ipc.approvals import EXPIRED, PENDING
 from ipc.messages import ListHolds
 from ipc.signed_approvals import APPROVE, DENY
 from ipc.store import ApprovalRecord
@@ -53,16 +54,17 @@ async def listing(services: Services, query: ApprovalQuery, _operator: OperatorC
 
 
 @codes("approval_not_found", "plan_integrity", "approval_store_unavailable")
-async def detail(services: Services, _operator: OperatorCaller, approval_id: str) -> ApprovalDetail:
-    """Show everything an operator must see before deciding.
+async def detail(
+    services: Services, query: ApprovalDetailQuery, _operator: OperatorCaller, approval_id: str
+) -> ApprovalDetail:
+    """Show everything an operator must see before deciding; once it has ended, what was held and how it ended.
 
-    404 when it has expired: what is kept of it for forensics stands in the list and in the audit.
+    404 when it has expired, unless `ended=true` asks for it.
     """
     record, now = await _get(services, approval_id), services.authentication.now()
-    if state_at(record.state, record.expires_at, now) == EXPIRED:
+    if query.ended is None and state_at(record.state, record.expires_at, now) == EXPIRED:
         raise GateError("approval_not_found")
-    whole = None if record.state in ENDED else await services.settlement.signatures.looks.whole(record)
-    return detailed(record, now, whole)
+    return detailed(record, now, await services.settlement.signatures.looks.whole(record))
 
 
 @codes(

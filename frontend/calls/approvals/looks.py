@@ -29,7 +29,7 @@ class Looks:
         """The last one looked at is last."""
 
     async def whole(self, approval: ApprovalRecord) -> ShownHold:
-        """The view of a hold that has not ended. Raises GateError: plan_integrity, and rate_limit_exceeded where
+        """The view of a hold. Raises GateError: plan_integrity, and rate_limit_exceeded where
         its turn does not come in time."""
         if len(approval.body) <= LARGE_BYTES:
             return whole_of(approval)

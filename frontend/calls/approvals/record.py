@@ -1,8 +1,7 @@
 """What an approval keeps, and the three ways it is shown: to the polling agent, in the operator's list, in detail.
 
-The body (plan and context) is written once and loses its request when the approval ends; the outcome grows as the state
-moves. What an operator
-reads before deciding is made by ipc/shown.py, of which the notary has the same.
+The body (plan and context) is written once, and kept for `approvals.keep_days` after the end; the outcome grows as the
+state moves. Front and notary make the detail with ipc/shown.py.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from frontend.clock import iso
 from frontend.contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
-from ipc.approvals import APPROVED, DENIED, ENDED, FAILED, Body, Outcome, read_remains, summary_of
+from ipc.approvals import APPROVED, DENIED, ENDED, FAILED, Body, Outcome, read_remains, remains_of, summary_of
 from ipc.plan import plan_hash
 from ipc.shown import hash_of, shown, without_request
 from ipc.store import ApprovalRecord
@@ -122,33 +121,35 @@ class ShownHold(NamedTuple):
 
 
 def whole_of(approval: ApprovalRecord) -> ShownHold:
-    """Takes long for a large call (frontend/calls/approvals/looks.py). Raises GateError plan_integrity."""
-    body = body_of(approval)
-    if not is_intact(body):
-        raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
+    """Takes long for a large call (frontend/calls/approvals/looks.py). Once it has ended and the
+    request is not kept, or not as it was stored, it is the rest of the plan. Raises GateError plan_integrity."""
+    body = readable_body(approval)
+    if body is None or not is_intact(body):
+        if approval.state in ENDED:
+            return _rest_of(approval)
+        raise GateError("plan_integrity", cause="the stored plan can't be read, or does not hash to its stored hash")
     members = shown(approval, body)
     return ShownHold(body.plan_hash, members, hash_of(members))
 
 
 def detailed(approval: ApprovalRecord, now: float, whole: ShownHold | None = None) -> ApprovalDetail:
-    """What an operator reads before deciding, and how far it has come; of one that has ended, what is kept.
+    """The plan that an operator decides about, and how far the approval has come.
 
-    `whole` is that of this approval, where it is known. Raises GateError plan_integrity when there is no whole plan to
-    show.
+    `whole` is that of this approval, where it is known. Raises GateError plan_integrity when there is no plan to show.
     """
     state = state_at(approval.state, approval.expires_at, now)
-    if approval.state in ENDED:
-        members = _remaining(approval)
-    else:
-        whole = whole or whole_of(approval)
-        members = {**whole.members, "shown_hash": whole.shown_hash}
-    members |= {"state": state, "status": as_polled(state), **msgspec.to_builtins(outcome_of(approval))}
+    whole = whole or whole_of(approval)
+    members = {
+        **whole.members, "shown_hash": whole.shown_hash, "state": state, "status": as_polled(state),
+        **msgspec.to_builtins(outcome_of(approval)),
+    }  # fmt: skip
     return msgspec.convert(members, ApprovalDetail)
 
 
-def _remaining(approval: ApprovalRecord) -> dict[str, Any]:
-    kept = read_remains(approval.body)
+def _rest_of(approval: ApprovalRecord) -> ShownHold:
+    kept = read_remains(remains_of(approval.body))
     if kept.plan_hash is None:
         raise GateError("plan_integrity", cause="what is kept of the plan can't be read")
-    gone = dict.fromkeys(("request", "request_json", "approved_request", "shown_hash"))
-    return {**without_request(approval, kept.plan, kept.plan_hash), **gone, "unresolved_paths": []}
+    gone = dict.fromkeys(("request", "request_json", "approved_request"))
+    members = {**without_request(approval, kept.plan, kept.plan_hash), **gone, "unresolved_paths": []}
+    return ShownHold(kept.plan_hash, members, None)

@@ -1,7 +1,8 @@
 """Approvals in Redis, within one unit.
 
 What is filtered by is a row for each, in one hash for those that wait or are claimed (no more than the caps let wait)
-and one for those that ended; request and plan lie in a key of their own. Who has read the rows depends on `version`.
+and one for those that ended; request and plan lie in a key of their own, and in another one once they have ended.
+A unit that has read the rows depends on `version`.
 A holder has the id of its notary behind it: a claim belongs to fronts of that notary alone while it may be executed.
 """
 
@@ -17,7 +18,7 @@ from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.backends.redis.changes import Changes, milliseconds
 from notary.backends.redis.keys import Keys
 from notary.store.contract import ELSEWHERE, TOLD_CHARACTERS, Moment, StoreGone, Waiting, as_of
-from notary.store.keeping import KEEP_ENDED_SECONDS, LONGEST_CALL_SECONDS
+from notary.store.keeping import KEEP_ENDED_SECONDS, LONGEST_CALL_SECONDS, kept_record, kept_text
 
 _HALF_MS: Final = 0.0005
 """Times are shown to the nearest millisecond: what is shown as the bound itself is not before it."""
@@ -64,6 +65,8 @@ class Holds:
         self._clock = clock
         self._rows: dict[str, Row] | None = None
         self._known: dict[str, ApprovalRecord | None] = {}
+        self._kept: dict[str, ApprovalRecord] = {}
+        """Approvals that this unit has ended, whole."""
 
     @property
     def is_used(self) -> bool:
@@ -128,6 +131,21 @@ class Holds:
         if self._rows is not None:
             self._rows[approval_id] = row
         return moved
+
+    def keep(self, record: ApprovalRecord, ended_at: float) -> None:
+        """Keep an ended approval with its whole body."""
+        text = kept_text(record)
+        size = str(len(text.encode()))
+        given = (record.approval_id, record.principal, repr(ended_at), size, text)
+        self._changes.step("keep", self._keys.kept, *given)
+        self._kept[record.approval_id] = record
+
+    def kept(self, approval_id: str) -> ApprovalRecord | None:
+        """An ended approval as it is kept, or None."""
+        if approval_id in self._kept:
+            return self._kept[approval_id]
+        text = self._changes.look("GET", f"{self._keys.kept}record:{approval_id}")
+        return None if text is None else kept_record(text)
 
     def void(self, session_id: str) -> None:
         """What waits of a session waits no more."""

@@ -17,6 +17,9 @@ class Keys:
         """Approvals that have ended: id -> row, for lists."""
         self.ended_at = f"{base}ended:by-age"
         """Ids of the same by `expires_at`."""
+        self.kept = f"{base}kept:"
+        """The keys of ended approvals with their requests begin so: `record:` and an id, `of:` and a principal (ids by
+        their end), `by-age` (the same of all), `sizes` (id -> bytes and principal), `bytes` (principal -> sum)."""
         self.revoked = f"{base}sessions:revoked"
         """Sessions that were revoked by the end of their leases."""
         self.probe = f"{base}probe"

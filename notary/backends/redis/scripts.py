@@ -67,6 +67,26 @@ end
 function kinds.drop(key)
   redis.call('DEL', key)
 end
+function kinds.keep(base, id, principal, ended_at, size, record)
+  if redis.call('HEXISTS', base .. 'sizes', id) == 1 then kinds.unkeep(base, id) end
+  redis.call('SET', base .. 'record:' .. id, record)
+  redis.call('HSET', base .. 'sizes', id, size .. ' ' .. principal)
+  redis.call('ZADD', base .. 'by-age', ended_at, id)
+  redis.call('ZADD', base .. 'of:' .. principal, ended_at, id)
+  redis.call('HINCRBY', base .. 'bytes', principal, size)
+  return {'unkeep', base, id}
+end
+function kinds.unkeep(base, id)
+  local size, principal = string.match(redis.call('HGET', base .. 'sizes', id) or '', '^(%d+) (.*)$')
+  redis.call('DEL', base .. 'record:' .. id)
+  redis.call('ZREM', base .. 'by-age', id)
+  if not size then return end
+  redis.call('HDEL', base .. 'sizes', id)
+  redis.call('ZREM', base .. 'of:' .. principal, id)
+  if redis.call('HINCRBY', base .. 'bytes', principal, '-' .. size) <= 0 then
+    redis.call('HDEL', base .. 'bytes', principal)
+  end
+end
 function kinds.zadd(key, member, score)
   redis.call('ZADD', key, score, member)
   return {'zrem', key, member}
@@ -228,3 +248,29 @@ end
 return #over
 """)
 """Take from the list of ended approvals what is over, or more than ARGV[2]; at most ARGV[3]."""
+
+TRIM: Final = _script(
+    _STEPS
+    + """
+local base, since, part, whole, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local function over()
+  local id = redis.call('ZRANGEBYSCORE', base .. 'by-age', '-inf', since, 'LIMIT', 0, 1)[1]
+  if id then return id end
+  local sizes, sum = redis.call('HGETALL', base .. 'bytes'), 0
+  for at = 1, #sizes, 2 do
+    local size = tonumber(sizes[at + 1])
+    if size > part then return redis.call('ZRANGE', base .. 'of:' .. sizes[at], 0, 0)[1] end
+    sum = sum + size
+  end
+  if sum > whole then return redis.call('ZRANGE', base .. 'by-age', 0, 0)[1] end
+end
+for number = 0, most - 1 do
+  local id = over()
+  if not id then return number end
+  kinds.unkeep(base, id)
+end
+return most
+"""
+)
+"""Erase kept approvals: those that ended before ARGV[1], and the oldest while one principal has more than ARGV[2]
+bytes, or all have more than ARGV[3]; at most ARGV[4]. KEYS: what their keys begin with."""

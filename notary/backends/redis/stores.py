@@ -18,6 +18,7 @@ from notary.backends.redis.keys import Keys
 from notary.backends.redis.unit_store import RedisStore
 from notary.database import Connection
 from notary.store.contract import StoreGone
+from notary.store.keeping import TRIMMED_AT_ONCE, KeptBounds
 
 MAX_ENDED: Final = 10_000
 """Approvals that have ended and are listed; each can be asked for by its id for a day, however many there are."""
@@ -169,6 +170,11 @@ class Stores:
             unit = [self.keys.unit(self.notary)]
             self.client.run(scripts.FORGET_UNDO, unit, self._fence, str(self._undoable))
             self._undoable = None
+
+    def trim_kept(self, bounds: KeptBounds) -> int:
+        """Erase ended approvals whose requests are kept beyond the bounds. How many it were. Raises StoreGone."""
+        asked = (repr(bounds.since), str(bounds.bytes_of_principal), str(bounds.bytes_of_all), str(TRIMMED_AT_ONCE))
+        return int(self.client.run(scripts.TRIM, [self.keys.kept], *asked))
 
     def sweep(self, over_since: float) -> bool:
         """Take from the list of ended approvals what is over. True when there may be more. Raises StoreGone."""

@@ -15,6 +15,7 @@ from notary.database import Connection
 from notary.store import proofs
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.contract import LastSession, Moment, StoreGone, Waiting
+from notary.store.keeping import KeptBounds
 from notary.store.marker import keep_doubt, keep_marker
 from notary.store.proofs import REPLAY_SECONDS
 from notary.store.quotas import KEPT_SECONDS, WINDOW_MINUTES, minute_of
@@ -47,6 +48,8 @@ class Shared(Protocol):
     def renew(self, above: int) -> tuple[int, int]: ...
 
     def sweep(self, over_since: float) -> bool: ...
+
+    def trim_kept(self, bounds: KeptBounds) -> int: ...
 
 
 class RedisStore:
@@ -288,8 +291,7 @@ class RedisStore:
 
     def add_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
         """See Store. The longest lease says for how long the key lives."""
-        key = self._keys.sessions(epoch, principal)
-        lives = milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
+        key, lives = self._keys.sessions(epoch, principal), milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
         self._changes.step("session", key, session_id, repr(expires_at), lives, repr(self._shared.clock()))
         self._sessions.setdefault(key, []).append(expires_at)
 
@@ -336,6 +338,18 @@ class RedisStore:
     ) -> ApprovalRecord | None:
         """See Store."""
         return self._holds.move(approval_id, from_state, to_state, outcome, holder)
+
+    def keep_ended(self, record: ApprovalRecord, ended_at: float) -> None:
+        """See Store."""
+        self._holds.keep(record, ended_at)
+
+    def kept_hold(self, approval_id: str) -> ApprovalRecord | None:
+        """See Store."""
+        return self._holds.kept(approval_id)
+
+    def trim_kept(self, bounds: KeptBounds) -> int:
+        """See Store."""
+        return self._shared.trim_kept(bounds) if self._shared.client.is_taken else 0
 
     def void_hold(self, approval_id: str) -> None:
         """See Store."""

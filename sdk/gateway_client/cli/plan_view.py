@@ -49,22 +49,33 @@ class PlanView:
         named = f"{safe(detail.action_id)} {safe(detail.action_version or '')}".rstrip()
         return state, named, safe(detail.risk_level or "risk unknown"), end
 
+    @property
+    def _is_over(self) -> bool:
+        return self._detail.state not in ("pending", "claimed")
+
     def _ended(self) -> str:
         detail = self._detail
+        if detail.state == "expired":
+            return f"without a decision, held until {safe(detail.expires_at or 'an unknown time')}"
         by = f"by {safe(detail.claimed_by)} " if detail.claimed_by else ""
         return f"{by}at {safe(detail.completed_at or detail.claimed_at or 'an unknown time')}"
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Every fact by its name, whole and safe, in the order in which they are read."""
+        if self._is_over:
+            yield "ENDED", f"{safe(self._detail.state)} {self._ended()}; what follows is the plan as it was held"
+            yield from self._outcome()
         if self._detail.description:
             yield "action", safe(self._detail.description)
         yield from self._effects()
         yield from self._new()
         yield from self._asker()
-        yield from self._outcome()
+        if not self._is_over:
+            yield from self._outcome()
         detail = self._detail
         yield "plan", safe(detail.plan_hash)
-        yield "shown", safe(detail.shown_hash or "no shown_hash: a decision can't be signed")
+        missing = "not kept any more" if self._is_over else "no shown_hash: a decision can't be signed"
+        yield "shown", safe(detail.shown_hash or missing)
         yield "request", safe(detail.request_hash or "-")
         yield "module", safe(detail.provider_module_digest or "-")
         yield "policy", safe(detail.policy_version or "-")
@@ -98,8 +109,8 @@ class PlanView:
     def _input(self) -> Iterator[tuple[str, str]]:
         """The input exactly, and how it reads where that differs."""
         exact = self._detail.request_json
-        if exact is None and self._detail.completed_at is not None:
-            yield "input", "not kept: it has ended"
+        if exact is None and self._is_over:
+            yield "input", "not kept any more"
             return
         if exact is None:
             yield "input", one_line(self._detail.request)
@@ -125,10 +136,16 @@ class PlanView:
     def _new(self) -> Iterator[tuple[str, str]]:
         for domain in self._detail.unresolved_domains:
             shown = safe(domain)
+            if self._is_over:
+                yield "new", f"{shown} was not in this action's allow-list"
+                continue
             yield "new", (f"{shown} is not in this action's allow-list: approving with --learn-domain {shown} adds it "
                           "for every later call")  # fmt: skip
         for path in self._detail.unresolved_paths:
             shown = safe(path)
+            if self._is_over:
+                yield "new", f"{shown} was not among this action's paths"
+                continue
             yield "new", (f"{shown} is not among this action's paths: approving with --learn-path {shown} adds it "
                           "for every later call")  # fmt: skip
 

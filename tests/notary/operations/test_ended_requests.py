@@ -1,4 +1,5 @@
-"""No byte of a request outlives its approval: not in the table, the journal, free pages, nor, soon, in the WAL."""
+"""The request of an ended approval is kept for `approvals.keep_days`; then no byte of it is left: not in a table, the
+journal, free pages, nor, soon, in the WAL."""
 
 import random
 import re
@@ -9,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.approvals import read_remains, remains_of
-from ipc.messages import Approver, Withdraw
+from ipc.approvals import ENDED, read_remains, remains_of
+from ipc.messages import Approver, GetHold, Withdraw
 from ipc.store import ApprovalRecord
 from notary.backends.sqlite import connect
 from notary.state import Limits
@@ -30,6 +31,8 @@ from tests.notary.samples import (
 from tests.support.notary_thread import SMALL_WAL
 from tests.support.supervised import wait_until
 
+KEPT_SECONDS = 30 * 24 * 3600.0
+"""`approvals.keep_days`, as it is by default."""
 SOON = Limits(database=SMALL_WAL, wal_seconds=0.0, round_seconds=0.05)
 
 
@@ -48,8 +51,13 @@ def requests_in(notary: Running) -> set[str]:
     return {name.decode() for name in re.findall(rb"MARK-([a-z0-9]+)-", files)}
 
 
+def month_passes(notary: Running) -> None:
+    """The notary keeps no approval any more that has ended by now."""
+    notary.clock.time += KEPT_SECONDS
+
+
 @pytest.mark.parametrize("length", [10, 3_000, 300_000])
-def test_no_byte_of_a_request_is_left_in_any_file_soon_after_its_approval_has_ended(
+def test_no_byte_of_a_request_is_left_in_any_file_once_its_ended_approval_is_kept_no_more(
     start_notary: StartNotary, length: int
 ) -> None:
     notary = start_notary(limits=SOON)
@@ -63,8 +71,25 @@ def test_no_byte_of_a_request_is_left_in_any_file_soon_after_its_approval_has_en
     record_call(front, approver=Approver(kept["yes"].approval_id, "alice", "thumbprint", "jti"))
     notary.clock.time = NOW + 6
     front.ask(make_expiry(late))
+    assert requests_in(notary) == {*kept, "late"}
+    month_passes(notary)
     wait_until(lambda: requests_in(notary) == {"waits", "runs"})
     assert {read_remains(body).plan_hash for body in stored(notary.path, "SELECT body FROM approvals")} == {DIGEST}
+
+
+def test_what_has_ended_keeps_its_request_in_one_place(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=SOON)
+    approval = held(notary, "no", 3_000)
+    notary.front.ask(make_claim(approval))
+    notary.front.ask(make_denial(approval))
+    (record,) = stored(notary.path, "SELECT record FROM kept_approvals")
+    assert "MARK-no-" in record
+    assert "MARK-no-" not in "".join(stored(notary.path, "SELECT body || summary || outcome FROM approvals"))
+    shown = notary.front.ask(GetHold(approval.approval_id))
+    assert (shown.state, shown.body) == ("denied", approval.body)
+    assert notary.front.ask(GetHold(approval.approval_id, with_body=False)).body == ""
+    month_passes(notary)
+    wait_until(lambda: stored(notary.path, "SELECT * FROM kept_approvals") == [])
 
 
 def runs(notary: Running, approval: ApprovalRecord) -> None:
@@ -87,7 +112,7 @@ def is_over(notary: Running, approval: ApprovalRecord) -> None:
 
 
 @pytest.mark.parametrize("ends", [runs, is_withdrawn, is_denied, is_over])
-def test_nor_whichever_way_one_ends_that_is_the_only_one(
+def test_whichever_way_one_ends_it_is_kept_and_then_no_byte_of_it_is_left(
     start_notary: StartNotary, ends: Callable[[Running, ApprovalRecord], None]
 ) -> None:
     notary = start_notary(limits=SOON)
@@ -96,10 +121,14 @@ def test_nor_whichever_way_one_ends_that_is_the_only_one(
         notary.front.ask(make_claim(approval))
     assert requests_in(notary) == {"only"}
     ends(notary, approval)
+    shown = notary.front.ask(GetHold(approval.approval_id))
+    assert shown.body == approval.body
+    assert shown.state in ENDED
+    month_passes(notary)
     wait_until(lambda: requests_in(notary) == set())
 
 
-def test_nor_where_many_of_all_lengths_come_and_go(start_notary: StartNotary) -> None:
+def test_of_many_of_all_lengths_that_come_and_go_no_byte_is_left(start_notary: StartNotary) -> None:
     notary, chance = start_notary(limits=SOON), random.Random(7)
     waiting: dict[str, ApprovalRecord] = {}
     for number in range(80):
@@ -108,6 +137,7 @@ def test_nor_where_many_of_all_lengths_come_and_go(start_notary: StartNotary) ->
             approval = waiting.pop(chance.choice(sorted(waiting)))
             notary.front.ask(make_claim(approval))
             notary.front.ask(make_denial(approval))
+    month_passes(notary)
     wait_until(lambda: requests_in(notary) == set(waiting))
 
 
@@ -119,6 +149,8 @@ def test_a_reader_that_needs_the_wal_holds_no_call_up_and_delays_only_what_is_cu
         reader.execute("SELECT count(*) FROM approvals").fetchone()
         notary.front.ask(make_claim(approval))
         notary.front.ask(make_denial(approval))
+        month_passes(notary)
+        wait_until(lambda: stored(notary.path, "SELECT * FROM kept_approvals") == [])
         record_call(notary.front)
         assert requests_in(notary) == {"no"}
     wait_until(lambda: requests_in(notary) == set())
@@ -132,6 +164,8 @@ def test_a_notary_that_follows_one_that_was_killed_finds_nothing_to_leave_in_the
         reader.execute("SELECT count(*) FROM approvals").fetchone()
         notary.front.ask(make_claim(approval))
         notary.front.ask(make_denial(approval))
+        month_passes(notary)
+        wait_until(lambda: stored(notary.path, "SELECT * FROM kept_approvals") == [])
         notary.stop()
         assert requests_in(notary) == {"no"}
         reader.execute("COMMIT")

@@ -109,6 +109,8 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "quota_holds": ("approval_id", "principal", "minute"),
         "quota_sessions": ("principal", "expires_at", "session_id", "epoch"),
         "last_sessions": ("holder", "session_id", "epoch", "expires_at"),
+        "kept_approvals": ("seq", "approval_id", "principal", "ended_at", "bytes", "record"),
+        "kept_bytes": ("principal", "bytes"),
         "approvals": (
             "seq", "approval_id", "session_id", "action_id", "request_hash", "state", "created_at", "expires_at",
             "body", "holder", "outcome", "principal", "epoch", "bytes", "summary",

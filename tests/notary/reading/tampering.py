@@ -148,6 +148,9 @@ def recorded(folder: Path) -> Folder:
     with closing(sqlite3.connect(notary.path)) as connection, connection:
         rows = [(f"holder {number}", f"ses_{number}", EPOCH, notary.clock.time) for number in range(2)]
         connection.executemany("INSERT INTO last_sessions VALUES (?, ?, ?, ?)", rows)
+        kept = [(7, "apr_7", "uid:1007", notary.clock.time, 2, "{}"), (8, "apr_8", "uid:1008", LATE, 3, "[ ]")]
+        connection.executemany("INSERT INTO kept_approvals VALUES (?, ?, ?, ?, ?, ?)", kept)
+        connection.executemany("INSERT INTO kept_bytes VALUES (?, ?)", [("uid:1007", 2), ("uid:1008", 3)])
     (folder / "kept.json").write_bytes(msgspec.json.encode(told))
     return Folder(folder, notary.settings, told.keys[0], folder.with_name("early"))
 

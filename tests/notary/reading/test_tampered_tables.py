@@ -30,6 +30,7 @@ FIRST_OF = "WHERE {1} = (SELECT {1} FROM {0} ORDER BY {1} LIMIT 1)"
 WITHOUT_ROWID = {
     "meta": "key", "budgets": "session_id", "proofs": "key", "unresolved": "intent_id", "quota_calls": "principal",
     "quota_holds": "approval_id", "quota_sessions": "principal", "last_sessions": "holder",
+    "kept_bytes": "principal",
 }  # fmt: skip
 USUAL = {
     "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
@@ -99,7 +100,10 @@ ROWS_OF = {
     "epochs": (EPOCH_LOWERED, None, None), "meta": (None, NO_EVIDENCE, None), "last_unit": (None, NO_EVIDENCE, None),
     "proofs": (NO_EVIDENCE, NO_EVIDENCE, None), "quota_holds": (NO_EVIDENCE, NO_EVIDENCE, None),
     **dict.fromkeys(
-        ("budgets", "quota_calls", "quota_sessions", "last_sessions", "approvals", "outbox", "given_up"),
+        (
+            "budgets", "quota_calls", "quota_sessions", "last_sessions", "approvals", "kept_approvals", "kept_bytes",
+            "outbox", "given_up",
+        ),
         (NO_EVIDENCE,) * 3,
     ),
 }  # fmt: skip

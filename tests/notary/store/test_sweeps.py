@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from ipc.messages import ListHolds
-from notary.store import budgets, holds, proofs, quotas
+from notary.store import budgets, holds, kept, proofs, quotas
 from notary.store.contract import Moment
 from notary.store.hold_list import HoldList
+from notary.store.keeping import KeptBounds
 from tests.notary.running import Running
 from tests.notary.samples import NOW, changed, make_approval
 from tests.notary.store.conftest import open_stores
@@ -134,6 +135,9 @@ def test_no_question_scans_a_table(connection: sqlite3.Connection) -> None:
     holds.move(connection, approval.approval_id, "pending", "claimed", outcome="{}")
     holds.count_pending(connection, MOMENT)
     holds.sweep(connection, NOW)
+    kept.keep(connection, approval, NOW)
+    kept.kept(connection, approval.approval_id)
+    kept.trim(connection, KeptBounds(NOW - 1, 1 << 20, 1 << 20))
     quotas.calls_of(connection, "p", NOW)
     quotas.count_call(connection, "p", 1)
     quotas.give_back(connection, "p", 1)

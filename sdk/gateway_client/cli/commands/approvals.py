@@ -75,9 +75,9 @@ def list_(
 @click.option("--full", is_flag=True, help="However long it is.")
 @pass_desk
 def show(desk: Desk, approval_id: str, full: bool) -> None:
-    """Show what will happen when it is approved, who asks, and what proves it."""
+    """Show what will happen when it is approved, who asks, and what proves it; once it has ended, what was held."""
     with desk.operator() as operator:
-        detail = operator.approval(ids.approval(operator, approval_id))
+        detail = operator.approval(ids.approval(operator, approval_id), ended=True)
         if desk.is_json:
             desk.out.document(detail.raw)
             return
@@ -133,7 +133,7 @@ def deny(desk: Desk, approval_id: str, reason: str | None, yes: bool) -> None:
     with desk.operator() as operator:
         approval_id = ids.approval(operator, approval_id)
         desk.change(operator, f"deny {safe(approval_id)}?", yes)
-        shown = to_sign(operator.approval(approval_id))
+        shown = to_sign(undecided(operator, approval_id))
         denial = deciding.deny(operator, approval_id, reason, shown)
         signer = operator.thumbprint
     if desk.is_json:

@@ -78,9 +78,9 @@ def _receipt(operator: OperatorClient, receipt_id: str) -> Receipt | None:
 
 
 def _approval(operator: OperatorClient, approval_id: str) -> ApprovalDetail | None:
-    """None of one that has expired, or has no plan to show."""
+    """None of one that is not kept any more, or has no plan to show."""
     try:
-        return operator.approval(approval_id)
+        return operator.approval(approval_id, ended=True)
     except GatewayError as error:
         if error.status in {404, 409}:
             return None

@@ -34,15 +34,33 @@ async def test_an_operator_filters_by_principal_and_action_and_pages_by_time(tmp
         assert (status, problem["error"]) == (400, "invalid_request")
 
 
-async def test_of_an_approval_that_has_ended_the_request_is_not_shown_any_more(tmp_path: Path) -> None:
+async def test_an_approval_that_was_denied_is_shown_with_its_plan_and_request_as_it_was_held(
+    tmp_path: Path,
+) -> None:
     async with front_core(tmp_path) as core:
         _, approval_id = await held(core, secret="swordfish")
         path = f"/v1/approvals/{approval_id}"
-        assert (await core.operate("GET", path))[1]["request"]["secret"] == "swordfish"
+        held_as = (await core.operate("GET", path))[1]
+        assert (held_as["request"]["secret"], held_as["state"]) == ("swordfish", "pending")
         assert (await core.operate("POST", f"{path}/deny", {"reason": "no"}))[0] == 200
         status, detail = await core.operate("GET", path)
         assert (status, detail["state"], detail["deny_reason"]) == (200, "denied", "no")
-        assert "swordfish" not in str(detail)
-        assert [detail[name] for name in ("request", "request_json", "approved_request", "shown_hash")] == [None] * 4
-        assert detail["plan_hash"].startswith("sha256:")
-        assert detail["request_hash"].startswith("sha256:")
+        grown = ("state", "status", "claimed_by", "claimed_at", "completed_at", "deny_reason")
+        assert {name: value for name, value in detail.items() if name not in grown} == {
+            name: value for name, value in held_as.items() if name not in grown
+        }
+        assert "swordfish" not in str(await listed(core)), "the list shows no request"
+        assert (await core.operate("POST", f"{path}/approve"))[0] == 404
+
+
+async def test_an_approval_that_has_expired_is_404_unless_it_is_asked_for(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core, secret="swordfish")
+        path = f"/v1/approvals/{approval_id}"
+        core.clock.ahead = 301
+        assert await core.operate("GET", path) == (404, {"error": "approval_not_found"})
+        status, detail = await core.operate("GET", f"{path}?ended=true")
+        assert (status, detail["state"], detail["request"]["secret"]) == (200, "expired", "swordfish")
+        assert detail["shown_hash"].startswith("sha256:")
+        assert (await core.operate("GET", f"{path}?ended=yes"))[0] == 400
+        assert (await core.operate("GET", "/v1/approvals/apr_nothing?ended=true"))[0] == 404

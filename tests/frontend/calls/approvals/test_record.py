@@ -15,7 +15,7 @@ from frontend.calls.approvals.record import (
 )
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
-from ipc.approvals import Body, Outcome
+from ipc.approvals import Body, Outcome, remains_of
 from ipc.plan import plan_hash
 from ipc.store import ApprovalRecord
 from tests.support.plans import a_plan
@@ -95,18 +95,24 @@ def test_an_operator_s_list_tells_of_each_approval_what_its_plan_says_and_how_it
     assert (listed(a_record(), NOW + 299.9).state, listed(a_record(), NOW + 300).state) == ("pending", "expired")
 
 
-def test_the_detail_tells_how_far_it_has_come_and_of_one_that_has_ended_has_no_request() -> None:
+def test_the_detail_tells_how_far_it_has_come_and_of_one_that_has_ended_all_that_is_kept() -> None:
     claimed = detailed(a_record("claimed", Outcome(claimed_by="ann", claimed_at="now")), NOW)
     assert (claimed.state, claimed.status, claimed.claimed_by, claimed.claimed_at) == (
         "claimed", "pending", "ann", "now",
     )  # fmt: skip
     assert (claimed.request, claimed.shown_hash is None) == ({"to": "acct"}, False)
     for state in ("approved", "denied", "expired", "failed"):
-        ended = detailed(a_record(state), NOW)
+        whole = detailed(a_record(state), NOW)
+        assert (whole.state, whole.request, whole.shown_hash) == (state, {"to": "acct"}, claimed.shown_hash)
+        record = a_record(state)
+        ended = detailed(msgspec.structs.replace(record, body=remains_of(record.body)), NOW)
         assert (ended.state, ended.status) == (state, state)
         assert (ended.request, ended.request_json, ended.approved_request, ended.shown_hash) == (None,) * 4
         assert ended.unresolved_paths == []
         assert ended.plan_hash == claimed.plan_hash
+        spoilt = detailed(msgspec.structs.replace(record, body=record.body.replace("acct", "acc7")), NOW)
+        assert (spoilt.request, spoilt.request_json, spoilt.shown_hash) == (None,) * 3
+        assert spoilt.plan_hash == claimed.plan_hash
 
 
 @pytest.mark.parametrize("state", ["pending", "approved"])
