@@ -126,8 +126,8 @@ def test_in_redis_a_unit_that_the_ledger_does_not_have_has_kept_nothing(
         store.keep_ended(RECORD, NOW)
         store.apply(1)
     stores.recover(0, None)
-    with unit_of(stores, database) as store:
-        assert store.kept_hold(RECORD.approval_id) is None
-        assert store.trim_kept(KeptBounds(NOW, 0, 0)) == 0
+    with unit_of(stores, database) as later:
+        assert later.kept_hold(RECORD.approval_id) is None
+        assert later.trim_kept(KeptBounds(NOW, 0, 0)) == 0
     stores.client.close()
     database.close()
