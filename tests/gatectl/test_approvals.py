@@ -279,7 +279,7 @@ def test_one_that_has_expired_is_shown_too(gatectl: Gatectl) -> None:
     with scripted_gateway({SHOW: (200, DETAIL | expired)}) as server:
         out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
         assert f"{SHOW}?ended=true" in server.requests
-    assert "without a decision, held until 2026-01-31T12:00:00.000Z" in out
+    assert "without a decision, held until 2026-01-31T12:00:00.000Z at the latest" in out
 
 
 def test_what_is_shown_of_one_that_ended_long_ago_says_that_its_input_is_not_kept(gatectl: Gatectl) -> None:

@@ -56,7 +56,7 @@ class PlanView:
     def _ended(self) -> str:
         detail = self._detail
         if detail.state == "expired":
-            return f"without a decision, held until {safe(detail.expires_at or 'an unknown time')}"
+            return f"without a decision, held until {safe(detail.expires_at or 'an unknown time')} at the latest"
         by = f"by {safe(detail.claimed_by)} " if detail.claimed_by else ""
         return f"{by}at {safe(detail.completed_at or detail.claimed_at or 'an unknown time')}"
 
