@@ -134,7 +134,7 @@ async def test_a_second_operator_with_a_key_of_their_own_is_told_who_won_in_the_
         assert (status, body) == (401, Coded("invalid_dpop"))
 
 
-async def test_a_record_is_kept_for_a_day_after_its_end_and_then_forgotten(tmp_path: Path) -> None:
+async def test_an_approval_is_listed_for_a_day_after_its_end_and_shown_as_long_as_it_is_kept(tmp_path: Path) -> None:
     async with front_core(tmp_path, lease_ttl_seconds=3600) as core:
         ended: list[str] = []
         for verb in ("approve", "deny"):
@@ -153,7 +153,13 @@ async def test_a_record_is_kept_for_a_day_after_its_end_and_then_forgotten(tmp_p
         with trio.fail_after(60):
             while await kept():  # noqa: ASYNC110 (the notary forgets in its own rounds)
                 await trio.sleep(0.01)
-        assert (await core.operate("GET", f"/v1/approvals/{ended[0]}"))[0] == 404
+        path = f"/v1/approvals/{ended[0]}"
+        assert (await core.operate("GET", path))[0] == 200
+        core.clock.ahead = 31 * 24 * 3600  # approvals.keep_days and a day
+        with trio.fail_after(60):
+            while (await core.operate("GET", path))[0] == 200:  # noqa: ASYNC110
+                await trio.sleep(0.01)
+        assert (await core.operate("GET", path))[0] == 404
 
 
 async def test_a_reason_for_a_denial_is_cleaned_and_cut(tmp_path: Path) -> None:
