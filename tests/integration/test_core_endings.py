@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,11 @@ def test_a_gateway_that_still_waits_for_its_modules_stops_at_once(tmp_path: Path
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
 
     def template() -> psutil.Process | None:
-        children = psutil.Process(process.pid).children()
-        return next((one for one in children if one.cmdline()[:1] == ["gateway: template"]), None)
+        for one in psutil.Process(process.pid).children():
+            with suppress(psutil.Error):  # of helpers that end meanwhile
+                if one.cmdline()[:1] == ["gateway: template"]:
+                    return one
+        return None
 
     try:
         wait_for(template, "the process that loads modules").suspend()
