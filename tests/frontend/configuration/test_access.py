@@ -17,6 +17,7 @@ from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import PolicyFile
 from ipc import messages as m
 from tests.support.front_core import Core, action, refuses, registry_of, then
+from tests.support.hanging_files import hanging
 from tests.support.patience import PATIENT
 from tests.support.policed import ACTIONS, DATA, policed, sent, write_policy
 from tests.support.worker_desk import until
@@ -228,16 +229,14 @@ async def test_what_a_person_is_editing_is_neither_overwritten_nor_put_in_force(
         assert (await core.operate("POST", GRANT, NOTE))[0] == 200
 
 
-async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         core.services.configuration.policy_file.deadlines = replace(PATIENT.policy, read_seconds=0.2)
-        os.mkfifo(tmp_path / "policy" / "slow.rego")
-        monkeypatch.setattr("frontend.policy.acl._belongs", lambda name: not name.endswith(".lock"))
-        monkeypatch.setattr(Path, "is_file", lambda path: True)
-        status, answer = await core.operate("POST", GRANT, NOTE)
+        with hanging(tmp_path / "policy" / "slow.rego", "frontend.policy.acl"):
+            with pytest.raises(PolicyRefused, match=r"was not read within 0\.2 s"):
+                await core.services.configuration.policy_file.read()
+            status, answer = await core.operate("POST", GRANT, NOTE)
         assert (status, answer["error"]) == (409, "policy_changed_on_disk")
-        monkeypatch.undo()
-        os.close(os.open(tmp_path / "policy" / "slow.rego", os.O_RDWR | os.O_NONBLOCK))
 
 
 async def test_who_waits_too_long_for_a_load_to_end_is_told_to_come_again(tmp_path: Path) -> None:

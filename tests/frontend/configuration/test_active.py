@@ -1,9 +1,8 @@
 """A configuration is read whole and swapped whole, beside the calls, whatever lies where its files should be."""
 
 import socket
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +16,6 @@ from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
 from frontend.egress.proxy_list import HEAD, AllowList, list_file
 from frontend.errors import GateError
-from frontend.files.claimed import read_regular
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
@@ -35,6 +33,7 @@ from notary.signing.keys import rotate
 from notary.signing.make_keys import make_keys
 from tests.support.dying_rotation import places_in
 from tests.support.front_core import DIGEST, ScriptedPolicy, action, settings_of
+from tests.support.hanging_files import hanging
 from tests.support.logs import capture_logs
 from tests.support.manifests import write_manifests
 from tests.support.notary_thread import NotaryThread
@@ -176,7 +175,10 @@ async def test_what_a_commit_refuses_is_not_in_force(tmp_path: Path) -> None:
 async def test_a_reload_that_takes_too_long_is_refused_before_anybody_stops_waiting_for_it(tmp_path: Path) -> None:
     async with loading(tmp_path) as configuration:
         await configuration.load()
-        with hanging(tmp_path / "actions" / "slow.yaml"), pytest.raises(ConfigurationRefused, match=r"within 0\.1 s"):
+        with (
+            hanging(tmp_path / "actions" / "slow.yaml", "frontend.manifests.reading"),
+            pytest.raises(ConfigurationRefused, match=r"within 0\.1 s"),
+        ):
             await configuration.load(within=0.1)
         (tmp_path / "actions" / "slow.yaml").unlink()
         await configuration.load(within=60)
@@ -298,25 +300,6 @@ async def test_a_list_that_can_not_be_narrowed_after_the_swap_is_wider_until_it_
         assert entries(listed) == ["new.example"]
 
 
-@contextmanager
-def hanging(path: Path) -> Iterator[None]:
-    """A file whose disk does not answer until the end of the context."""
-    path.write_text("{}")
-    answers = threading.Event()
-
-    def read(asked: Path, most: int) -> bytes:
-        if asked == path:
-            answers.wait(60)
-        return read_regular(asked, most)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("frontend.manifests.reading.read_regular", read)
-        try:
-            yield
-        finally:
-            answers.set()
-
-
 @pytest.mark.parametrize("name", ["actions/slow.yaml", "actions/trusted_modules.yaml"])
 async def test_a_file_that_is_never_read_holds_up_neither_the_loop_nor_the_next_reload(
     tmp_path: Path, name: str
@@ -332,7 +315,7 @@ async def test_a_file_that_is_never_read_holds_up_neither_the_loop_nor_the_next_
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(beat)
-            with hanging(tmp_path / name):
+            with hanging(tmp_path / name, "frontend.manifests.reading"):
                 assert "was not read within" in await refused(configuration)
             (tmp_path / name).unlink()
             nursery.cancel_scope.cancel()
