@@ -63,9 +63,14 @@ def _answers(row: Row) -> str:
         if row.answer(operation) != HEALTHY[operation]:
             together.setdefault(row.answer(operation), []).append(operation)
     return "<br>".join(
-        f"{answer.partition(' ')[0]} `{answer.partition(' ')[2]}`: {', '.join(operations)}"
+        f"{' or '.join(map(_answer, answer.split(' or ')))}: {', '.join(operations)}"
         for answer, operations in together.items()
     ) or "as ever"  # fmt: skip
+
+
+def _answer(answer: str) -> str:
+    status, _, word = answer.partition(" ")
+    return f"{status} `{word}`"
 
 
 def _metrics(row: Row) -> str:

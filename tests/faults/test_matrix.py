@@ -99,7 +99,7 @@ def row_of(table: Table, fault: str) -> Row:
 @pytest.mark.parametrize("operation", OPERATIONS)
 @every_row
 def test_it_is_answered_as_the_table_says(table: Table, fault: str, operation: str, seen: Seen) -> None:
-    assert seen.answers[operation] == row_of(table, fault).answer(operation)
+    assert seen.answers[operation] in row_of(table, fault).answer(operation).split(" or ")
 
 
 @every_row

@@ -40,7 +40,7 @@ class Row:
     """An approval that fails by it is over, though nothing was dispatched."""
 
     def answer(self, operation: str) -> str:
-        """What this operation is answered."""
+        """The answer to this operation; ` or ` stands between answers that both are right."""
         return self.answers.get(operation, HEALTHY[operation])
 
 
