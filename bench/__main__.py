@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import backends, ourselves, stages, system_calls
+from bench import backends, effects, ourselves, stages, system_calls
 from bench.floods import beside_floods
 from bench.generator import generator
 from bench.kills import BOUNDS_MS, after_kills
@@ -30,8 +30,12 @@ def main() -> int:
         return floods_alone()
     if chosen.kills:
         return kills_alone(chosen.kills)
-    results = measured(chosen)
-    print(report(results))
+    if chosen.effects:
+        results = effects.measured(effects.QUICK if chosen.quick else effects.WHOLE)
+        print(effects.told(results))
+    else:
+        results = measured(chosen)
+        print(report(results))
     RESULTS.mkdir(exist_ok=True)
     kept = RESULTS / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
     kept.write_text(json.dumps(results, indent=1))
@@ -126,6 +130,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--floods", action="store_true", help="only a polite agent beside floods of another user; needs root"
     )
+    parser.add_argument("--effects", action="store_true", help="only calls that wait for an upstream")
     parser.add_argument("--growth", action="store_true", help="ledgers of a thousand and a million events; takes long")
     return parser.parse_args(arguments)
 

@@ -25,6 +25,12 @@ class Generator:
         """Durable executes of text_digest, or requests of the same size to a floor; `more` as in `bench.load.Job`."""
         return self._run(subject, subject.mode, EXECUTE, BODY, connections, seconds, more)
 
+    def posts(
+        self, subject: Subject, path: str, body: str, connections: int, seconds: float, **more: Any
+    ) -> dict[str, Any]:  # fmt: skip
+        """Durable executes of any action, or requests of the same size to a floor; `more` as in `bench.load.Job`."""
+        return self._run(subject, subject.mode, path, body, connections, seconds, more)
+
     def gets(self, subject: Subject, path: str, seconds: float) -> dict[str, Any]:
         """GET requests over one connection."""
         return self._run(subject, "get", path, "", 1, seconds, {})

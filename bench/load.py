@@ -43,6 +43,8 @@ class Job(msgspec.Struct, forbid_unknown_fields=True):
     warmup: int = 50
     """Calls before the clock starts."""
     expect: int = 200
+    may_refuse: bool = False
+    """503 is counted, as `refused`, where it otherwise ends the job."""
 
 
 @dataclass
@@ -95,10 +97,12 @@ def run(job: Job, agents: Agents) -> dict[str, Any]:
     finally:
         for connection in connections:
             connection.close()
-    if set(window.codes) != {job.expect}:
+    if not set(window.codes) <= {job.expect, *((503,) if job.may_refuse else ())}:
         raise RuntimeError(f"{job.mode} {job.path} answered {window.codes}")
     agents.rates[key] = window.answered / window.seconds
-    return figures(window, used)
+    refused = window.codes.get(503, 0) / len(window.latencies)
+    found = figures(window, used)
+    return found | {"refused": refused, "served_per_second": found["per_second"] * (1 - refused)}
 
 
 def prepare(job: Job, connections: list[Connection], count: int) -> None:
