@@ -4,7 +4,8 @@ Owns where our modules are found: in the folder of this file, before everything 
 `action_gateway/` among the installed packages: nothing else knows the difference.
 
 SECURITY: an isolated interpreter (-I) sees no PYTHON* variable, no current directory and no folder of a script. What
-is added here is the one folder that this file was installed with.
+is added here is the one folder that this file was installed with; and, where `site` did not run (-S), the folders of
+libraries that `-X libraries=FOLDER:…` names.
 """
 
 import os
@@ -87,6 +88,6 @@ def run(program: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, HERE)
+    sys.path[:] = [HERE, *sys.path, *filter(None, str(sys._xoptions.get("libraries", "")).split(os.pathsep))]
     del sys.argv[0]
     run(sys.argv[0])

@@ -1,7 +1,9 @@
 """Which programs the children are, and with what interpreter and environment they start."""
 
+import os
+import site
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,11 +26,24 @@ _INHERITED = (
 )
 """Environment that children see; everything they must know comes in a message."""
 
-INTERPRETER = (sys.executable, "-I", str(Path(__file__).resolve().parents[1] / "launch.py"))
+
+def libraries(path: Sequence[str]) -> list[str]:
+    """The folders of a module search path that hold installed libraries: those behind the standard library's, as
+    `site` adds them, `.pth` files' included. Folders of one user and of PYTHONPATH are none of them."""
+    standard = os.path.dirname(os.__file__)
+    last = max(at for at, folder in enumerate(path) if folder in (standard, os.path.join(standard, "lib-dynload")))
+    return [folder for folder in path[last + 1 :] if os.path.isdir(folder) and folder != site.USER_SITE]
+
+
+INTERPRETER = (
+    sys.executable, "-I", "-S", "-X", f"libraries={os.pathsep.join(libraries(sys.path))}",
+    str(Path(__file__).resolve().parents[1] / "launch.py"),
+)  # fmt: skip
 """What the name of a module and its arguments follow on a command line.
 
-SECURITY: isolated, so that neither PYTHON* variables nor a folder that someone else writes to add code; `launch.py`
-adds the folder that this module, too, was found in.
+SECURITY: isolated, so that neither PYTHON* variables nor a folder that someone else writes to add code, and without
+`site`, so that no `.pth` file runs code. `launch.py` adds the folders of the installed libraries, and the folder that
+this module, too, was found in.
 """
 
 

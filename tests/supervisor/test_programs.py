@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.programs import INTERPRETER
+from supervisor.programs import INTERPRETER, libraries
 
 EVIL = "raise SystemExit('somebody else\\'s code ran')\n"
 
@@ -25,6 +25,27 @@ def test_neither_a_current_directory_nor_a_variable_adds_code(elsewhere: Path) -
         cwd=elsewhere, env=os.environ | {"PYTHONPATH": str(elsewhere), "PYTHONSTARTUP": str(elsewhere / "ipc.py")},
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "gateway 0.1.0\n", "")
+
+
+def test_no_pth_file_runs_code_in_a_program() -> None:
+    done = subprocess.run([*INTERPRETER, "site"], capture_output=True, text=True, timeout=120, check=False, cwd="/")
+    assert "site-packages" in done.stdout
+    assert "__editable__" not in done.stdout
+
+
+def test_a_program_finds_what_site_added_for_the_gateway_and_no_folder_of_a_user_or_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standard = os.path.dirname(os.__file__)
+    folders = {name: str(tmp_path / name) for name in ("variable", "installed", "added", "user")}
+    for folder in folders.values():
+        os.mkdir(folder)
+    monkeypatch.setattr("site.USER_SITE", folders["user"])
+    path = [
+        folders["variable"], standard, f"{standard}/lib-dynload", folders["user"], folders["installed"],
+        folders["added"], "__editable__.finder.__path_hook__",
+    ]  # fmt: skip
+    assert libraries(path) == [folders["installed"], folders["added"]]
 
 
 def test_a_program_is_main_with_its_own_arguments_and_exit_code(tmp_path: Path) -> None:
