@@ -33,12 +33,13 @@ READER_SECONDS = 600.0
 MAX_OPERATIONS = 256
 """Operations in one frame and in one unit of the notary: what bounds the time that others wait."""
 
-MAX_AHEAD = 4
-"""Calls that one worker has been given, the one that it runs included. Each must fit into its channel beside the
-others: see AHEAD_BYTES."""
+MAX_AHEAD = 16
+"""Calls that one worker has been given, those that it runs included: as many are lost with it at most. Each must fit
+into its channel beside the others: see AHEAD_BYTES."""
 
-AHEAD_BYTES = 32 * 1024
-"""Largest plan, as it is hashed, of a call that is given to a worker which runs another."""
+AHEAD_BYTES = 16 * 1024
+"""Largest plan, as it is hashed, of a call that is given to a worker which runs another. MAX_AHEAD of them fit into a
+socket whose send buffer is as large as an unprivileged process can make it on an untuned kernel."""
 
 MAX_FDS_PER_MESSAGE = 5
 """File descriptors that may travel with one control message: a front's sockets, of four kinds, and its memory."""

@@ -14,7 +14,7 @@ import trio
 from frontend.pool.deadlines import PoolDeadlines
 from ipc.blocking import ChannelClosed, FrameCut
 from ipc.framing import FrameError
-from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
+from ipc.limits import AHEAD_BYTES, MAX_AHEAD, MAX_CALL_FRAME, MAX_RESULT_FRAME
 from ipc.messages import (
     FAILED_OUTCOMES,
     AttachWorker,
@@ -58,6 +58,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
             cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CALL_FRAME,
         )
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_AHEAD * AHEAD_BYTES)
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._deadlines = deadlines

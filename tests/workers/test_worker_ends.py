@@ -182,8 +182,7 @@ FRONTS: dict[str, list[m.Message]] = {
 @pytest.mark.parametrize("said", FRONTS.values(), ids=FRONTS.keys())
 def test_a_front_that_says_what_no_front_says_ends_the_worker(running: Template, said: list[m.Message]) -> None:
     worker = running.born()
-    for message in said:
-        worker.raw(encode_frame(message, MAX_CALL_FRAME))
+    worker.raw(b"".join(encode_frame(message, MAX_CALL_FRAME) for message in said))
     worker.allow(ECHO, "another")
     assert running.exit_status(worker) == Exit.PROTOCOL
 
