@@ -14,6 +14,7 @@ from ipc.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.outbox import waiting
 from notary.operations.delivering import Orphaned
+from notary.round_timer import RoundTimer
 from notary.state import State
 from notary.tasks import Outcome, Task
 
@@ -26,22 +27,21 @@ class Orphans:
 
     def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._state = state
-        self._monotonic = monotonic
+        self._timer = RoundTimer(monotonic)
         self._given_up: Counter[str] = Counter()
-        self._next = 0.0
         self._is_failing = False
 
     def look_again(self) -> None:
         """Other endpoints are configured."""
-        self._next = 0.0
+        self._timer.set(0.0)
 
     def patience(self) -> float:
         """Seconds until something is to be done."""
-        return max(0.0, self._next - self._monotonic())
+        return self._timer.patience()
 
     def due(self) -> Task | None:
         """What is to be performed now, as a unit of its own: some deliveries of one endpoint."""
-        if self._monotonic() < self._next:
+        if not self._timer.is_due():
             return None
         try:
             with self._state.database.unit(writes=False) as connection:
@@ -53,7 +53,8 @@ class Orphans:
             count = self._given_up.pop(name)
             log.warning("webhooks were given up: their endpoint is not configured any more", endpoint=name, count=count)
         if not gone:
-            self._next, self._is_failing = inf, False
+            self._timer.set(inf)
+            self._is_failing = False
             return None
         return Task("", 0, Orphaned(min(gone)))
 
@@ -66,7 +67,7 @@ class Orphans:
         self._given_up[task.operation.endpoint] += outcome.value
 
     def _fails(self, cause: str) -> None:
-        self._next = self._monotonic() + AGAIN_SECONDS
+        self._timer.set(AGAIN_SECONDS)
         if not self._is_failing:
             log.warning("webhooks of endpoints that are gone could not be given up; it is tried again", cause=cause)
         self._is_failing = True

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ipc.clock import ClockWrong
 from notary.ledger.refused import is_due
 from notary.operations.refusing import TellRefusals
+from notary.round_timer import RoundTimer
 from notary.state import State
 from notary.tasks import Task
 
@@ -15,18 +16,17 @@ class CountedRefusals:
 
     def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._state = state
-        self._monotonic = monotonic
-        self._next = 0.0
+        self._timer = RoundTimer(monotonic)
 
     def patience(self) -> float:
         """Seconds until the next look."""
-        return max(0.0, self._next - self._monotonic())
+        return self._timer.patience()
 
     def due(self) -> Task | None:
         """The task that writes what is due, as a unit of its own."""
-        if self._monotonic() < self._next:
+        if not self._timer.is_due():
             return None
-        self._next = self._monotonic() + self._state.limits.round_seconds
+        self._timer.set(self._state.limits.round_seconds)
         try:
             now = self._state.clock.now()
         except ClockWrong:
