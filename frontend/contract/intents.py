@@ -18,9 +18,9 @@ class IntentsQuery(Query, frozen=True, kw_only=True):
     """Which intents to list."""
 
     limit: Annotated[int, Meta(ge=1, le=MAX_INTENTS)] = DEFAULT_INTENTS
-    """How many at most, the oldest first."""
+    """How many at most, the newest first."""
     after: str | None = None
-    """Only those that were written after this intent, by its id: the last one of the page before."""
+    """Only those that were dispatched before this intent, by its id: the last one of the page before."""
 
 
 class UnresolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class UnresolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnresolvedIntents(msgspec.Struct, frozen=True, kw_only=True):
-    """Intents without a receipt, the oldest first."""
+    """Intents without a receipt, the newest first."""
 
     intents: list[UnresolvedIntent]
     count: int

@@ -153,7 +153,7 @@ class ApprovalTrace(msgspec.Struct, frozen=True):
 
 
 class ListUnresolved(Operation, frozen=True):
-    """Answers IntentViews, oldest first: those that were written after this one."""
+    """Answers IntentViews, newest first. `after`: only those that were written before this one."""
 
     limit: int
     after: str | None = None

@@ -19,7 +19,7 @@ _INTENT = """
 SELECT intents.intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module
 """
 
-_SEQ_OF = "coalesce((SELECT seq FROM intents WHERE intent_id = ?), 0)"
+_SEQ_OF = "coalesce((SELECT seq FROM intents WHERE intent_id = ?), 9223372036854775807)"
 _INDEXES = {
     "trace_id": "events_by_trace",
     "session_id": "events_by_session",
@@ -54,11 +54,11 @@ def has_intent_of_approval(connection: Connection, approval_id: str) -> bool:
 def unresolved_intents(
     connection: Connection, limit: int, now: float, after: str | None = None
 ) -> list[IntentView]:  # fmt: skip
-    """Oldest first; those that were written after this one."""
+    """Newest first; `after`: only those that were written before this one."""
     # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
     rows = connection.execute(
-        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) WHERE intents.seq > {_SEQ_OF} ORDER BY intents.seq"
-        " LIMIT ?",
+        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) WHERE intents.seq < {_SEQ_OF}"
+        " ORDER BY intents.seq DESC LIMIT ?",
         (after, limit),
     )
     return [_intent_view(row, now) for row in rows]

@@ -155,8 +155,8 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         return decode(found.Status, answer.json(), "status")
 
     def intents(self, limit: int | None = None, after: str | None = None) -> Flow[tuple[Intent, ...]]:
-        """Calls that were dispatched and have no receipt, oldest first. `limit` up to 1000; `after` is the id of the
-        last one of the page before."""
+        """Calls that were dispatched and have no receipt, newest first. `limit` up to 1000; `after` is the id of the
+        last one of the page before: older ones follow."""
         answer = yield from self.read(path_of("v1", "admin", "intents"), query_of(limit=limit, after=after))
         return listed(Intent, answer, "intents")
 

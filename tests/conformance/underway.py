@@ -23,7 +23,7 @@ COMPUTING_SECONDS = 0.1
 
 
 def intents(gate: Deployment) -> list[Intent]:
-    """Calls that were dispatched and have no receipt, oldest first."""
+    """Calls that were dispatched and have no receipt, newest first."""
     answer = gate.operator().get("/v1/admin/intents?limit=1000")
     assert answer.status_code == 200, answer.text
     return list(answer.json()["intents"])

@@ -56,6 +56,16 @@ def listed(gate: Gateway) -> list[str]:
     return [one["intent_id"] for one in gate.operator().get("/v1/admin/intents").json()["intents"]]
 
 
+def test_the_list_is_newest_first_and_goes_on_with_older_ones(left: tuple[Gateway, dict[str, str]]) -> None:
+    gate, ids = left
+    newest, older, *_ = reversed(ids.values())
+    first = gate.operator().get("/v1/admin/intents?limit=1").json()
+    assert [one["intent_id"] for one in first["intents"]] == [newest]
+    assert (first["count"], first["total"]) == (1, len(listed(gate)))
+    second = gate.operator().get(f"/v1/admin/intents?limit=1&after={newest}").json()
+    assert [one["intent_id"] for one in second["intents"]] == [older]
+
+
 @pytest.mark.parametrize("state", ONES[:4])
 def test_a_file_verifier_looks_again_and_says_what_is_there(
     left: tuple[Gateway, dict[str, str]], files: Path, state: str

@@ -79,11 +79,11 @@ def test_a_front_can_put_no_other_words_into_the_event(notary: Running, wrong: R
     assert notary.events() == []
 
 
-def test_the_list_goes_on_after_the_last_one_of_a_page(notary: Running) -> None:
+def test_the_list_goes_on_with_older_ones_after_the_last_one_of_a_page(notary: Running) -> None:
     ids = [lost_call(notary) for _ in range(3)]
     listed: list[str] = []
     after = None
     while page := notary.front.ask(ListUnresolved(1, after)):
         listed += [view.intent_id for view in page]
         after = listed[-1]
-    assert listed == ids
+    assert listed == ids[::-1]

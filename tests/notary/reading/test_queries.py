@@ -125,13 +125,13 @@ def test_no_question_walks_the_whole_ledger(notary: Running) -> None:
             assert is_short or "SCAN" not in plan(statement).replace("SCAN unresolved", ""), plan(statement)
 
 
-def test_intents_are_shown_oldest_first_with_their_age(notary: Running) -> None:
+def test_intents_are_shown_newest_first_with_their_age(notary: Running) -> None:
     front, asked = notary.front, [make_open() for _ in range(4)]
     for one in asked:
         front.begin(one)
         notary.clock.time += 1
     assert [(view.intent_id, view.age_seconds) for view in front.ask(ListUnresolved(3))] == [
-        (one.intent_id, 4 - number) for number, one in enumerate(asked[:3])
+        (one.intent_id, age) for age, one in enumerate(reversed(asked[1:]), start=1)
     ]
     assert front.ask(ReadLedger()).unresolved == 4
     notary.clock.time -= 3600.0  # set back: nothing is younger than now

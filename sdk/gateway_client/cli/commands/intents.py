@@ -21,11 +21,11 @@ def add_to(cli: Group) -> None:
 
 
 @intents.command("list")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="The oldest so many.")
-@click.option("--after", metavar="INTENT", help="Only those after this one: the last of the page before.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="The newest so many.")
+@click.option("--after", metavar="INTENT", help="Only those older than this one: the last of the page before.")
 @pass_desk
 def list_(desk: Desk, limit: int = 100, after: str | None = None) -> None:
-    """List them, the oldest first."""
+    """List them, the newest first."""
     with desk.operator() as operator:
         page = operator.intents(limit, after)
     if desk.is_json:
