@@ -40,6 +40,14 @@ def durable_bytes(value: object) -> bytes:
     return _written(value, _as_read_again)
 
 
+def is_durable_number(value: float) -> bool:
+    """True if `durable_bytes` writes this int or float."""
+    if type(value) is int:
+        return _LEAST <= value <= MAX_SAFE_INTEGER
+    size = abs(value)
+    return size <= MAX_SAFE_INTEGER or 1e21 <= size < inf
+
+
 def is_plain(value: object) -> bool:
     """True when msgspec in sorted order writes this value's canonical form. May raise RecursionError."""
     try:
@@ -143,8 +151,8 @@ def _large(value: float) -> msgspec.Raw:
 
 def _as_read_again(value: float) -> object:
     """A float as ECMAScript writes it, unless a reader would take it for an integer that is too large."""
-    if MAX_SAFE_INTEGER < abs(value) < 1e21:
-        raise NotCanonical("a number would be read as another")
+    if not is_durable_number(value):
+        raise NotCanonical("not a finite number, or one that would be read as another")
     return _as_written(value)
 
 

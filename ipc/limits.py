@@ -47,5 +47,9 @@ MAX_FDS_PER_MESSAGE = 5
 MAX_DEPTH_JSON = 32
 """Nesting of a JSON document from outside (docs/decisions.md, "Discovery and results")."""
 
+MAX_VALUES_JSON = 100_000
+"""Values in a JSON document from outside, containers included: 1 MB of `{}` has 350,000, which take 25 MB and a quarter
+of a second."""
+
 MAX_ACTION_FILE_BYTES = 256 * 1024 * 1024
 """Largest file that an action may have written: what a manifest may allow, and the kernel's limit of a worker."""

@@ -11,6 +11,8 @@ from msgspec import UNSET
 
 from ipc.canonical import MAX_SAFE_INTEGER, sha256_hex
 from ipc.identifiers import new
+from ipc.json_values import has_more_values
+from ipc.limits import MAX_VALUES_JSON
 from ipc.messages import ProviderFailure, Result, Terms, Verification
 from ipc.texts import clean_reason
 from notary.ledger.intents import OpenIntent
@@ -92,6 +94,8 @@ def _check(result: Result, terms: Terms) -> None:
         raise ValueError("too much evidence")
     if len(result.output or "") > terms.max_response_bytes:
         raise ValueError("too much output")
+    if has_more_values((result.output or "").encode(), MAX_VALUES_JSON):
+        raise ValueError("an output of too many values")
 
 
 def _conclude(result: Result, terms: Terms) -> Conclusion:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ipc.canonical import NotCanonical, canonical_bytes, durable_bytes, sha256_hex
+from ipc.canonical import NotCanonical, canonical_bytes, durable_bytes, is_durable_number, sha256_hex
 
 VERSION = 2
 """Receipts of version 1 have no `receipt_version`, and none of the fields of Attested."""
@@ -233,14 +233,13 @@ def _kept(value: Any) -> Any:
 
 
 def _with_texts(value: Any) -> Any:
-    if isinstance(value, dict):
+    kind = type(value)
+    if kind is int or kind is float:  # most values of a long answer
+        return value if is_durable_number(value) else str(value)
+    if value is None or kind is bool:
+        return value
+    if kind is dict:
         return {_with_texts(str(name)): _with_texts(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if kind is list or kind is tuple:
         return [_with_texts(item) for item in value]
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    try:
-        durable_bytes(value)
-    except NotCanonical:
-        return str(value)
-    return value
+    return str(value).encode("utf-8", "backslashreplace").decode()

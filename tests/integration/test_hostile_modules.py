@@ -48,7 +48,7 @@ def gate(up: Upstream, actions: Path) -> Iterator[Gateway]:
     trust(actions, *digests.values())
     for one in ANSWERED:
         io = {"response_schema": dict(one.response)} if one.response else {}
-        more = {"resource_limits": dict(one.limits), "io": io}
+        more = {"resource_limits": dict(one.limits), "io": io | {"max_response_bytes": one.max_bytes}}
         write_manifests(actions, plain_action(one.action_id, digests[one.name], one.imports, **more))
     top += f'policy_dir = "{open_policy(folder / "policy", *(one.action_id for one in ANSWERED))}"\n'
     with gateway(folder, config_for(up.address, top)) as running:

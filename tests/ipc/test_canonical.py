@@ -20,6 +20,7 @@ from ipc.canonical import (
     NotCanonical,
     canonical_bytes,
     durable_bytes,
+    is_durable_number,
     is_plain,
     sha256_hex,
 )
@@ -145,6 +146,16 @@ def test_a_float_that_would_be_read_as_too_large_an_integer_is_not_durable(value
 @pytest.mark.parametrize("value", [2.0**53 - 1, 1e21, 1.5, {"é": -0.0}])
 def test_other_floats_are_durable(value: Any) -> None:
     assert durable_bytes(value) == canonical_bytes(value)
+
+
+@given(FLOATS | st.sampled_from((math.inf, -math.inf, math.nan)) | st.integers(-(2**60), 2**60))
+def test_a_number_is_durable_if_durable_bytes_writes_it(value: float) -> None:
+    try:
+        durable_bytes(value)
+    except NotCanonical:
+        assert not is_durable_number(value)
+    else:
+        assert is_durable_number(value)
 
 
 @pytest.mark.parametrize(

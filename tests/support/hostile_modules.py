@@ -98,6 +98,8 @@ class Answered:
     imports: tuple[str, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)
     response: Mapping[str, Any] | None = None
+    max_bytes: int = 65_536
+    """Of its answer."""
 
     @property
     def action_id(self) -> str:
@@ -132,6 +134,7 @@ ANSWERED = (
     # answers
     Answered("giant_output", "bad_output", "more than 65536 bytes"),
     Answered("answers_nested", "bad_output"),
+    Answered("answers_many", "bad_output", "more than 100000 values", max_bytes=1_048_576),
     Answered("answers_list", "bad_output", "not a JSON object"),
     Answered("answers_prose", "bad_output", "not JSON"),
     Answered("answers_key_twice", "bad_output", "twice"),

@@ -1,7 +1,8 @@
 """What a provider's answer must be: one JSON object that everybody who reads it reads alike.
 
-I-JSON (RFC 7493) within the plan's size and the depth of any JSON document here: no duplicate keys, no number that a
-double can't hold, no half of a surrogate pair. Evidence is signed over it. Never repairs anything.
+I-JSON (RFC 7493) within the plan's size, and the depth and number of values of any JSON document here: no duplicate
+keys, no number that a double can't hold, no half of a surrogate pair. Evidence is signed over it. Never repairs
+anything.
 """
 
 import json
@@ -9,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ipc.limits import MAX_DEPTH_JSON
+from ipc.json_values import has_more_values
+from ipc.limits import MAX_DEPTH_JSON, MAX_VALUES_JSON
 
 MAX_INTEGER = 2**53 - 1
 """RFC 7493 §2.2."""
@@ -26,6 +28,8 @@ def parse_output(text: str, max_bytes: int) -> dict[str, Any]:
     data = text.encode()
     if len(data) > max_bytes:
         raise BadOutput(f"the output has more than {max_bytes} bytes")
+    if has_more_values(data, MAX_VALUES_JSON):
+        raise BadOutput(f"the output has more than {MAX_VALUES_JSON} values")
     try:
         value = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
-from frontend.schemas.parser import MAX_INTEGER, MAX_VALUES, parse_body
+from frontend.schemas.parser import MAX_INTEGER, parse_body
+from ipc.limits import MAX_VALUES_JSON
 
 MEBIBYTE = 1_048_576
 
@@ -60,9 +61,9 @@ def test_a_missing_body_is_an_empty_object() -> None:
         (b'{"a":"\\\\","a":"\\":"}', "duplicate_key"),
         (b"[" * 33 + b"]" * 33, "depth"),
         (b'{"a":' * 33 + b"1" + b"}" * 33, "depth"),
-        (b"[" * MAX_VALUES, "values"),
-        (b"[" * (MAX_VALUES - 1), "depth"),
-        (b'{"a":' * (MAX_VALUES - 1), "depth"),
+        (b"[" * MAX_VALUES_JSON, "values"),
+        (b"[" * (MAX_VALUES_JSON - 1), "depth"),
+        (b'{"a":' * (MAX_VALUES_JSON - 1), "depth"),
         (b'{"a":' * (MEBIBYTE // 5), "values"),
     ],
 )
@@ -138,11 +139,11 @@ def test_duplicate_keys_are_found_however_they_are_spelt(pairs: list[tuple[str, 
 
 @pytest.mark.parametrize("value", [b"1", b'"a"', b"{}", b"[]", b'{"a":1}', b'{"":"\\\\","b":[{}]}'])
 def test_a_body_has_a_bounded_number_of_values(value: bytes) -> None:
-    most = (MAX_VALUES - 1) // (1 + value.count(b"{") + value.count(b"[") + value.count(b","))
+    most = (MAX_VALUES_JSON - 1) // (1 + value.count(b"{") + value.count(b"[") + value.count(b","))
     assert len(parse_body(b"[" + b",".join([value] * most) + b"]")) == most
-    assert reason_of(b"[" + b",".join([value] * (MAX_VALUES + 1)) + b"]") == "(body): values"
+    assert reason_of(b"[" + b",".join([value] * (MAX_VALUES_JSON + 1)) + b"]") == "(body): values"
 
 
 def test_what_stands_in_texts_is_not_counted_as_values() -> None:
-    text = "[{,}]" * MAX_VALUES + '"\\' * 9
+    text = "[{,}]" * MAX_VALUES_JSON + '"\\' * 9
     assert parse_body(json.dumps({"text": text, "[,{": [text]}).encode()) == {"text": text, "[,{": [text]}

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from ipc.canonical import MAX_SAFE_INTEGER, canonical_bytes, sha256_hex
+from ipc.limits import MAX_VALUES_JSON
 from ipc.messages import FAILED_OUTCOMES, Approver, ProviderFailure, Result, Verification
 from notary.ledger.conclusion import (
     CONCLUSIONS,
@@ -207,6 +208,13 @@ def test_a_result_that_makes_no_sense_counts_as_a_lost_worker(lie: Result) -> No
     conclusion = conclude(lie, TERMS)
     assert (conclusion.kind, conclusion.failure_class) == ("internal_error", "internal_error")
     assert conclusion.detail == {"outcome": "worker_lost"}, "nothing of what it told"
+
+
+def test_a_success_of_more_values_than_a_sound_worker_reports_counts_as_a_lost_worker() -> None:
+    terms = make_terms(max_response_bytes=1_000_000)
+    many, most = ('{"a":[' + "0," * count + "0]}" for count in (MAX_VALUES_JSON, MAX_VALUES_JSON - 3))
+    assert conclude(result(output=many), terms).detail == {"outcome": "worker_lost"}
+    assert conclude(result(output=most), terms).kind == "success"
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("none", "skipped"), ("unverifiable", "unverifiable_declared")])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipc.limits import MAX_VALUES_JSON
 from workers.runtime.output import BadOutput, parse_output
 
 
@@ -46,6 +47,20 @@ def test_anything_that_two_readers_could_read_differently_is_refused(text: str, 
     cap = 1000 if "x" * 1000 in text else 100_000
     with pytest.raises(BadOutput, match=word):
         parse_output(text, cap)
+
+
+@pytest.mark.parametrize("value", ["0", "{}", "[0]", '"{,["', '{"a":"\\","}'])
+def test_an_answer_has_a_bounded_number_of_values(value: str) -> None:
+    many = '{"a":[' + ",".join([value] * MAX_VALUES_JSON) + "]}"
+    with pytest.raises(BadOutput, match=f"more than {MAX_VALUES_JSON} values"):
+        parse_output(many, len(many))
+    few = '{"a":[' + ",".join([value] * (MAX_VALUES_JSON // 4)) + "]}"
+    assert parse_output(few, len(few)) == json.loads(few)
+
+
+def test_what_stands_in_a_string_is_one_value() -> None:
+    text = '{"a":"' + '{[,\\"' * MAX_VALUES_JSON + '"}'
+    assert parse_output(text, len(text)) == json.loads(text)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
