@@ -65,13 +65,16 @@ class Execution:
         self._check_way(plan)
         values = self._secret_values(plan)
         encoded = plan_bytes(plan)
-        may_wait = len(encoded) < AHEAD_BYTES and not plan.secrets
+        is_small = len(encoded) < AHEAD_BYTES
+        may_wait = is_small and not plan.secrets
+        may_share = is_small and plan.isolation == "shared"
         terms = terms_of(plan, hash_of(encoded))
         opened: m.Open | None = None
         try:
             for _ in range(self.deadlines.max_workers):
+                is_patient = may_share or (may_wait and opened is None)
                 async with Reservation(
-                    self.pools, self.metrics, plan, self.worker_wait_seconds, is_patient=may_wait and opened is None
+                    self.pools, self.metrics, plan, self.worker_wait_seconds, is_patient=is_patient
                 ) as worker:
                     self._look_again(plan, approver)
                     asked = opened or open_for(record, plan, terms, worker, has_budget, approver)
@@ -162,6 +165,8 @@ class Execution:
                 worker.give_secrets(intent_id, values)
                 if worker.lost is not None:
                     self.pools.kill(worker, worker.lost)
+            if plan.isolation == "shared":  # its worker runs others beside it
+                return
             if worker.is_behind(intent_id):  # of a call that takes long: another worker begins this one sooner
                 self.notary.client.post(m.Recall(intent_id))
             elif not asked.wants_begun:
@@ -172,8 +177,8 @@ class Execution:
 
         def cut() -> None:
             self._begin_withdrawal(record, asked, GateError("draining", cause=CUT))
-            if not worker.is_behind(intent_id):
-                self.pools.kill(worker, "its call was cut")
+            if plan.isolation == "shared" or not worker.is_behind(intent_id):
+                self.pools.cut(worker, intent_id, "its call was cut")
 
         seconds = plan.limits.timeout_seconds + self.pools.deadlines.grace_seconds
         course = Course(seconds, begun, late, cut)
@@ -214,7 +219,7 @@ class Execution:
         if isinstance(error, NotarySilent):
             told = unavailable(asked, error)
             self._begin_withdrawal(record, asked, told)
-            self.pools.kill(worker, "the notary does not say whether its call may run")
+            self.pools.cut(worker, asked.intent_id, "the notary does not say whether its call may run")
             if asked.approver is None and self.notary.client.is_silent:
                 record.unheard = asked
             else:

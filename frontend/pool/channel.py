@@ -71,7 +71,9 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         self.users = 0
         """Tasks that hold it; kept by the pool."""
         self.is_shared = False
-        """Its call allows others beside it."""
+        """Its call allows others ahead."""
+        self.action = ""
+        """Of the calls that it runs beside each other; empty where it runs one at a time. Kept by the pool."""
         self.is_brief = False
         """All the calls that it has been given are expected to end in a moment."""
         self.is_killed = False
@@ -79,6 +81,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         self.is_slow = False
         """The call that it runs takes long: nothing is given to it beside that."""
         self._reading = trio.Lock()
+        self._given_up: set[str] = set()
         self._waits: dict[str, trio.CancelScope] = {}
         """By call, the wait for its result: cancelled by the task that takes the result in."""
         self._given: dict[str, Result | None] = {}
@@ -104,6 +107,11 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
     def is_behind(self, call_id: str) -> bool:
         """True when this call waits for another one of the same worker."""
         return next(iter(self._given), call_id) != call_id
+
+    def gives_up(self, call_id: str) -> bool:
+        """No task wants the result of this call any more. True if that is so of each call that it was given."""
+        self._given_up.add(call_id)
+        return self._given.keys() <= self._given_up
 
     @property
     def is_leaving(self) -> bool:
@@ -167,6 +175,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
     def drop(self, call_id: str) -> None:
         """The plan that was given does not run here."""
         del self._given[call_id]
+        self._given_up.discard(call_id)
         if self.lost is None:
             self._tell(Drop(call_id))
 
@@ -185,6 +194,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         except _FAULTS as error:
             reason, is_sound = _fault(error), self._is_end(error, call_id)
         result = self._given.pop(call_id)
+        self._given_up.discard(call_id)
         if result is None or not is_sound:
             raise self._lose(reason)
         return result

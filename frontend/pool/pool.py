@@ -16,15 +16,16 @@ import trio
 from frontend.pool.brevity import Brevity
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.deadlines import PoolDeadlines
-from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool, Want
+from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool
+from frontend.pool.waiting import Want
 from frontend.telemetry.logs import log
 from ipc.messages import AttachWorker
 from ipc.settings import WorkerSettings
 
 __all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]
 
-SHARED = frozenset({"compute"})
-"""Profiles whose workers are given calls ahead: what waits for others outside must not hold up anybody."""
+AHEAD = frozenset({"compute"})
+"""Profiles whose workers are given calls ahead: a call that waits for an upstream must not hold up those behind it."""
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -129,17 +130,20 @@ class Pools:
     ) -> Lease:  # fmt: skip
         """`async with pools.lease(…) as worker: await worker.give(call)`.
 
-        `isolation` "process": a worker that has never served a call and never serves another. `owners` own the call,
-        the larger group first: of those who wait, the least recently served is next. `is_patient`: a compute worker
-        that has other calls to run first will do. `kind`: calls of one kind take about as long as each other; see
-        `brevity`. Raises NoWorker on entering when none comes free in `wait_seconds`.
+        `isolation` "process": a worker that has never served a call and never serves another; "shared": one that runs
+        calls of this action alone, if the call is patient. `owners` own the call, the larger group first: of those who
+        wait, the least recently served is next. `is_patient`: a worker will do that was given other calls.
+        `kind`: the action; its calls take about as long as each other (see `brevity`). Raises NoWorker on entering when
+        none comes free in `wait_seconds`.
         """
         pool = self._pools.get(profile)
         if pool is None:
             raise NoWorker(f"there are no {profile} workers")
         is_fresh = isolation == "process"
-        is_patient = is_patient and not is_fresh and profile in SHARED
-        return Lease(pool, Want(owners, is_fresh, is_patient, is_patient and self.brevity.is_brief(kind)), wait_seconds)
+        is_shared = is_patient and isolation == "shared"
+        is_patient = is_patient and not is_fresh and profile in AHEAD
+        is_brief = is_patient and self.brevity.is_brief(kind)
+        return Lease(pool, Want(owners, is_fresh, is_patient, is_brief, kind, is_shared), wait_seconds)
 
     def kill(self, worker: WorkerChannel, reason: str) -> None:
         """End a worker that has a call: the notary hears of it, and ends the call."""
@@ -147,6 +151,11 @@ class Pools:
         if not worker.is_killed:
             worker.is_killed = True
             self._kill(worker.worker_id, reason)
+
+    def cut(self, worker: WorkerChannel, call_id: str, reason: str) -> None:
+        """End a worker whose call is given up, unless it runs calls of others beside that one: it ends by itself."""
+        if worker.gives_up(call_id) or not worker.action:
+            self.kill(worker, reason)
 
     def census(self) -> dict[str, Census]:
         """Profile -> what it has now."""

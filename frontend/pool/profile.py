@@ -1,53 +1,39 @@
 """The workers of one profile and the calls that wait for one. Decides; touches no process and waits for no channel.
 
 Guarantees: waiting callers are served in the order of least recent service, calls of one caller in the order of
-arrival, so that one caller's queue never delays all others; a worker runs one call at a time, and is given more ahead
-only where callers allow it and while none of its calls takes long; a worker that broke the protocol, was used for an
-isolated call or has seen too few module loads is never handed out again; requests for workers are bounded by `max`. A
-worker counts until the supervisor says it is gone, so that two processes never share a place.
+arrival, so that one caller's queue never delays all others; no action and no principal takes the last places of the
+pool (frontend/pool/places.py); a worker runs one call at a time, and has more only where their callers allow it: ahead,
+while none of its calls takes long, or beside each other, all of one action; a worker that broke the protocol, was used
+for an isolated call or has seen too few module loads is never handed out again; calls that hold a place and processes
+are both bounded by `max`. A worker counts until the supervisor says it is gone, so that two processes never share a
+place.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final
 
 import trio
 
+from frontend.pool.busy import BusyWorkers
 from frontend.pool.channel import WorkerChannel
 from frontend.pool.deadlines import PoolDeadlines
 from frontend.pool.order import ServiceOrder
+from frontend.pool.places import HeldPlaces
+from frontend.pool.waiting import WaitingCall, WaitingCalls, Want
 from frontend.telemetry.logs import log
 from ipc.limits import MAX_AHEAD
 from ipc.settings import PoolSettings
 
 MAX_WAITERS = 1024
 """Calls that wait for one profile; one more is refused at once."""
+MAX_STARTING: Final = 4
+"""Workers that are on their way at once: one more is asked for when one of these has come."""
 DISCARDED = "discarded"
 
 
 class NoWorker(Exception):
     """No worker came free in time, or too many calls wait for one. Nothing was sent to any worker."""
-
-
-class Want(NamedTuple):
-    """What a call wants of a worker. `owners` own it, the larger group first."""
-
-    owners: tuple[str, ...] = ()
-    is_fresh: bool = False
-    """A worker that has never served a call."""
-    is_patient: bool = False
-    """A worker will do that has other calls to run before it, as long as none of them takes long."""
-    is_brief: bool = False
-    """It is expected to end in a moment, and patient."""
-
-
-class _Waiter:
-    __slots__ = ("arrived", "channel", "want")
-
-    def __init__(self, want: Want) -> None:
-        self.want = want
-        self.arrived = trio.Event()
-        self.channel: WorkerChannel | None = None
 
 
 class ProfilePool:
@@ -65,12 +51,15 @@ class ProfilePool:
         self._deadlines = deadlines
         self._max_waiters = max_waiters
         self._members: dict[str, WorkerChannel] = {}
+        self._starting: set[WorkerChannel] = set()
+        self._busy = BusyWorkers()
         self._used: list[WorkerChannel] = []
         self._unused: list[WorkerChannel] = []
         self._leaving: dict[str, float] = {}
-        self._waiters: deque[_Waiter] = deque()
         self._asked: deque[float] = deque()
         self._order = ServiceOrder()
+        self._waiting = WaitingCalls(self._order)
+        self._places = HeldPlaces(settings.max)
         self._generation = 0
 
     @property
@@ -86,55 +75,64 @@ class ProfilePool:
     @property
     def waiting(self) -> int:
         """Calls that wait for a worker."""
-        return len(self._waiters)
+        return len(self._waiting)
 
     async def acquire(self, want: Want, seconds: float) -> WorkerChannel:
         """A worker for one call, which must be given to `release` in any case. Raises NoWorker after `seconds`.
 
         Returns at once, without a checkpoint, when one is idle, or has room for a call that is patient.
         """
-        # A worker that comes free is offered to waiting calls first: while one is idle, no call waits for it.
-        channel = self._behind_brief_ones() if want.is_brief else None
-        channel = channel or self._take(want.is_fresh) or (self._with_room() if want.is_patient else None)
+        # A worker that comes free is offered to waiting calls first: none of them could use what is found here.
+        channel = self._find(want)
         if channel is not None:
             self._order.begin(want.owners)
             self._serve(channel, want)
             return channel
-        if len(self._waiters) >= self._max_waiters:
+        if len(self._waiting) >= self._max_waiters:
             raise NoWorker(f"too many calls wait for a {self._profile} worker")
-        waiter = _Waiter(want)
-        self._waiters.append(waiter)
+        waiting = WaitingCall(want)
+        self._waiting.add(waiting)
         self._order.begin(want.owners)
-        if self._used and self._lacks_room:
-            self._retire(self._used.pop(0))
+        self._make_room()
         self._grow()
         try:
             with trio.move_on_after(seconds):
-                await waiter.arrived.wait()
+                await waiting.arrived.wait()
         except trio.Cancelled:
-            if waiter.channel is not None:
-                self.release(waiter.channel, want)
+            if waiting.channel is not None:
+                self.release(waiting.channel, want)
             raise
         finally:
-            if waiter.channel is None:
-                self._waiters.remove(waiter)
+            if waiting.channel is None:
+                self._waiting.remove(waiting)
                 self._order.end(want.owners)
-        if waiter.channel is None:
+        if waiting.channel is None:
             raise NoWorker(f"no {self._profile} worker came free in {seconds:g} s")
-        return waiter.channel
+        return waiting.channel
 
     def release(self, channel: WorkerChannel, want: Want, *, reuse: bool = True) -> None:
         """Take a worker back after a call, or after none; decides from its state what becomes of it."""
         self._order.end(want.owners)
         channel.users -= 1
+        if want.is_shared:
+            self._places.give_back(want.action, want.principal)
+        if not channel.users:
+            first = self._busy.end(channel)
+            if not first.is_shared:
+                self._places.give_back(first.action, first.principal)
         if self._members.get(channel.worker_id) is not channel:
             if not channel.users:
                 channel.close()
-        elif channel.is_abandoned or channel.lost is not None:
-            self.discard(channel, channel.lost or "its call was abandoned")
-        elif channel.users:
-            self._offer_room(channel)
-        elif not channel.is_leaving and not channel.is_clean:
+        elif channel.lost is not None:
+            self.discard(channel, channel.lost)
+        elif channel.is_abandoned and not (channel.users and channel.action):  # else others' calls go on beside it
+            self.discard(channel, "its call was abandoned")
+        elif not channel.users:
+            self._take_back(channel, reuse=reuse)
+        self._hand_out()
+
+    def _take_back(self, channel: WorkerChannel, *, reuse: bool) -> None:
+        if not channel.is_leaving and not channel.is_clean:
             self.discard(channel, "spoke out of turn")
         elif channel.is_leaving:
             self._let_go(channel)
@@ -146,27 +144,32 @@ class ProfilePool:
         channel.is_slow = False
         if not reuse or channel.attached.generation < self._generation:
             self._retire(channel)
-        else:
-            self._offer(channel)
+            return
+        channel.idle_since = trio.current_time()
+        (self._used if channel.calls else self._unused).append(channel)
 
     def greeted(self, channel: WorkerChannel) -> None:
         """A fresh worker has said that it is ready."""
+        self._starting.discard(channel)
         if self._members.get(channel.worker_id) is not channel:
             channel.close()
         elif not channel.is_reusable:
             self.discard(channel, channel.lost or "spoke out of turn")
         else:
             self._return(channel)
+        self._hand_out()
 
     def attach(self, channel: WorkerChannel) -> None:
         """Count a worker that has not been greeted yet."""
         self._members[channel.worker_id] = channel
+        self._starting.add(channel)
         if self._asked:
             self._asked.popleft()
 
     def discard(self, channel: WorkerChannel, reason: str) -> None:
         """Close the channel of a worker that cannot be trusted and have it killed."""
         is_news = channel.lost != DISCARDED
+        self._starting.discard(channel)
         channel.close()
         channel.lost = DISCARDED
         if is_news and channel.worker_id in self._members:
@@ -181,6 +184,7 @@ class ProfilePool:
         if channel is None:
             return
         self._leaving.pop(worker_id, None)
+        self._starting.discard(channel)
         for idle in (self._used, self._unused):
             if channel in idle:
                 idle.remove(channel)
@@ -191,6 +195,7 @@ class ProfilePool:
     def require_generation(self, generation: int) -> None:
         """Retire, as soon as they are idle, workers that have seen fewer module loads than `generation`."""
         self._generation = max(generation, self._generation)
+        self._busy.require_generation(self._generation)
         for channel in list(self._all_idle()):
             if channel.attached.generation < self._generation:
                 self._remove_idle(channel)
@@ -226,14 +231,15 @@ class ProfilePool:
 
     @property
     def _coming(self) -> int:
-        return len(self._asked) + sum(1 for channel in self._members.values() if channel.is_starting)
+        return len(self._asked) + len(self._starting)
 
     @property
     def _lacks_room(self) -> bool:
         """True when a call waits for a fresh worker and none can come unless a used one leaves."""
-        fresh = sum(1 for waiter in self._waiters if waiter.want.is_fresh)
-        is_full = len(self._members) + len(self._asked) >= self._settings.max
-        return is_full and fresh > self._coming + len(self._leaving)
+        if len(self._members) + len(self._asked) < self._settings.max:
+            return False
+        fresh = sum(count for want, count in self._waiting.groups() if want.is_fresh and self._may_take(want))
+        return fresh > self._coming + len(self._leaving)
 
     def _all_idle(self) -> Iterator[WorkerChannel]:
         yield from self._used
@@ -252,73 +258,68 @@ class ProfilePool:
                 self.discard(channel, "spoke or left while idle")
         return None
 
-    def _with_room(self) -> WorkerChannel | None:
-        """The worker that has the fewest calls to run, among those that can be given one more."""
-        busy = [one for one in self._members.values() if one.users]
-        return self._least_busy(busy) if self._may_give_ahead else None
+    def _may_take(self, want: Want) -> bool:
+        return self._places.may_take(want.action, want.principal)
+
+    def _find(self, want: Want) -> WorkerChannel | None:
+        """A worker for this call now; None where it has to wait."""
+        if want.is_shared:
+            return (self._busy.fullest(want.action) or self._take(want.is_fresh)) if self._may_take(want) else None
+        channel = self._behind_brief_ones() if want.is_brief else None
+        if channel is None and self._may_take(want):
+            channel = self._take(want.is_fresh)
+        if channel is None and want.is_patient and self._may_give_ahead:
+            channel = self._busy.emptiest()
+        return channel
 
     def _behind_brief_ones(self) -> WorkerChannel | None:
-        """Where as many workers are busy as can run at once: the one with the fewest calls, all of them brief. One more
-        that wakes up for such a call would only take the processor, and its caches, from those."""
-        busy = [one for one in self._members.values() if one.users]
-        if len(busy) < self._abreast or not self._may_give_ahead:
+        """Where as many workers are busy as can run at once: one whose calls are all brief. One more worker that wakes
+        up for such a call would only take the processor, and its caches, from those."""
+        if self._busy.alone < self._abreast or not self._may_give_ahead:
             return None
-        return self._least_busy([one for one in busy if one.is_brief])
-
-    def _least_busy(self, busy: list[WorkerChannel]) -> WorkerChannel | None:
-        return min((one for one in busy if self._has_room(one)), key=lambda one: one.users, default=None)
+        return self._busy.emptiest(is_brief=True)
 
     @property
     def _may_give_ahead(self) -> bool:
         # A worker that were given calls ahead without end would never come free for a call that needs it alone.
-        return all(waiter.want.is_patient for waiter in self._waiters)
-
-    def _has_room(self, channel: WorkerChannel) -> bool:
-        return (
-            0 < channel.users < MAX_AHEAD
-            and channel.is_shared
-            and not channel.is_slow
-            and not channel.is_leaving
-            and channel.lost is None
-            and channel.attached.generation >= self._generation
-        )
+        waiting = self._waiting.groups()
+        return all(want.is_patient or not self._places.is_due(want.action, want.principal) for want, _ in waiting)
 
     def _serve(self, channel: WorkerChannel, want: Want) -> None:
         channel.users += 1
+        if channel.users == 1:
+            self._busy.begin(channel, want)
+        if channel.users == 1 or want.is_shared:
+            self._places.take(want.action, want.principal)
         channel.is_shared = want.is_patient
         channel.is_brief = want.is_brief and (channel.is_brief or channel.users == 1)
         self._order.serve(want.owners)
 
-    def _hand(self, waiter: _Waiter, channel: WorkerChannel) -> None:
-        self._waiters.remove(waiter)
-        waiter.channel = channel
-        self._serve(channel, waiter.want)
-        waiter.arrived.set()
+    def _hand_out(self) -> None:
+        """Serve calls that wait, as long as there is a worker for one of them."""
+        while len(self._waiting) and self._serve_next():
+            pass
+        self._grow()
 
-    def _in_turn(self) -> list[_Waiter]:
-        return sorted(self._waiters, key=lambda waiter: self._order.last(waiter.want.owners))
+    def _serve_next(self) -> bool:
+        for waiting in self._waiting.in_turn():
+            channel = self._find(waiting.want)
+            if channel is not None:
+                self._waiting.remove(waiting)
+                waiting.channel = channel
+                self._serve(channel, waiting.want)
+                waiting.arrived.set()
+                return True
+            if waiting.want.is_fresh and self._make_room():
+                return True
+        return False
 
-    def _offer(self, channel: WorkerChannel) -> None:
-        """An idle worker: to the first who can use it, and, ahead, to others as long as it has room."""
-        for waiter in self._in_turn():
-            if waiter.want.is_fresh and channel.calls:
-                if self._lacks_room:
-                    self._retire(channel)
-                    return
-                continue
-            self._hand(waiter, channel)
-            self._offer_room(channel)
-            return
-        channel.idle_since = trio.current_time()
-        (self._used if channel.calls else self._unused).append(channel)
-
-    def _offer_room(self, channel: WorkerChannel) -> None:
-        """A worker that has calls to run may have room for one more."""
-        while self._has_room(channel) and self._may_give_ahead:
-            waiter = next((one for one in self._in_turn() if one.want.is_patient), None)
-            if waiter is None:
-                return
-            self._hand(waiter, channel)
+    def _make_room(self) -> bool:
+        """Retire an idle worker where a call waits for a fresh one and there is no room for that. True if it was."""
+        if not self._used or not self._lacks_room:
+            return False
+        self._retire(self._used.pop(0))
+        return True
 
     def _retire(self, channel: WorkerChannel) -> None:
         if channel.retire():
@@ -332,9 +333,26 @@ class ProfilePool:
             self._leaving[channel.worker_id] = trio.current_time()
 
     def _grow(self) -> None:
-        wanted = min(
-            len(self._waiters) - self._coming, self._settings.max - len(self._members) - len(self._asked)
-        )  # fmt: skip
-        for _ in range(wanted):
+        """Ask for workers that calls wait for: a few at a time, none that a call can't have or that would not help."""
+        if not len(self._waiting):
+            return
+        most = min(MAX_STARTING - self._coming, self._settings.max - len(self._members) - len(self._asked))
+        if most <= 0:
+            return
+        for _ in range(min(self._wanted - self._coming, most)):
             self._asked.append(trio.current_time())
             self._need()
+
+    @property
+    def _wanted(self) -> int:
+        """Workers that calls wait for, beside those that are idle."""
+        is_busy_with_brief_ones = self._busy.brief >= self._abreast
+        fresh = others = 0
+        for want, count in self._waiting.groups():
+            if not self._may_take(want) or (want.is_brief and is_busy_with_brief_ones):
+                continue
+            if want.is_fresh:
+                fresh += count
+            else:
+                others += -(-count // MAX_AHEAD) if want.is_shared else count
+        return fresh + max(0, others - len(self._used)) - len(self._unused)

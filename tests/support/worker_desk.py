@@ -230,8 +230,8 @@ class Desk:
 
 
 Pooling = Callable[..., AbstractAsyncContextManager[Desk]]
-"""`async with pooling(workers, max=…, min_spare=…, idle_seconds=…, deadlines=…, max_waiters=…, abreast=…) as
-desk`: so many compute workers, ready."""
+"""`async with pooling(workers, max=…, min_spare=…, idle_seconds=…, deadlines=…, max_waiters=…, abreast=…, profile=…) as
+desk`: so many workers of the profile, ready; compute workers where it is not given."""
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.pool.deadlines import PoolDeadlines
 from frontend.pool.pool import Pools
@@ -32,18 +33,18 @@ def pooling(processes: list[EchoProcess]) -> Pooling:
     @asynccontextmanager
     async def start(
         workers: int = 0, *, idle_seconds: float = 60.0, deadlines: PoolDeadlines = PATIENT.pool,
-        max_waiters: int = MAX_WAITERS, abreast: int = 1, **sizes: int,
+        max_waiters: int = MAX_WAITERS, abreast: int = 1, profile: str = "compute", **sizes: int,
     ) -> AsyncIterator[Desk]:  # fmt: skip
         desk = Desk()
-        settings = WorkerSettings(compute=PoolSettings(**sizes), idle_seconds=idle_seconds)
+        settings = replace(WorkerSettings(idle_seconds=idle_seconds), **{profile: PoolSettings(**sizes)})
         desk.pools = Pools(settings, desk.need, desk.kill, desk.greeted.append, deadlines, max_waiters, abreast)
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(desk.pools.run)
                 nursery.start_soon(desk.watch)
                 for _ in range(workers):
-                    desk.start()
-                await until(lambda: desk.idle() == workers)
+                    desk.start(profile)
+                await until(lambda: desk.idle(profile) == workers)
                 yield desk
                 nursery.cancel_scope.cancel()
         finally:
