@@ -57,7 +57,7 @@ class Upkeep:
         return self._state.unsettled is not None and bool(self._state.unsettled.entries)
 
     def _settle_in_time(self) -> None:
-        """Settle when the journal is half full, or when no unit has come for a while."""
+        """Settle when SETTLED_AT slots of the journal are in use, or when no unit has come for a while."""
         unsettled, now = self._state.unsettled, self._monotonic()
         if unsettled is None:
             return

@@ -17,8 +17,9 @@ from notary.ledger.writing import INSERT_EVENT, INSERT_RECEIPT
 from notary.store.proofs import INSERT_PROOF
 from notary.tree import tiles
 
-SETTLED_AT = SLOTS // 2
-"""Slots in use from which on entries are settled as soon as their answers are on their way."""
+SETTLED_AT = SLOTS // 8
+"""Slots in use from which on entries are settled as soon as their answers are on their way. Calls that arrive meanwhile
+wait for that. With half as many a call costs a twentieth more, since pages of indexes are written more often."""
 
 R = TypeVar("R", bound=tuple[object, ...])
 HAS_JOURNAL = "SELECT 1 FROM sqlite_master WHERE name = 'journal'"

@@ -109,7 +109,7 @@ def test_the_journal_is_settled_when_no_unit_has_come_for_a_while(kept: Kept) ->
     assert (kept.unsettled, kept.used()) == (0, 0)
 
 
-def test_a_journal_that_is_half_full_is_settled_however_many_units_come(kept: Kept) -> None:
+def test_a_journal_of_which_enough_is_used_is_settled_however_many_units_come(kept: Kept) -> None:
     kept.perform(make_note())
     kept.upkeep.due()
     while kept.used() < SETTLED_AT - 1:
