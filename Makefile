@@ -1,7 +1,8 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 # Each sets up .venv by itself; the second run starts at once.
 SHELL := /bin/bash
-PYTHON ?= python3
+# Empty: scripts/interpreter.sh chooses.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -16,7 +17,7 @@ help: ## this list
 
 setup: $(READY) ## the virtual environment in .venv, from the lock file; every other target makes it too
 
-$(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.sh
+$(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.sh scripts/interpreter.sh
 	@PYTHON="$(PYTHON)" bash scripts/setup.sh "$(VENV)"
 	@touch $@
 

@@ -1,25 +1,20 @@
 #!/usr/bin/env bash
 # Makes the virtual environment that every make target runs in: hash-locked dependencies, then this project, editable.
-# Usage: setup.sh VENV     PYTHON names the interpreter to build it with.
+# Usage: setup.sh VENV     PYTHON names the interpreter to build it with; without it scripts/interpreter.sh chooses.
 set -euo pipefail
 venv=$1
-python=${PYTHON:-python3}
 
 say() { printf '%s\n' "$*" >&2; }
 
-command -v "$python" >/dev/null || { say "setup: no $python found; install Python 3.11 or later"; exit 1; }
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-  say "setup: $("$python" --version) is too old; Python 3.11 or later is needed (PYTHON=/path/to/python make …)"; exit 1; }
-
-if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-  # Debian splits venv and ensurepip from python3 into a package of their own.
-  say "setup: this Python comes without venv; installing the package python3-venv"
-  as_root=(); [ "$(id -u)" = 0 ] || as_root=(sudo)
-  "${as_root[@]}" apt-get update -qq && "${as_root[@]}" apt-get install -y -qq --no-install-recommends python3-venv >&2 || {
-    say "setup: could not install python3-venv; install it and try again"; exit 1; }
-fi
-
 if [ ! -x "$venv/bin/python" ]; then
+  python=$(bash "$(dirname "$0")/interpreter.sh")
+  if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    # Debian splits venv and ensurepip from python3 into a package of their own.
+    say "setup: this Python comes without venv; installing the package python3-venv"
+    as_root=(); [ "$(id -u)" = 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq && "${as_root[@]}" apt-get install -y -qq --no-install-recommends python3-venv >&2 || {
+      say "setup: could not install python3-venv; install it and try again"; exit 1; }
+  fi
   say "setup 1/3  virtual environment in $venv"
   rm -rf "$venv"; "$python" -m venv "$venv"
 fi
