@@ -15,8 +15,8 @@ MAX_POLICY_FRAME = 16 * 1024 * 1024
 MAX_VERDICT_FRAME = 256 * 1024
 """Policy to front: one answer."""
 
-MAX_CALL_FRAME = 8 * 1024 * 1024
-"""Front to worker: one plan with its secrets."""
+MAX_CALL_FRAME = 16 * 1024 * 1024
+"""Front to worker: one plan, as it is hashed. Its texts are JSON within JSON, where a quote takes up to eight bytes."""
 
 MAX_RESULT_FRAME = 16 * 1024 * 1024
 """Worker to front: one result."""

@@ -130,11 +130,20 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _encoder = msgspec.json.Encoder(order="sorted")
+_decoder = msgspec.json.Decoder(Plan)
 
 
 def plan_bytes(plan: Plan) -> bytes:
     """The exact bytes that `plan_hash` is computed over: JSON, every struct and map in sorted key order."""
     return _encoder.encode(plan)
+
+
+def decode_plan(encoded: bytes) -> Plan:
+    """The plan of its `plan_bytes`. Raises ValueError for any other bytes."""
+    try:
+        return _decoder.decode(encoded)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"not a plan: {error}") from None
 
 
 def plan_hash(plan: Plan) -> str:

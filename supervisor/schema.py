@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ipc.limits import MAX_CALL_FRAME
 from ipc.log_level import DEBUG, INFO
 from ipc.quotas import MAX_QUOTA
 from ipc.settings import WEBHOOK_KINDS
@@ -57,6 +56,8 @@ _POOL = Table(
 )
 
 MAX_FRONTS = 64
+_HELD_BYTES = 8 * 1024 * 1024
+"""At least so much of held calls may be stored for each principal."""
 
 
 @kind(anyOf=[{"type": "integer", "minimum": 1, "maximum": MAX_FRONTS}, {"const": "auto"}])
@@ -210,8 +211,8 @@ SCHEMA = Table(
                 "require_signature": Leaf(kinds.flag),
                 "max_pending": Leaf(kinds.whole(2, 10_000)),
                 "max_pending_per_principal": Leaf(kinds.whole(1, 5_000)),
-                "max_pending_bytes": Leaf(kinds.whole(2 * MAX_CALL_FRAME, 16 * 1024 * 1024 * 1024)),
-                "max_pending_bytes_per_principal": Leaf(kinds.whole(MAX_CALL_FRAME, 8 * 1024 * 1024 * 1024)),
+                "max_pending_bytes": Leaf(kinds.whole(2 * _HELD_BYTES, 16 * 1024 * 1024 * 1024)),
+                "max_pending_bytes_per_principal": Leaf(kinds.whole(_HELD_BYTES, 8 * 1024 * 1024 * 1024)),
                 "keep_days": Leaf(kinds.whole(1, 3650)),
             }
         ),

@@ -156,7 +156,7 @@ class Desk:
             case m.Call():
                 if len(self._plans) >= MAX_PLANS:
                     raise ProtocolError("more plans than a worker keeps")
-                self._plans[message.call_id] = message
+                self._plans[message.call_id] = _readable(message)
             case m.Secrets():
                 if message.call_id not in self._plans:
                     raise ProtocolError("secrets of no call")
@@ -181,6 +181,15 @@ class Desk:
         self._told.append(result)
         self._notary.send(result)
         self._front.finish(rest)
+
+
+def _readable(call: m.Call) -> m.Call:
+    """The call, its plan decoded. Raises ProtocolError."""
+    try:
+        _ = call.plan
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
+    return call
 
 
 def _seen(files_dir: str, look: m.Look) -> m.Seen:

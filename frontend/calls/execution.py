@@ -78,7 +78,8 @@ class Execution:
                 ) as worker:
                     self._look_again(plan, approver)
                     asked = opened or open_for(record, plan, terms, worker, has_budget, approver)
-                    ended = await self._run_at(worker, record, plan, asked, values, is_open=opened is not None)
+                    call = m.Call(asked.intent_id, encoded, plan.limits.timeout_seconds)
+                    ended = await self._run_at(worker, record, plan, call, asked, values, is_open=opened is not None)
                 if isinstance(ended, Executed):
                     return ended
                 if isinstance(ended, m.Unbegun):
@@ -122,11 +123,10 @@ class Execution:
             raise GateError(code, cause=f"epoch {plan.epoch} of the call, {in_force} is in force")
 
     async def _run_at(
-        self, worker: WorkerChannel, record: CallRecord, plan: Plan, asked: m.Open, values: dict[str, str],
-        *, is_open: bool,
+        self, worker: WorkerChannel, record: CallRecord, plan: Plan, call: m.Call, asked: m.Open,
+        values: dict[str, str], *, is_open: bool,
     ) -> Executed | m.NoSuchWorker | m.Unbegun:  # fmt: skip
         """The call at this worker: what it came to, or why it must go to another one. `is_open`: it has its intent."""
-        call = m.Call(asked.intent_id, plan, plan.limits.timeout_seconds)
         began = time.perf_counter()
         operation = m.Assign(asked.intent_id, worker.worker_id, asked.wants_begun) if is_open else asked
         waiter = self._begin(worker, record, plan, asked, operation, values)

@@ -1,19 +1,27 @@
 """Front and worker: one plan at a time, and what became of it. The worker runs it on the notary's word alone."""
 
+from functools import cached_property
+
 import msgspec
 
 from ipc.messages.message import Message
-from ipc.plan import Plan
+from ipc.plan import Plan, decode_plan
 
 
-class Call(Message, frozen=True):
+class Call(Message, frozen=True, dict=True):
     """A plan to keep until the notary says that it may run (ipc/messages/attesting.py)."""
 
     call_id: str
     """The id of its intent."""
-    plan: Plan
+    encoded: bytes
+    """`plan_bytes` of the plan: what its hash covers."""
     deadline_seconds: float
     """Wall-clock budget of this call from its start on; the worker's own monotonic clock enforces it."""
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan, decoded once. Raises ValueError."""
+        return decode_plan(self.encoded)
 
 
 class Secrets(Message, frozen=True):

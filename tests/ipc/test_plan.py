@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, plan_bytes, plan_hash
+from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, decode_plan, plan_bytes, plan_hash
 
 
 def plan(**changes: Any) -> Plan:
@@ -70,6 +70,16 @@ def test_the_same_plan_hashes_the_same_after_a_journey() -> None:
     assert plan_bytes(there_and_back) == plan_bytes(plan())
     stored_and_read = msgspec.json.decode(msgspec.json.encode(plan()), type=Plan)
     assert plan_hash(stored_and_read) == plan_hash(plan())
+
+
+def test_a_plan_is_decoded_from_the_bytes_that_are_hashed() -> None:
+    assert decode_plan(plan_bytes(plan())) == plan()
+
+
+@pytest.mark.parametrize("more", [b"", b"{}", b"null", b"\xff", b"[" * 100_000, b'{"trace_id":"t","more":1}'])
+def test_bytes_that_are_no_plan_are_refused(more: bytes) -> None:
+    with pytest.raises(ValueError, match="not a plan"):
+        decode_plan(more)
 
 
 def test_the_order_of_a_map_does_not_matter() -> None:

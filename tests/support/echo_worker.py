@@ -31,7 +31,7 @@ from ipc.messages import (
 )
 from ipc.packets import PacketChannel
 from ipc.parent import die_with_parent
-from ipc.plan import plan_hash
+from ipc.plan import hash_of
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from workers.desk import Desk, FrontChannel, NotaryChannel
 
@@ -104,7 +104,7 @@ class EchoRunner:
         """As workers.runtime.call.Runner."""
         self.served += 1
         self.last = call
-        if plan_hash(call.plan) != word.plan_hash:
+        if hash_of(call.encoded) != word.plan_hash:
             return result_of(call, outcome="plan_refused", output=None)
         match call.plan.action_id:
             case "warns":

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from wasmtime import Engine, Store, WasmtimeError
 
 from ipc.messages import Call, Observation, ProviderFailure, Result, Verification, Word
-from ipc.plan import Plan, plan_hash
+from ipc.plan import Plan, hash_of
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost
 from workers.host.http import HttpHost
@@ -70,7 +70,7 @@ class Runner:
         meter = Meter(plan.limits.max_io_calls, begun + min(call.deadline_seconds, plan.limits.timeout_seconds))
         verification = FAILED_BEFORE
         try:
-            self._check(plan, word)
+            self._check(call, word)
         except PlanRefused as error:
             ran = _Ran("plan_refused", failure=ProviderFailure("denied", str(error)))
         else:
@@ -90,10 +90,11 @@ class Runner:
             violation=ran.violation,
         )
 
-    def _check(self, plan: Plan, word: Word) -> None:
-        # SECURITY: what runs is, field for field, what the notary has the intent of.
-        if plan_hash(plan) != word.plan_hash:
+    def _check(self, call: Call, word: Word) -> None:
+        # SECURITY: what runs is decoded from the very bytes that the notary has the intent of.
+        if hash_of(call.encoded) != word.plan_hash:
             raise PlanRefused("the notary's word is for another plan")
+        plan = call.plan
         if plan.profile != self._profile.name:
             raise PlanRefused(f"the plan is for a worker of the profile {plan.profile}")
         if not self._profile.interfaces.issuperset(plan.required_imports):

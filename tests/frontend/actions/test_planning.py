@@ -12,7 +12,10 @@ from frontend.actions.registry import Action
 from frontend.actions.targets import Learned
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
-from ipc.plan import Plan, SecretUse, plan_hash
+from ipc.framing import encode_frame
+from ipc.limits import MAX_CALL_FRAME
+from ipc.messages import Call
+from ipc.plan import Plan, SecretUse, plan_bytes, plan_hash
 from ipc.settings import EgressSettings, Settings
 
 ActionOf = Callable[..., Action]
@@ -159,6 +162,14 @@ def test_a_response_schema_that_only_warns_is_planned_so(action_of: ActionOf, dr
     assert not plan_of(
         drafted(action_of("compute"), {"text": "a"}, response_schema_enforcement="warn")
     ).enforce_response_schema
+
+
+def test_the_largest_request_fits_a_frame_though_it_is_nothing_but_quotes(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    action = action_of("http", {"io": {"max_request_bytes": 1_048_576}})
+    plan = plan_of(drafted(action, {"path": "a", "message": '"' * 524_000}))
+    encode_frame(Call("intent_1", plan_bytes(plan), 30.0), MAX_CALL_FRAME)
 
 
 def test_no_secret_value_has_a_place_in_a_plan() -> None:
