@@ -141,7 +141,7 @@ def _dependencies(settings: Settings, notary: Notary, room: Room, deadlines: Dea
 
 
 def _execution(
-    settings: Settings, notary: Notary, pools: Pools, metrics: Metrics, epoch_now: Callable[[], int],
+    settings: Settings, notary: Notary, pools: Pools, metrics: Metrics, epoch_now: Callable[[bool], int],
     dependencies: Dependencies, deadlines: Deadlines,
 ) -> Execution:  # fmt: skip
     secrets, wait = Secrets(settings.secrets), settings.limits.worker_wait_seconds
@@ -165,11 +165,12 @@ def _policy(
     )  # fmt: skip
 
 
-def _epoch_now(client: NotaryClient, known: Known) -> Callable[[], int]:
-    """What gives the epoch in force, by everything that has arrived from the notary."""
+def _epoch_now(client: NotaryClient, known: Known) -> Callable[[bool], int]:
+    """See `Execution.epoch_now`."""
 
-    def epoch_now() -> int:
-        client.hear_now()
+    def epoch_now(hears: bool) -> int:
+        if hears:
+            client.hear_now()
         return known.epoch
 
     return epoch_now

@@ -57,6 +57,11 @@ class Action:
     path_steps: tuple[str, ...]
     """Keys that lead to the path in a request of an fs action."""
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether it may reach a host or a file: only then can it have learned one."""
+        return self.egress_profile != "none" or self.template is not None or self.manifest.files is not None
+
     def accept(self, body: Any) -> Any:
         """The request that `body` makes, after null-dropping. Raises GateError schema_violation."""
         return body if self.request_validator is None else self.request_validator.accept(body)

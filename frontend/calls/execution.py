@@ -48,8 +48,8 @@ class Execution:
     pools: Pools
     worker_wait_seconds: float
     metrics: Metrics
-    epoch_now: Callable[[], int]
-    """The epoch in force, by everything that has arrived from the notary."""
+    epoch_now: Callable[[bool], int]
+    """The epoch in force as far as this front has heard; True: it first hears all that has arrived from the notary."""
     is_proxy_down: Callable[[], bool]
     """Whether the egress proxy, where there is one, did not answer when it was asked last."""
     deadlines: CallDeadlines = CallDeadlines()
@@ -76,7 +76,7 @@ class Execution:
                 async with Reservation(
                     self.pools, self.metrics, plan, self.worker_wait_seconds, is_patient=is_patient
                 ) as worker:
-                    self._look_again(plan, approver)
+                    self._look_again(plan, approver, hears=opened is not None)
                     asked = opened or open_for(record, plan, terms, worker, has_budget, approver)
                     call = m.Call(asked.intent_id, encoded, plan.limits.timeout_seconds)
                     ended = await self._run_at(worker, record, plan, call, asked, values, is_open=opened is not None)
@@ -115,9 +115,11 @@ class Execution:
         with errors_as("secrets_unavailable", SecretsUnavailable):
             return self.secrets.for_plan(plan.secrets)
 
-    def _look_again(self, plan: Plan, approver: m.Approver | None) -> None:
-        """SECURITY: what has waited for a worker is not dispatched once an operator knows that it is revoked."""
-        in_force = self.epoch_now()
+    def _look_again(self, plan: Plan, approver: m.Approver | None, *, hears: bool) -> None:
+        """SECURITY: a call that has waited for a worker is not dispatched once an operator knows that it is revoked.
+        The notary looks at the epoch when it opens a call. When an intent passes to another worker the notary does not
+        look again, so that the front first hears (`hears`) all that the notary has said."""
+        in_force = self.epoch_now(hears)
         if plan.epoch != in_force:
             code = "invalid_lease" if approver is None else "plan_integrity"
             raise GateError(code, cause=f"epoch {plan.epoch} of the call, {in_force} is in force")

@@ -18,7 +18,7 @@ import trio
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.question import question_of
 from frontend.actions.registry import Action, Registry
-from frontend.actions.targets import Learned
+from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.authentication import Authentication
 from frontend.auth.lease import Lease
 from frontend.calls.approvals.hold import Holds
@@ -158,7 +158,8 @@ class Pipeline:
             record.calls_before = await self.budgets.snapshot(lease)
         except GateError as error:
             problem = error
-        learned, calls_before = self.learned(action.action_id), record.calls_before
+        learned = self.learned(action.action_id) if action.has_targets else NOTHING_LEARNED
+        calls_before = record.calls_before
 
         def work() -> Draft:
             body = parse_body(sent)

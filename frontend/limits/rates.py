@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from frontend.errors import GateError
-from frontend.limits.bucket import SharedBucket, drawn
+from frontend.limits.bucket import SharedBucket
 from frontend.limits.sessions import Sessions
 from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
@@ -68,11 +68,7 @@ class SessionRates:
 
     def take(self, session_id: str) -> None:
         """One request of this session. Raises TooMuch rate_limit_exceeded."""
-        rate = self._per_second
-        with self._sessions.session(session_id) as session:
-            session.spent, seconds = drawn(session.spent, session.counted_at, session.seen, rate, rate)
-            session.counted_at = max(session.counted_at, session.seen)
-        if seconds is not None:
+        if (seconds := self._sessions.draw(session_id, self._per_second)) is not None:
             self._limited("session")
             raise TooMuch("rate_limit_exceeded", retry_after=math.ceil(seconds))
 

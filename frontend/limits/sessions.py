@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Final
 
+from frontend.limits.bucket import drawn
 from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
 
@@ -48,8 +49,7 @@ class Sessions:
     @contextmanager
     def session(self, session_id: str) -> Iterator[Session]:
         """One session, for a block that does not wait; `seen` now."""
-        key = blake2b(session_id.encode(), digest_size=at.KEY_BYTES).digest()
-        start = int.from_bytes(key[:4], "little") % self._sets * at.SET_BYTES
+        key, start = self._set_of(session_id)
         with self._memory.lock(at.SESSIONS + start):
             place = self._place(start, key)
             session = Session(_RECORD.unpack_from(self._table, place))
@@ -59,12 +59,28 @@ class Sessions:
             finally:
                 _RECORD.pack_into(self._table, place, *session.record())
 
+    def draw(self, session_id: str, rate: float) -> float | None:
+        """Take one token of this session's bucket, which gains and holds `rate`: as `drawn`. Each request does so."""
+        key, start = self._set_of(session_id)
+        with self._memory.lock(at.SESSIONS + start):
+            place = self._place(start, key)
+            spent, counted_at, _, told, refused = _RECORD.unpack_from(self._table, place)
+            seen = self._clock()
+            spent, seconds = drawn(spent, counted_at, seen, rate, rate)
+            _RECORD.pack_into(self._table, place, spent, max(counted_at, seen), seen, told, refused)
+        return seconds
+
+    def _set_of(self, session_id: str) -> tuple[bytes, int]:
+        """The session's key, and where its set begins."""
+        key = blake2b(session_id.encode(), digest_size=at.KEY_BYTES).digest()
+        return key, int.from_bytes(key[:4], "little") % self._sets * at.SET_BYTES
+
     def _place(self, start: int, key: bytes) -> int:
         """Where the session's record lies: one of zeros, if the set did not have it."""
         keys = _KEYS.unpack_from(self._table, start)
-        records = [start + _KEYS.size + way * at.SESSION_BYTES for way in range(at.SESSION_WAYS)]
         if key in keys:
-            return records[keys.index(key)]
+            return start + _KEYS.size + keys.index(key) * at.SESSION_BYTES
+        records = [start + _KEYS.size + way * at.SESSION_BYTES for way in range(at.SESSION_WAYS)]
         way = min(range(at.SESSION_WAYS), key=lambda way: _RECORD.unpack_from(self._table, records[way])[2])
         self._table[records[way] : records[way] + at.SESSION_BYTES] = _EMPTY
         self._table[start + way * at.KEY_BYTES : start + (way + 1) * at.KEY_BYTES] = key

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from frontend.actions.registry import Registry, load_manifests
+from frontend.actions.registry import Action, Registry, load_manifests
 from frontend.actions.trust import Trusted
 from frontend.manifests.manifest import Manifest
 
@@ -32,6 +32,12 @@ def test_all_problems_of_all_files_are_told_sorted_by_file_and_line(tmp_path: Pa
     _, problems = load_manifests(tmp_path, has_proxy=False)
     places = [(Path(problem.file).name, problem.line) for problem in problems]
     assert places == [("a.yaml", 2), ("b.yaml", 2), ("b.yaml", 3), ("c.yaml", 0)]
+
+
+def test_an_action_has_targets_where_it_may_reach_a_host_or_a_file(action_of: Callable[..., Action]) -> None:
+    free = {"template": None, "secrets": None}
+    assert [action_of(kind).has_targets for kind in ("compute", "http", "files")] == [False, True, True]
+    assert action_of("http", free).has_targets
 
 
 def test_an_action_id_belongs_to_one_file(tmp_path: Path) -> None:

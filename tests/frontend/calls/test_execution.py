@@ -89,6 +89,19 @@ async def test_a_call_that_waits_for_a_long_one_is_passed_on_to_another_worker(t
         assert await core.remaining(both.second) == 2
 
 
+async def test_a_call_that_waits_for_another_worker_is_not_passed_on_after_a_revocation(tmp_path: Path) -> None:
+    async with behind(tmp_path) as both:
+        core = both.core
+        await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+        assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
+        core.desk.start()
+        await until(lambda: "second" in both.answers)
+        assert both.answers["second"][0] == 401
+        assert core.client.asked.count("Assign") == 0
+        (event,) = await core.events(session_id=both.second.session_id, event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("deny", "invalid_lease")
+
+
 async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evidence(
     tmp_path: Path,
 ) -> None:
