@@ -1,13 +1,11 @@
-"""What all tests share: property tests that are judged by what they find, never by how fast the machine is; signals."""
+"""What all tests share: how many examples properties try, and signals."""
 
 import gc
 import signal
 
-from hypothesis import HealthCheck, settings
 from setproctitle import getproctitle
 
-settings.register_profile("gateway", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("gateway")
+import tests.support.properties  # noqa: F401 (loads the profile)
 
 # A title can be set for as long as the first variable of the environment is the one of the start: tests change some.
 getproctitle()

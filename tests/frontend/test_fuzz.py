@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import trio
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frontend.http.answers import Answer
@@ -27,7 +27,6 @@ AUTH_CODES = {
     "missing_auth_header", "invalid_lease", "lease_expired", "invalid_dpop", "replay_detected",
     "invalid_operator_token",
 }  # fmt: skip
-MODEST = settings(max_examples=80, deadline=None)
 
 
 class Unlimited(Rates):
@@ -120,7 +119,6 @@ def in_one_case(authorization: str) -> list[str]:
     return [scheme.lower(), *token.split()]
 
 
-@MODEST
 @given(st.data(), st.sampled_from(ROUTES), st.sampled_from(["token", "proof", "scheme", "more", "none"]))
 def test_whatever_stands_in_the_two_headers_is_refused_by_a_code_of_authentication(
     front: Front, data: st.DataObject, route: tuple[str, str], what: str
@@ -147,7 +145,6 @@ def test_whatever_stands_in_the_two_headers_is_refused_by_a_code_of_authenticati
         assert status < 500
 
 
-@MODEST
 @given(
     st.sampled_from(ROUTES), st.dictionaries(CLAIMS, VALUES, min_size=1, max_size=3),
     st.dictionaries(CLAIMS, VALUES, max_size=2),
@@ -166,7 +163,6 @@ def test_a_properly_signed_proof_that_says_something_odd_is_refused_or_says_noth
         assert body["error"] in AUTH_CODES
 
 
-@MODEST
 @given(st.sampled_from(ROUTES), VALUES, VALUES)
 def test_a_proof_of_any_json_at_all_is_refused(
     front: Front, route: tuple[str, str], header: object, payload: object
@@ -195,7 +191,6 @@ QUERIED = [
 ]  # fmt: skip
 
 
-@MODEST
 @given(st.sampled_from(QUERIED), PAIRS.map(urlencode) | RAW)
 def test_any_query_is_answered_or_refused_as_one(front: Front, path: str, query: str) -> None:
     status, body = front.operate("GET", f"{path}?{query}")
@@ -209,7 +204,6 @@ OPEN = [
 ]  # fmt: skip
 
 
-@MODEST
 @given(st.sampled_from(OPEN), SEGMENTS)
 def test_any_path_is_found_or_not(front: Front, path: str, segment: str) -> None:
     status, body = front.operate("GET", path.format(segment))
@@ -257,7 +251,6 @@ def documents(draw: st.DrawFn) -> bytes:
     return data if kind == "whole" else draw(st.binary(max_size=60))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(BODIES), documents())
 def test_any_body_is_taken_or_refused_by_a_code_of_the_request(
     front: Front, route: tuple[str, str], data: bytes
@@ -268,7 +261,6 @@ def test_any_body_is_taken_or_refused_by_a_code_of_the_request(
     assert status == 200 or isinstance(body["error"], str)
 
 
-@MODEST
 @given(documents())
 @example(b"[" * 40 + b"]" * 40)
 @example(b'{"n":1,"n":2}')

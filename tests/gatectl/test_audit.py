@@ -9,7 +9,7 @@ import pytest
 from gateway_client import AgentClient, Executed
 from gateway_client.cli.tailing import Tail
 from gateway_client.operator_results import AuditEvent, EventFilter
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.gatectl import Gatectl, pointed_at
@@ -24,7 +24,6 @@ def event(number: int, millisecond: int) -> AuditEvent:
     return AuditEvent(**fields, raw=fields)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 4000), st.booleans()), max_size=40))
 def test_every_event_is_told_once_whatever_the_order_of_writing(writes: list[tuple[int, int, bool]]) -> None:
     """Each write: when it is written, how much earlier its stamp is, and whether the tail looks right after."""

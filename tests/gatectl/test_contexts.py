@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from gateway_client.cli.contexts import Context, Contexts, load, save
 from gateway_client.cli.exits import Failure
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gatectl.conftest import sound, write_ready
@@ -158,7 +158,6 @@ NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True)
 VALUES = st.text(st.characters(exclude_categories=("C", "Z"), include_characters=" "), min_size=1, max_size=30)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.dictionaries(NAMES, st.tuples(VALUES, VALUES), max_size=3))
 def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, found: dict[str, tuple[str, str]]

@@ -13,7 +13,7 @@ from gateway_client.cli.tui.feed import LONGEST_PAUSE, MOST_EVENTS, Feed, News, 
 from gateway_client.cli.tui.pools import MOST_POOLS, Pool, pools_of
 from gateway_client.cli.tui.words import row, shared_out
 from gateway_client.errors import ProtocolViolation, Unreachable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -150,13 +150,11 @@ def test_a_time_of_another_day_keeps_its_hour_in_twelve_columns() -> None:
 
 
 @given(st.text())
-@settings(max_examples=60, deadline=None)
 def test_noise_is_no_metrics(text: str) -> None:
     assert len(pools_of(text)) <= MOST_POOLS
 
 
 @given(st.lists(st.text(st.sampled_from("ab 字"), max_size=40), min_size=5, max_size=5), st.integers(60, 220))
-@settings(max_examples=60, deadline=None)
 def test_a_row_fits_however_long_its_cells_are(cells: list[str], width: int) -> None:
     widths = shared_out([7, 8, None, None, 13], width)
     assert cell_len(row(cells, widths).plain) <= width

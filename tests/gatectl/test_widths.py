@@ -6,7 +6,7 @@ import sys
 import pytest
 from gateway_client import Held
 from gateway_client.cli.tables import flowing, labelled, slices, stacked, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -67,7 +67,6 @@ def test_a_receipt_and_an_action_fit_the_terminal_and_keep_their_hashes_whole(
 
 
 @given(st.text(st.sampled_from("ab 字e\u0301"), max_size=300), st.integers(20, 130), st.sampled_from([14, 26]))
-@settings(max_examples=100, deadline=None)
 def test_a_text_in_several_lines_is_the_text_and_every_line_fits(text: str, width: int, indent: int) -> None:
     pieces = slices(text, width)
     assert "".join(pieces) == text
@@ -92,7 +91,6 @@ CELLS = st.lists(st.text(st.sampled_from("ab 字_-"), min_size=1, max_size=60).m
 
 
 @given(st.lists(CELLS.filter(all), min_size=1, max_size=5), st.sampled_from([80, 100, 120]))
-@settings(max_examples=60, deadline=None)
 def test_every_cell_is_there_however_it_is_laid_out(rows: list[list[str]], width: int) -> None:
     columns = ("ONE", "TWO", "THREE")
     layout = table(columns, rows, width)

@@ -74,10 +74,7 @@ def bearers(gate: Gateway) -> dict[str, Bearer | None]:
     return {"agent": gate.agent(), "operator": gate.operator(), "nobody": None}
 
 
-@settings(
-    max_examples=150, deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @example(("GET", "/v1/approvals"), "limit=" + "1" * 5000, "operator", None, "")
 @example(("POST", "/v1/admin/domains"), "", "operator", b'{"action_id": ' + b"[" * 30000, "application/json")
 @example(("POST", "/v1/leases"), "", "nobody", b'{"scopes": ' + b'{"a":' * 990 + b"1" + b"}" * 991, "application/json")

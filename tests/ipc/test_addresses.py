@@ -3,7 +3,7 @@
 import ipaddress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.addresses import is_public, split_address
@@ -34,7 +34,6 @@ def test_everything_else_is_not(address: str) -> None:
 
 
 @given(st.ip_addresses())
-@settings(max_examples=200, deadline=None)
 def test_nothing_that_the_standard_library_calls_private_is_public(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:

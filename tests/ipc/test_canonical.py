@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 import rfc8785
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.canonical import (
@@ -24,6 +24,7 @@ from ipc.canonical import (
     is_plain,
     sha256_hex,
 )
+from tests.support.properties import MANY
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 INTEGERS = st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
@@ -73,7 +74,7 @@ def test_for_what_is_plain_msgspec_writes_the_same_bytes(value: Any) -> None:
     assert is_plain(value) is (msgspec.json.encode(value, order="sorted") == rfc8785.dumps(value))
 
 
-@settings(max_examples=500)
+@MANY
 @given(st.lists(FLOATS, min_size=20))
 def test_floats_of_all_ranges_are_written_as_the_rfc_writes_them(values: list[float]) -> None:
     assert canonical_bytes(values) == rfc8785.dumps(values)
@@ -87,7 +88,7 @@ def test_floats_beside_an_edge_are_written_as_the_rfc_writes_them(edge: float) -
     assert canonical_bytes(values) == rfc8785.dumps(values)
 
 
-@settings(max_examples=500)
+@MANY
 @given(st.dictionaries(ODD_NAMES, st.none() | st.dictionaries(ODD_NAMES, FLOATS, max_size=4), max_size=6))
 def test_names_are_sorted_by_utf16_at_every_level(value: dict[str, Any]) -> None:
     assert canonical_bytes([value]) == rfc8785.dumps([value])

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc import messages as m
@@ -28,7 +28,6 @@ def test_a_message_arrives_as_it_was_sent() -> None:
 
 
 @given(st.lists(st.integers(1, 40), max_size=200))
-@settings(max_examples=50, deadline=None)
 def test_messages_arrive_whole_and_in_order_however_the_bytes_are_cut(cuts: list[int]) -> None:
     sent = [spawn(f"title {n}") for n in range(5)]
     stream = b"".join(encode_frame(message, CAP) for message in sent)
@@ -82,7 +81,6 @@ def test_a_body_that_is_no_message_of_the_direction_is_refused(body: object) -> 
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=100, deadline=None)
 def test_arbitrary_bytes_are_a_message_or_refused_and_nothing_else(raw: bytes) -> None:
     for union in (
         m.WorkerToFront,
@@ -102,7 +100,6 @@ def test_arbitrary_bytes_are_a_message_or_refused_and_nothing_else(raw: bytes) -
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
-@settings(max_examples=100, deadline=None)
 def test_a_mutated_result_is_a_result_or_refused(noise: bytes, at: int) -> None:
     result = m.Result("c", "success", "{}", None, m.Verification("skipped"), (), 1, 2, 3)
     frame = bytearray(encode_frame(result, CAP))

@@ -18,6 +18,7 @@ from tests.policy.test_default_policy import DATA
 from tests.policy.test_documentation import REGO, with_the_additional_rule
 from tests.support.examining import RunningExaminer
 from tests.support.policy import DEFAULT_POLICY, HEADER, document
+from tests.support.properties import FEW
 
 ORDER = [
     "trust", "denied_action", "acl", "scope", "sinks", "allowlist", "hold_high_risk",
@@ -93,9 +94,7 @@ QUESTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(question=QUESTIONS)
 def test_the_first_rule_of_the_trail_that_applies_is_the_one_that_decided(
     examiner: Examiner, question: dict[str, Any]

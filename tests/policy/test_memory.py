@@ -18,6 +18,7 @@ from frontend.policy.question import parse_decision
 from tests.policy.test_default_policy import DATA
 from tests.policy.test_documentation import REGO
 from tests.support.policy import DEFAULT_POLICY, HEADER, question, running_engine
+from tests.support.properties import FEW
 from workers.rego.evaluator import CompiledPolicy, EvaluationError
 
 SHOWING = (
@@ -98,7 +99,7 @@ QUESTIONS = st.fixed_dictionaries(
 def compare(engine: EmbeddedPolicy, plain: CompiledPolicy) -> None:
     """Ask both the same generated questions, one after the other, in a thread beside the engine's loop."""
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(FEW, suppress_health_check=list(HealthCheck))
     @given(asked=st.lists(QUESTIONS, min_size=5, max_size=25))
     def agrees(asked: list[dict[str, Any]]) -> None:
         for changes in [*asked, *asked[:3]]:

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.providers.conftest import Call, module
@@ -160,7 +160,6 @@ def bodies(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=100, deadline=None)
 @given(body=bodies())
 def test_it_agrees_with_python_about_what_is_json(body: str) -> None:
     output = PROVIDERS.call(module("http"), request(), Host(body=body)).output

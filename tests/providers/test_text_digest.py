@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.providers.conftest import Call, module
@@ -49,7 +49,6 @@ def test_it_counts_and_digests(text: str, call: Call) -> None:
     assert call("text_digest", {"text": text}).output == expected(text)
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=st.text(max_size=80), ascii_only=st.booleans())
 def test_any_text_in_any_spelling_gives_the_same_figures_as_python(text: str, ascii_only: bool) -> None:
     request = json.dumps({"before": [1, {"text": "no"}], "text": text}, ensure_ascii=ascii_only)

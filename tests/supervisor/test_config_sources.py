@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.settings import Settings
@@ -115,7 +115,6 @@ DOCUMENT = st.lists(
 ).map("\n".join)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(DOCUMENT.map(str.encode), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> None:
     document, problems = parse_document("g.toml", raw)
@@ -124,7 +123,6 @@ def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> Non
     assert all("\n" not in str(problem) for problem in loaded.problems)
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.dictionaries(
         st.lists(st.sampled_from(WORDS), max_size=4).map(lambda words: "GATEWAY__" + "__".join(words).upper()),

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from supervisor.config import check
 from supervisor.describe import configuration_schema
@@ -82,7 +82,6 @@ def plain(value: Any) -> Any:
         return None
 
 
-@settings(max_examples=100, deadline=None)
 @given(DOCUMENT)
 def test_gateway_and_schema_agree_about_any_document(text: str) -> None:
     whole = NEEDED + text

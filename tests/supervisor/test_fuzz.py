@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from supervisor.config import check
 from supervisor.document import parse_document
@@ -27,7 +27,6 @@ WORDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None)
 @given(spoilt(FILES, WORDS))
 def test_a_spoilt_configuration_is_settings_or_problems_with_places(data: bytes) -> None:
     document, problems = parse_document("g.toml", data)
@@ -48,7 +47,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=50, deadline=None)
 @given(data=spoilt(FILES, WORDS))
 def test_the_rules_of_production_can_be_held_against_any_of_them(folder: Path, data: bytes) -> None:
     (folder / "g.toml").write_bytes(data)

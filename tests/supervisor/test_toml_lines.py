@@ -3,7 +3,7 @@
 import tomllib
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervisor.toml_lines import Path, key_lines
@@ -94,7 +94,6 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(LINES, max_size=8).map("\n".join))
 @example('x = """"a"""""\ny = 1')
 @example("x = ''''''\n[y]")

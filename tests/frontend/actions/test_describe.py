@@ -10,7 +10,7 @@ import jsonschema
 import msgspec
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.actions.describe import manifest_schema
@@ -169,7 +169,6 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.sampled_from(FIELDS), VALUES)
 def test_reader_and_schema_agree_about_any_field(kind: str, path: tuple[str | int, ...], value: Any) -> None:
     try:

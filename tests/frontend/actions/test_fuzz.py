@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.actions.registry import load_manifests
@@ -34,7 +34,6 @@ def check_problems(problems: list[Problem], lines: int) -> None:
         assert str(problem).isprintable()
 
 
-@settings(max_examples=100, deadline=None)
 @given(spoilt(FILES, WORDS))
 def test_a_spoilt_manifest_is_a_manifest_or_problems_with_places(data: bytes) -> None:
     report = Report("f.yaml")
@@ -52,7 +51,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(spoilt(FILES, WORDS), min_size=1, max_size=3), st.binary(max_size=60))
 def test_a_folder_of_spoilt_files_is_read_or_told(folder: Path, files: list[bytes], trusted: bytes) -> None:
     for number, data in enumerate(files):
@@ -84,7 +82,6 @@ SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(SCHEMAS.filter(lambda schema: isinstance(schema, dict)))
 def test_any_schema_is_compiled_or_refused_with_its_place(schema: dict[str, Any]) -> None:
     document = {

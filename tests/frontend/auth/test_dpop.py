@@ -6,7 +6,7 @@ from typing import Any
 
 import jwt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from latchgate._crypto import DPoPKeyPair, compute_ath
 
@@ -255,7 +255,6 @@ SAMPLES = [
 
 
 @given(bent())
-@settings(max_examples=100, deadline=None)
 def test_whatever_signature_is_accepted_the_oracle_accepts_and_nothing_raises_but_gate_errors(text: str) -> None:
     if outcome(text) is None:
         return
@@ -266,7 +265,6 @@ def test_whatever_signature_is_accepted_the_oracle_accepts_and_nothing_raises_bu
 
 
 @given(st.binary(min_size=64, max_size=64) | st.binary(max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_a_signature_is_accepted_only_if_the_oracle_accepts_it(signature: bytes) -> None:
     signed = ".".join(SAMPLES[0].split(".")[:2])
     with pytest.raises(GateError):
@@ -285,7 +283,6 @@ JSON = st.recursive(
     st.dictionaries(st.sampled_from(["htm", "htu", "iat", "jti", "ath", "exp", "nbf"]), JSON, max_size=2),
     st.dictionaries(st.sampled_from(["kty", "crv", "x", "y", "d", "alg", "key_ops"]), JSON, max_size=2),
 )
-@settings(max_examples=100, deadline=None)
 def test_any_json_in_any_place_gives_an_answer_or_invalid_dpop(
     header: dict[str, Any], claims: dict[str, Any], jwk: dict[str, Any]
 ) -> None:

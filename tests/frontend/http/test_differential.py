@@ -6,12 +6,13 @@ ours is neither laxer nor, without a rule that stands here, stricter.
 
 import h11
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
 from frontend.http.heads import MAX_HEAD_BYTES, MAX_HEADERS, Head, parse_head
 from tests.frontend.http.test_smuggling import REFUSED, SERVED, head
+from tests.support.properties import MANY
 
 Reading = tuple[str, str, list[tuple[str, str]]]
 """Method, target and headers; names, and the one transfer coding there is, in lower case."""
@@ -149,13 +150,13 @@ STARTS = st.tuples(
 ).map(b"".join)  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@MANY
 @given(mutated())
 def test_a_mutated_head_is_read_as_h11_reads_it_or_refused(data: bytes) -> None:
     compare(data)
 
 
-@settings(max_examples=400, deadline=None)
+@MANY
 @given(STARTS | st.just(b"POST / HTTP/1.1"), st.lists(LINES | st.just(b"Host: x"), max_size=5))
 @example(b"GET / HTTP/1.1", [b"Host: x", b" X: y"])
 @example(b"GET / HTTP/1.1", [b"Host: x", b"junk\nX: y"])
@@ -165,7 +166,7 @@ def test_a_head_put_together_from_parts_is_read_as_h11_reads_it_or_refused(start
     compare(first_head(head(start, *lines)))
 
 
-@settings(max_examples=200, deadline=None)
+@MANY
 @given(st.binary(max_size=80), st.booleans())
 def test_any_bytes_are_read_as_h11_reads_them_or_refused(data: bytes, with_start: bool) -> None:
     compare(first_head((b"GET / HTTP/1.1\r\nHost: x\r\n" if with_start else b"") + data))

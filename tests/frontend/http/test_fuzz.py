@@ -5,7 +5,7 @@ import socket
 import h11
 import msgspec
 import trio
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frontend.http.answers import Answer, json_answer
@@ -80,7 +80,6 @@ mutations = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(mutations | st.binary(max_size=50), max_size=3))
 @example([b"HEAD / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n"])
 def test_any_bytes_get_answers_or_an_end(parts: list[bytes]) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import jsonschema_rs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.manifests.mistakes import mistakes_of
@@ -27,7 +27,6 @@ values = st.recursive(
 schemas = st.dictionaries(st.sampled_from(KEYWORDS), values, max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
 @given(schemas)
 def test_both_readers_of_the_meta_schema_refuse_the_same_schemas(schema: dict[str, Any]) -> None:
     assert jsonschema_rs.meta.is_valid(schema) == (list(mistakes_of(schema)) == [])

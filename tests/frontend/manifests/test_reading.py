@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.files.problems import Problem, Report
@@ -230,7 +230,6 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), values, max_size=10))
 def test_any_mapping_gives_a_manifest_or_problems_and_nothing_else(value: dict[str, Any]) -> None:
     report = Report("f.yaml")
@@ -238,7 +237,6 @@ def test_any_mapping_gives_a_manifest_or_problems_and_nothing_else(value: dict[s
     assert tree is None or manifest_of(tree, report, has_proxy=False) is not None or report.problems
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_give_a_manifest_or_problems_and_nothing_else(data: bytes) -> None:
     report = Report("f.yaml")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
@@ -17,6 +16,7 @@ from frontend.policy import edit
 from frontend.policy.acl import PolicyFiles, acl_view, principal_view, read_policy
 from frontend.policy.data import PolicyData
 from notary.store import proofs
+from tests.support.properties import FEW
 
 ACTIONS = ("pay", "read", "note", "gone")
 DECLARED = {"pay": {"http_write"}, "read": {"http_read"}, "note": {"fs_write"}}
@@ -169,4 +169,4 @@ class Authority(RuleBasedStateMachine):
 
 
 TestAuthority = Authority.TestCase
-TestAuthority.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+TestAuthority.settings = FEW

@@ -322,7 +322,7 @@ streams = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
 @given(stream=streams)
 def test_no_stream_of_bytes_that_holds_no_whole_answer_allows(stream: bytes) -> None:
     async def play() -> None:

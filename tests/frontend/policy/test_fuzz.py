@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.policy.acl import read_policy
@@ -28,7 +28,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@settings(max_examples=100, deadline=None)
 @given(spoilt([DATA], WORDS))
 def test_spoilt_data_is_data_or_problems_with_lines(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
@@ -43,7 +42,6 @@ def test_spoilt_data_is_data_or_problems_with_lines(data: bytes) -> None:
         assert str(problem).isprintable()
 
 
-@settings(max_examples=60, deadline=None)
 @given(spoilt([DATA], WORDS), st.sampled_from([DEFAULT_POLICY.read_bytes(), b"", b"\xff", b"package p"]))
 def test_a_spoilt_folder_is_a_policy_or_problems_with_files(folder: Path, data: bytes, rego: bytes) -> None:
     (folder / "data.json").write_bytes(data)
@@ -59,7 +57,6 @@ def test_a_spoilt_folder_is_a_policy_or_problems_with_files(folder: Path, data: 
     assert {problem.file for problem in problems} <= {str(folder / "data.json"), str(folder / "gateway.rego")}
 
 
-@settings(max_examples=100, deadline=None)
 @given(spoilt([DEFAULT_POLICY.read_bytes()], ["{", "}", '"', "`", "#", "\n", "[", "]", "(", "applies_x if ", "input."]))
 def test_spoilt_rego_is_read_for_its_rules(data: bytes) -> None:
     text = data.decode("utf-8", "replace")

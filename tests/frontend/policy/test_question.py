@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
@@ -119,7 +119,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(changes=st.dictionaries(st.sampled_from([*WHOLE, "other"]), json_values, max_size=4))
 def test_a_parsed_decision_says_exactly_what_the_document_says(changes: dict[str, Any]) -> None:
     document = WHOLE | changes
@@ -132,7 +131,6 @@ def test_a_parsed_decision_says_exactly_what_the_document_says(changes: dict[str
     assert list(decision.allowed_sinks) == document["allowed_sinks"]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.text(), st.binary().map(lambda data: data.decode("latin-1"))))
 def test_arbitrary_text_is_no_decision(document: str) -> None:
     refused(document)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.policy.references import MISSING, NoValue, resolve
@@ -73,7 +73,6 @@ def test_the_default_policy_is_read_whole() -> None:
     assert {"input.action_id", "data.acl[input.principal].actions", 'data.acl["*"].actions'} <= set(acl)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text('abp :=\n"`#{}[]()\\.if', max_size=60).map(lambda text: "package p\n" + text))
 def test_any_text_is_read(text: str) -> None:
     rules = rules_of({"a.rego": text})

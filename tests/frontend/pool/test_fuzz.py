@@ -3,7 +3,7 @@
 import socket
 
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.pool.channel import WorkerChannel, WorkerLost
@@ -46,7 +46,6 @@ mutations = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(mutations | st.binary(max_size=60))
 def test_any_answer_is_the_one_that_is_due_or_costs_the_worker(answer: bytes) -> None:
     outcome, is_reusable = trio.run(exchange, READY, answer)
@@ -58,7 +57,6 @@ def test_any_answer_is_the_one_that_is_due_or_costs_the_worker(answer: bytes) ->
         assert outcome in ("protocol broken", "channel closed")
 
 
-@settings(max_examples=100, deadline=None)
 @given(mutations | st.binary(max_size=60))
 def test_any_greeting_but_the_announced_one_costs_the_worker(greeting: bytes) -> None:
     outcome, is_reusable = trio.run(exchange, greeting, DUE)

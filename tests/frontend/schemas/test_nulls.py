@@ -3,7 +3,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
@@ -180,7 +180,6 @@ def takes(schema: dict[str, Any], value: Any) -> Any:
         return None
 
 
-@settings(max_examples=200, deadline=None)
 @given(schemas(), st.dictionaries(st.sampled_from("opq"), VALUES, max_size=3))
 def test_a_valid_body_stays_as_it_is_and_another_loses_nulls_alone(schema: dict[str, Any], body: Any) -> None:
     taken = takes(schema, body)
@@ -212,7 +211,6 @@ MEMBERS: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(MEMBERS), st.lists(st.sampled_from(WRAPPED), max_size=5), st.booleans())
 def test_a_body_with_a_null_is_taken_if_and_only_if_it_is_without_the_member(
     member: tuple[dict[str, Any], str], wrappers: list[tuple[str, Any, Any]], is_right: bool

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.evidence import FAR_MS, Delivery
@@ -135,7 +135,6 @@ def compare(front: Asker, notary: Running, model: Model) -> None:
     ]
 
 
-@settings(max_examples=40, deadline=None)
 @given(STEPS)
 def test_any_history_is_the_models(steps: list[tuple[int, tuple[Any, ...]]]) -> None:
     model = Model()

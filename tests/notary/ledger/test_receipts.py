@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from notary.ledger.receipts import (
@@ -109,7 +109,6 @@ def test_nor_does_it_keep_out_who_approved_the_call() -> None:
     assert receipt.hash == "sha256:" + hashlib.sha256(rfc8785.dumps(json.loads(encode_receipt(receipt)))).hexdigest()
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), VALUES), st.lists(VALUES, max_size=3))
 def test_stored_receipts_still_verify(output: dict[str, Any], evidence: list[Any]) -> None:
     receipt = make_receipt(provider_receipt=output, effect_evidence=evidence)

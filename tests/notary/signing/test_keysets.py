@@ -96,7 +96,7 @@ ANY_JSON: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(st.sampled_from([*GOOD, "y", "d", "", "\u202e", "created_at", "retired_at"]), ANY_JSON, max_size=3),
     st.sampled_from([GOOD, POINT, {}]),

@@ -17,6 +17,7 @@ from notary.tree import tiles
 from notary.tree.merkle import check_consistency, check_inclusion, leaf_hash
 from notary.tree.tiles import Tree
 from tests.support.naive_tree import naive_consistency, naive_path, naive_root
+from tests.support.properties import FEW
 
 SIZES = 300
 """More than one tile."""
@@ -55,7 +56,7 @@ def opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_only_what_was_committed_grows_a_tree(tmp_path: Path, steps: list[tuple[str, list[int]]]) -> None:
     path = tmp_path / f"{next(_folders)}.sqlite3"
@@ -99,7 +100,7 @@ def test_every_leaf_is_proven_in_every_size_of_a_tree(tree: Tree) -> None:
             check_inclusion(leaf_hash(leaf(index)), index, size, tree.inclusion_proof(index, size), root)
 
 
-@settings(max_examples=12, deadline=None)
+@FEW
 @given(data=st.data())
 def test_proofs_of_a_large_tree_are_those_of_the_rfc(large: Tree, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, MANY) | st.integers(MANY - 300, MANY))
@@ -113,7 +114,7 @@ def test_proofs_of_a_large_tree_are_those_of_the_rfc(large: Tree, data: st.DataO
 INTENT = tuple("x" for _ in INTENT_COLUMNS[:-1])
 
 
-@settings(max_examples=15, deadline=None)
+@FEW
 @given(events=st.integers(0, 600), intents=st.integers(0, 600), more=st.integers(1, 300))
 def test_what_was_there_before_the_tree_is_its_first_leaves(events: int, intents: int, more: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:

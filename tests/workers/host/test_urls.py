@@ -1,7 +1,7 @@
 """One reading of a URL, or none."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.domains import matches
@@ -66,7 +66,6 @@ def test_a_rule_allows_one_name_or_those_below_it(host: str, rules: tuple[str, .
 
 
 @given(st.text(max_size=60), st.sampled_from(["", "http://", "https://a.test", "http://a.test/"]))
-@settings(max_examples=100, deadline=None)
 def test_no_text_gives_a_target_that_could_break_a_request_line(tail: str, head: str) -> None:
     try:
         target = parse_url(head + tail)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.host.meter import HostError
@@ -150,7 +150,6 @@ def test_an_endless_body_is_read_only_up_to_the_cap() -> None:
     st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", OK + b"Transfer-Encoding: chunked\r\n\r\n"]),
     st.integers(1, 64),
 )
-@settings(max_examples=150, deadline=None)
 def test_no_bytes_raise_anything_but_a_host_error(tail: bytes, head: bytes, step: int) -> None:
     try:
         response = read(head + tail, step=step)
@@ -160,7 +159,6 @@ def test_no_bytes_raise_anything_but_a_host_error(tail: bytes, head: bytes, step
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(1, 40))
-@settings(max_examples=80, deadline=None)
 def test_a_chunked_body_survives_any_cut(body: bytes, sizes: list[int], step: int) -> None:
     chunks, position = b"", 0
     for size in [*sizes, len(body)]:
@@ -195,7 +193,6 @@ def test_what_comes_behind_an_answer_that_opens_the_tunnel_is_nobodys() -> None:
     assert connect_status(b"HTTP/1.1 403 No\r\n\r\n<html>") == 403
 
 
-@settings(max_examples=100)
 @given(st.binary(max_size=60), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
 def test_noise_from_a_proxy_opens_no_tunnel(noise: bytes, start: bytes) -> None:
     try:

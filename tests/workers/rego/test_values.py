@@ -5,7 +5,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.policy import HEADER
@@ -34,13 +34,11 @@ def echo() -> CompiledPolicy:
     return CompiledPolicy({"gateway.rego": HEADER + "decision := input\n"}, "{}")
 
 
-@settings(max_examples=80, deadline=None)
 @given(document=st.dictionaries(texts, json_values, max_size=5))
 def test_an_input_document_comes_back_as_it_was(echo: CompiledPolicy, document: dict[str, Any]) -> None:
     assert json.loads(echo.evaluate(document)) == document
 
 
-@settings(max_examples=50, deadline=None)
 @given(name=texts, other=texts)
 def test_a_string_of_the_request_equals_the_same_string_of_the_data_and_no_other(name: str, other: str) -> None:
     data = canonical_json({"acl": {name: [name]}})

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wasmtime import wat2wasm
 
@@ -95,14 +95,12 @@ def test_what_is_not_understood_is_refused(data: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=100, deadline=None)
 def test_no_bytes_behind_the_preamble_raise_anything_else(tail: bytes) -> None:
     with suppress(NotAComponent):
         component_imports(PREAMBLE + tail)
 
 
 @given(st.integers(min_value=0), st.integers(0, 255), st.sampled_from(["echo", "http", "fs_probe"]))
-@settings(max_examples=100, deadline=None)
 def test_a_real_component_with_one_byte_changed_raises_nothing_else(place: int, byte: int, name: str) -> None:
     data = bytearray(builtin(name))
     data[place % len(data)] = byte

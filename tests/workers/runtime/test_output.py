@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.limits import MAX_VALUES_JSON
@@ -73,6 +73,5 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
         max_leaves=10,
     )
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
 def test_every_i_json_object_is_taken(value: object) -> None:
     assert parse_output(json.dumps({"v": value}), 1_000_000) == {"v": value}

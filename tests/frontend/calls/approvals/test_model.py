@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import trio
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -24,6 +23,7 @@ from ipc.approvals import CLAIMED, FAILED, PENDING, TTL_SECONDS
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, HOLD, Agent, Core, front_core
 from tests.support.held_calls import claimed, state_of
+from tests.support.properties import FEW
 
 LEASE_SECONDS = 3600
 Answer = TypeVar("Answer")
@@ -277,4 +277,4 @@ def test_any_history_of_holds_decisions_and_misfortunes_is_the_models() -> None:
         class InTown(Histories):
             town = running_town
 
-        run_state_machine_as_test(InTown, settings=settings(max_examples=20, stateful_step_count=20, deadline=None))
+        run_state_machine_as_test(InTown, settings=FEW)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.files.problems import Report
@@ -85,7 +85,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.sampled_from([*FIELDS, "other"]), VALUES, max_size=4).map(
         lambda changes: json.dumps(GOOD | changes).encode()
