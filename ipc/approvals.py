@@ -34,13 +34,15 @@ TTL_SECONDS: Final = 300.0
 """A pending approval's life; a fixed constant (docs/contract.md, "Limits")."""
 
 
-class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The immutable part: the plan as it will run, and how the call came to be held."""
 
     plan: Plan
     plan_hash: str
     identity_method: str
     has_budget: bool
+    description: str | None = None
+    """Of the action, when the call was held; None where it had none, and of holds of earlier versions."""
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -120,6 +122,7 @@ class Remains(msgspec.Struct, frozen=True):
     plan_hash: str | None = None
     identity_method: str = ""
     has_budget: bool = False
+    description: str | None = None
 
 
 _remains = msgspec.json.Decoder(Remains).decode

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.approvals import Body, RemainingPlan
+from ipc.approvals import Body, Remains
 from ipc.canonical import NotCanonical, canonical_bytes, sha256_hex
 from ipc.clock import iso
-from ipc.plan import FileAccess, Plan
+from ipc.plan import FileAccess
 from ipc.store import ApprovalRecord
 from ipc.visible import in_ascii, visible
 
@@ -29,7 +29,7 @@ def shown(approval: ApprovalRecord, body: Body) -> dict[str, Any]:
     """The members of the detail that never change: everything that will happen, nothing that will not."""
     plan = body.plan
     return {
-        **without_request(approval, plan, body.plan_hash),
+        **without_request(approval, body),
         "request": visible(msgspec.json.decode(plan.request)),
         "request_json": in_ascii(plan.request),
         "approved_request": visible(msgspec.to_builtins(plan.http_request)),
@@ -37,9 +37,12 @@ def shown(approval: ApprovalRecord, body: Body) -> dict[str, Any]:
     }
 
 
-def without_request(approval: ApprovalRecord, plan: Plan | RemainingPlan, plan_hash: str) -> dict[str, Any]:
+def without_request(approval: ApprovalRecord, body: Body | Remains) -> dict[str, Any]:
     """Those of them that are kept when the approval has ended."""
+    plan = body.plan
     return {
+        # Absent where there is none: a hold of an earlier version keeps its hash.
+        **({} if body.description is None else {"description": body.description}),
         "approval_id": approval.approval_id,
         "action_id": approval.action_id,
         "action_version": plan.action_version,
@@ -69,7 +72,7 @@ def without_request(approval: ApprovalRecord, plan: Plan | RemainingPlan, plan_h
         "policy_rule": plan.policy_rule,
         "budget_snapshot": {"calls_remaining": plan.calls_remaining},
         "revocation_epoch": plan.epoch,
-        "plan_hash": plan_hash,
+        "plan_hash": body.plan_hash,
     }
 
 

@@ -145,7 +145,8 @@ class Pipeline:
             is_held=decision.requires_approval,
         )
         if decision.requires_approval:
-            return Held(await self.holds.hold(record, plan, lease.has_budget), record.trace_id)
+            description = action.manifest.description
+            return Held(await self.holds.hold(record, plan, lease.has_budget, description), record.trace_id)
         executed = await self.execution.run(record, plan, has_budget=lease.has_budget)
         return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
 

@@ -68,7 +68,7 @@ class ApprovalDetail(Approval):
     approval_signature: str | None = None
     """The operator's own signature of the decision."""
     description: str | None = None
-    """The action's description, from its manifest; None until `described` has looked there."""
+    """Of the action, when the call was held; None where it had none, and from a gateway of before."""
 
 
 @dataclass(frozen=True, kw_only=True)

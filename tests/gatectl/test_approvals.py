@@ -56,6 +56,14 @@ def test_what_will_happen_comes_first_then_who_asks_then_the_hashes(gatectl: Gat
     assert "\x1b" not in out
 
 
+def test_the_description_that_was_held_is_shown_and_not_that_of_the_manifest(gatectl: Gatectl) -> None:
+    with scripted_gateway({SHOW: (200, DETAIL | {"description": "Pays.\u202e"})}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+    in_order(out, "action      Pays.", "asked by")
+    assert "\u202e" not in out
+    assert "GET /v1/actions/http_fetch" not in server.requests
+
+
 def test_new_domains_and_paths_are_shown_with_what_approving_would_add(gatectl: Gatectl) -> None:
     detail = DETAIL | {"unresolved_paths": ["reports/x\u202e.txt"]}
     with scripted_gateway({SHOW: (200, detail)}) as server:

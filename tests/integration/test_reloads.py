@@ -273,6 +273,28 @@ def test_a_removed_action_is_gone_and_its_held_call_executes_the_stored_plan(gat
     assert receipt["provider_module_digest"] == digest
 
 
+def test_a_held_call_is_shown_with_the_description_that_its_action_had_then(gate: Gateway, folder: Path) -> None:
+    agent, operator = gate.agent(), gate.operator()
+
+    def held_description(amount: int) -> tuple[str, str]:
+        answer = agent.execute("payment_transfer", {"to": "acct-9", "amount_cents": amount, "currency": "EUR"})
+        path = f"/v1/approvals/{answer.json()['approval_id']}"
+        return path, operator.get(path).json()["description"]
+
+    manifest = folder / "actions" / "payment_transfer.yaml"
+    before = manifest.read_text()
+    path, description = held_description(1)
+    assert description == example("payment_transfer")["description"]
+    write_manifests(folder / "actions", example("payment_transfer", description="Something else."))
+    try:
+        assert reload(gate)["decision"] == "allow"
+        assert operator.get(path).json()["description"] == description
+        assert held_description(2)[1] == "Something else."
+    finally:
+        manifest.write_text(before)
+        reload(gate)
+
+
 def test_a_held_call_whose_digest_was_withdrawn_is_refused_and_given_back(gate: Gateway, folder: Path) -> None:
     digest, held, agent = held_by_module_of_its_own(gate, folder, b"gone")
     (folder / "actions" / "more.yaml").unlink()

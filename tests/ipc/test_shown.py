@@ -7,7 +7,7 @@ import pytest
 import rfc8785
 
 from frontend.calls.approvals.record import detailed
-from ipc.approvals import Body, Outcome
+from ipc.approvals import Body, Outcome, remains_of
 from ipc.canonical import sha256_hex
 from ipc.plan import plan_hash
 from ipc.shown import NOT_HASHED, hash_of, shown
@@ -17,9 +17,11 @@ from tests.support.plans import a_plan
 NOW = 1_000.0
 
 
-def a_held(request: str = '{"to":"acct"}', **given: Any) -> tuple[ApprovalRecord, Body]:
+def a_held(
+    request: str = '{"to":"acct"}', description: str | None = None, **given: Any
+) -> tuple[ApprovalRecord, Body]:  # fmt: skip
     plan = a_plan(request=request, calls_remaining=3)
-    body = Body(plan, plan_hash(plan), "peercred", True)
+    body = Body(plan, plan_hash(plan), "peercred", True, description)
     fields: dict[str, Any] = {
         "approval_id": "apr_1", "session_id": plan.session_id, "action_id": plan.action_id,
         "request_hash": plan.request_hash, "state": "pending", "created_at": NOW, "expires_at": NOW + 300,
@@ -66,6 +68,24 @@ def test_another_hold_has_another_hash(changes: dict[str, Any]) -> None:
 
 def test_another_request_has_another_hash() -> None:
     assert len({hash_of(shown(*a_held(text))) for text in ('{"to":"acct"}', '{"to":"acct2"}', "{}")}) == 3
+
+
+def test_the_description_of_a_hold_is_shown_and_hashed() -> None:
+    record, body = a_held(description="Pays.")
+    assert (sent(record)["description"], sent(record)["shown_hash"]) == ("Pays.", hash_of(shown(record, body)))
+    assert len({hash_of(shown(*a_held(description=text))) for text in ("Pays.", "Reads.", None)}) == 3
+
+
+def test_a_hold_without_a_description_is_stored_and_hashed_as_by_earlier_versions() -> None:
+    record, body = a_held()
+    assert msgspec.json.decode(record.body).keys() == {"plan", "plan_hash", "identity_method", "has_budget"}
+    assert "description" not in shown(record, body).keys() | sent(record).keys()
+
+
+def test_the_description_is_kept_when_the_request_is_not() -> None:
+    record, _ = a_held(description="Pays.", state="denied")
+    ended = sent(msgspec.structs.replace(record, body=remains_of(record.body)))
+    assert (ended["request"], ended["description"]) == (None, "Pays.")
 
 
 def test_a_number_without_a_canonical_form_leaves_nothing_to_sign() -> None:

@@ -62,8 +62,10 @@ export async function planView(root, { abort, argument }) {
   }, PAUSE, watching.signal, (why) => fill(wrong, why === null ? null : problem(why)));
 }
 
-// The action's description, where the very action that is held is still registered.
+// The action's description when the call was held. A call that an earlier version held has none: then that of the
+// manifest, where the very action that is held is still registered.
 async function description(detail, abort) {
+  if (detail.description) return [["action", detail.description]];
   try {
     const action = await get(`/v1/actions/${detail.action_id}`, {}, abort);
     const isSame = action.version === detail.action_version

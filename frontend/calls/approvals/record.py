@@ -151,5 +151,5 @@ def _rest_of(approval: ApprovalRecord) -> ShownHold:
     if kept.plan_hash is None:
         raise GateError("plan_integrity", cause="what is kept of the plan can't be read")
     gone = dict.fromkeys(("request", "request_json", "approved_request"))
-    members = {**without_request(approval, kept.plan, kept.plan_hash), **gone, "unresolved_paths": []}
+    members = {**without_request(approval, kept), **gone, "unresolved_paths": []}
     return ShownHold(kept.plan_hash, members, None)

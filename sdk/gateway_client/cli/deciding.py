@@ -91,7 +91,10 @@ def _decided(detail: ApprovalDetail) -> Failure:
 
 
 def described(operator: OperatorClient, detail: ApprovalDetail) -> ApprovalDetail:
-    """The detail with its action's description, where the very action that is held is still registered."""
+    """The detail with its action's description. Where the gateway does not tell it, that of the manifest, if the very
+    action that is held is still registered."""
+    if detail.description is not None:
+        return detail
     with suppress(GatewayError):
         manifest = operator.manifest(detail.action_id)
         if (manifest.version, manifest.provider_module_digest) == (
