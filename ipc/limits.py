@@ -41,6 +41,9 @@ AHEAD_BYTES = 16 * 1024
 """Largest plan, as it is hashed, of a call that is given to a worker which runs another. MAX_AHEAD of them fit into a
 socket whose send buffer is as large as an unprivileged process can make it on an untuned kernel."""
 
+MAX_SHARED_MEMORY_MB = 64
+"""Guest memory of one call with isolation "shared": MAX_AHEAD of them together get what a call alone may have."""
+
 MAX_FDS_PER_MESSAGE = 5
 """File descriptors that may travel with one control message: a front's sockets, of four kinds, and its memory."""
 

@@ -2,7 +2,8 @@
 
 Guarantees that a plan runs on the notary's word alone and once, whatever is repeated; that the result goes to both
 peers; and that nothing of a call but its result is kept once it has ended. An idle worker sleeps until the notary
-speaks or its front hangs up: what the front has sent meanwhile is read then, so that one call wakes it once.
+speaks or its front hangs up: what the front has sent meanwhile is read then, so that one call wakes it once. Shared
+calls run in threads (workers/crew.py), and this loop goes on; it alone speaks to the peers.
 """
 
 import select
@@ -15,14 +16,15 @@ from contextlib import suppress
 import msgspec
 
 from ipc import messages as m
-from ipc.blocking import BlockingChannel
+from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD
 from ipc.packets import PacketChannel
 from ipc.sessions import ProtocolError
+from workers.crew import SHARED, Crew
 from workers.log import SAYS_DETAILS, write_line
-from workers.runtime.call import Runner, broken_result
+from workers.runtime.call import Runner, broken_result, refused_result
 from workers.sandbox.places import Standing
 from workers.verifiers.fs_hash import look_at
 
@@ -39,14 +41,19 @@ FrontChannel = BlockingChannel[m.Call | m.Secrets | m.Drop | m.Retire]
 NotaryChannel = PacketChannel[m.NotaryToWorker]
 
 
+class StuckCall(Exception):
+    """A shared call goes on beyond its deadline: this process must end."""
+
+
 class Desk:
     """One worker at work. `serve` returns an exit code; raises what its channels raise."""
 
     def __init__(
         self, front: FrontChannel, notary: NotaryChannel, runner: Runner, recycle_after_calls: int, *,
         standing: Standing | None = None, drop_seconds: float = DROP_SECONDS, process: str = "worker",
+        crew: Crew | None = None,
     ) -> None:  # fmt: skip
-        """`process` is what its lines call it."""
+        """`process` is what its lines call it. Without a crew a worker runs no shared calls."""
         self._front = front
         self._notary = notary
         self._runner = runner
@@ -54,6 +61,7 @@ class Desk:
         self._standing = standing or Standing(None)
         self._drop_seconds = drop_seconds
         self._process = process
+        self._crew = crew
         self._plans: dict[str, m.Call] = {}
         self._secrets: dict[str, Mapping[str, str]] = {}
         self._told: deque[m.Result] = deque(maxlen=MAX_AHEAD)
@@ -65,6 +73,10 @@ class Desk:
         self._poll.register(front.fileno(), 0)  # a hang-up is reported all the same
         self._front_poll = select.poll()
         self._front_poll.register(front.fileno(), select.POLLIN)
+        self._crew_poll = select.poll()
+        if crew is not None:
+            for poll in (self._poll, self._front_poll, self._crew_poll):
+                poll.register(crew.fileno(), select.POLLIN)
 
     def wait_tied(self) -> None:
         """Until a notary knows this worker."""
@@ -73,10 +85,20 @@ class Desk:
 
     def serve(self) -> Exit:
         """Run what the notary names until the front retires this worker."""
-        patience = LOOK_SECONDS * 1000 if self._standing.is_watched else None
+        try:
+            return self._serve()
+        except StuckCall:
+            return Exit.FAILED
+        except (ChannelClosed, FrameError, ProtocolError, OSError):
+            self._finish_shared()
+            raise
+
+    def _serve(self) -> Exit:
+        patience = LOOK_SECONDS if self._standing.is_watched else None
         while True:
-            ready = dict(self._poll.poll(patience))
+            ready = self._wait(self._poll, patience)
             if not ready and self._standing.has_gone():
+                self._finish_shared()
                 return Exit.RECYCLED
             if self._notary.fileno() in ready:
                 match self._said():
@@ -87,7 +109,28 @@ class Desk:
                     case m.NoWord() as refused:
                         self._wait_dropped(refused.call_id)
             elif self._front.fileno() in ready:
+                self._finish_shared()
                 return self._leave()
+
+    def _wait(self, poll: "select.poll", seconds: float | None) -> dict[int, int]:
+        """Wait for what `poll` knows, and tell of shared calls that have ended meanwhile. Raises StuckCall."""
+        crew = self._crew
+        if crew is None or not crew.is_busy:
+            return dict(poll.poll(None if seconds is None else seconds * 1000))
+        patience = crew.patience()
+        ready = dict(poll.poll(1000 * min(left for left in (seconds, patience) if left is not None)))
+        for ended in crew.take():
+            self._note_end(*ended)
+        if stuck := crew.stuck():
+            trace_ids = [call.plan.trace_id for call in stuck]
+            write_line("error", "calls do not end: their worker does", process=self._process, trace_ids=trace_ids)
+            raise StuckCall
+        return ready
+
+    def _finish_shared(self) -> None:
+        """Shared calls that run have effects: each ends and is told of before this worker leaves. Raises StuckCall."""
+        while self._crew is not None and self._crew.is_busy:
+            self._wait(self._crew_poll, None)
 
     def _said(self) -> m.Message | None:
         """What the notary says; None when it has taken that back at the last moment, or has not said it whole."""
@@ -110,9 +153,27 @@ class Desk:
             if result.call_id == word.call_id:
                 self._notary.send(result)
                 return
+        if self._crew is not None and self._crew.is_running(word.call_id):
+            return  # a notary that follows repeats the word; it hears of the end
         call = self._taken(word.call_id)
         secrets = self._secrets.pop(word.call_id, {})
-        result = self._runner.run(call, word, secrets)
+        refusal = self._refusal(call)
+        if refusal is not None:
+            self._note_end(call, refused_result(call, refusal))
+        elif self._crew is not None and call.plan.isolation == SHARED:
+            self._crew.begin(call, word, secrets)
+        else:
+            result = self._runner.run(call, word, secrets)
+            outside = self._runner.outside
+            self._note_end(call, result, is_stuck=outside is not None and outside.resolver.is_stuck)
+
+    def _refusal(self, call: m.Call) -> str | None:
+        if self._crew is not None:
+            return self._crew.refusal(call.plan)
+        return "this worker runs no shared calls" if call.plan.isolation == SHARED else None
+
+    def _note_end(self, call: m.Call, result: m.Result, is_stuck: bool = False) -> None:
+        """A call has ended. `is_stuck`: this worker is to be replaced for it."""
         if SAYS_DETAILS:
             plan = call.plan
             write_line(
@@ -120,8 +181,7 @@ class Desk:
                 intent_id=call.call_id, outcome=result.outcome, duration_us=result.duration_us,
             )  # fmt: skip
         self._left -= 1
-        outside = self._runner.outside
-        if self._left <= 0 or (outside is not None and outside.resolver.is_stuck):
+        if self._left <= 0 or is_stuck:
             self._is_retired = True
             result = msgspec.structs.replace(result, retiring=True)
         self._tell(call, result)
@@ -143,13 +203,19 @@ class Desk:
                 self._keep(message)
                 continue
             left = deadline - time.monotonic()  # whatever else the front sends meanwhile
-            if left <= 0 or not self._front_poll.poll(left * 1000):
+            if left <= 0:
                 raise ProtocolError("the front did not drop a call that was refused")
-            self._front.fill()
+            if self._front.fileno() in self._wait(self._front_poll, left):
+                self._front.fill()
 
     def _hear(self) -> None:
         """Take the next message of the front. Raises ChannelClosed when it is gone."""
-        self._keep(self._front.receive())
+        message = self._front.pending()
+        while message is None and self._crew is not None and self._crew.is_busy:
+            if self._front.fileno() in self._wait(self._front_poll, None):
+                self._front.fill()
+            message = self._front.pending()
+        self._keep(message or self._front.receive())
 
     def _keep(self, message: m.Call | m.Secrets | m.Drop | m.Retire) -> None:
         match message:

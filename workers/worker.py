@@ -1,4 +1,5 @@
-"""A worker: what a child of the template becomes. Serves one call at a time to one front, on the notary's word.
+"""A worker: what a child of the template becomes. Serves one front on the notary's word: one call at a time or, in the
+http profile, several shared ones.
 
 Owns two channels and nothing else: no listening socket, no store, no key. Order: let go of everything inherited, build
 the walls, hear the notary, say so to the front, then calls (workers/desk.py). Leaves with a code of `ipc.exits`.
@@ -9,7 +10,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import setproctitle
 from wasmtime import Engine
@@ -22,6 +23,7 @@ from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.packets import PacketChannel
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
 from ipc.walls.given import Given
+from workers.crew import Crew
 from workers.desk import Desk, FrontChannel, NotaryChannel
 from workers.forking import settle
 from workers.host.outside import Outside
@@ -67,18 +69,31 @@ def live(birth: Birth) -> Exit:
         ticker = EpochTicker(birth.engine)
         has_http = "http" in prepared.profile.interfaces
         outside = Outside(Resolver(), birth.tls, proxy_tls=birth.proxy_tls) if has_http else None
+        outsides = [] if outside is None else [outside]
+        space = FileSpace(birth.ledger_volume)
+
+        def make_runner(outside: Outside | None) -> Runner:
+            return Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir, space)
+
+        def make_shared_runner() -> Runner:
+            assert outside is not None, "only the http profile has a crew"
+            outsides.append(replace(outside, resolver=Resolver()))
+            return make_runner(outsides[-1])
+
+        crew = Crew(make_shared_runner) if has_http else None
 
         def start_threads() -> None:
             ticker.start()
-            if outside is not None:
-                outside.resolver.start()
+            for one in outsides:
+                one.resolver.start()
+            if crew is not None:
+                crew.start()
 
+        runner = make_runner(outside)
         enter(prepared, start_threads)
-        space = FileSpace(birth.ledger_volume)
-        runner = Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir, space)
         desk = Desk(
             front, notary, runner, birth.recycle_after_calls, standing=prepared.standing,
-            process=birth.title.removeprefix("gateway: "),
+            process=birth.title.removeprefix("gateway: "), crew=crew,
         )  # fmt: skip
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
         desk.wait_tied()

@@ -106,7 +106,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "workers": (
         ("template", "check", "examiner"),
         ("loading", "worker"),
-        ("cache", "compile", "desk"),
+        ("cache", "compile", "crew", "desk"),
         ("runtime",),
         ("verifiers",),
         ("host",),

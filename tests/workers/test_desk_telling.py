@@ -1,5 +1,6 @@
 """The desk over real channels with a runner that a test plays: what its peers are told, and what it waits for."""
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -25,10 +26,11 @@ from ipc.messages import (
     WorkerReady,
 )
 from ipc.packets import PacketChannel, packet_pair
-from ipc.plan import SecretUse
+from ipc.plan import Limits, SecretUse
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan
+from workers.crew import Crew
 from workers.desk import DROP_SECONDS, Desk
 
 CAP = 2000
@@ -78,8 +80,9 @@ Seating = Callable[..., Seated]
 @pytest.fixture
 def seat(request: pytest.FixtureRequest) -> Seating:
     def seat(
-        runner: FakeRunner | None = None, *, recycle_after_calls: int = 1000, drop_seconds: float = DROP_SECONDS
-    ) -> Seated:
+        runner: FakeRunner | None = None, *, recycle_after_calls: int = 1000, drop_seconds: float = DROP_SECONDS,
+        crew: Crew | None = None,
+    ) -> Seated:  # fmt: skip
         runner = runner or FakeRunner()
         fronts, workers = socket.socketpair()
         attesting, attested = packet_pair()
@@ -92,7 +95,7 @@ def seat(request: pytest.FixtureRequest) -> Seating:
         peers = Worker("w", 1, fronts, attesting, attested.dup())
         peers.tie()
         played: Any = runner
-        desk = Desk(front, notary, played, recycle_after_calls, drop_seconds=drop_seconds)
+        desk = Desk(front, notary, played, recycle_after_calls, drop_seconds=drop_seconds, crew=crew)
         desk.wait_tied()
         front.send(WorkerReady("w", 1, "compute"))
         peers.receive(WorkerReady)
@@ -162,6 +165,29 @@ def test_a_worker_whose_resolver_hangs_says_that_it_retires(seat: Seating) -> No
     assert peers.ended("c1").retiring
     peers.hang_up()
     assert serving.left() == Exit.RECYCLED
+
+
+def test_a_worker_leaves_whose_shared_call_does_not_end(seat: Seating, capfd: pytest.CaptureFixture[str]) -> None:
+    may_end = threading.Event()
+
+    class StuckRunner(FakeRunner):
+        def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+            may_end.wait(300)
+            return super().run(call, word, secrets)
+
+    make: Any = StuckRunner
+    crew = Crew(make, stuck_seconds=0.05)
+    crew.start()
+    desk, peers, _, _ = seat(crew=crew)
+    serving = Serving(desk)
+    try:
+        peers.start(make_plan(isolation="shared", limits=Limits(timeout_seconds=0.05)), "c1")
+        assert serving.left() == Exit.FAILED
+    finally:
+        may_end.set()
+    assert not peers.has_told()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert json.loads(line)["trace_ids"] == ["trc_1"]
 
 
 def test_a_word_taken_back_at_the_last_moment_leaves_the_worker_attentive_to_its_front(

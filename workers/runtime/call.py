@@ -20,10 +20,11 @@ from workers.host.meter import Meter
 from workers.host.notes import Notes
 from workers.host.outside import Outside
 from workers.host.space import FileSpace
+from workers.runtime.deadline import set_deadline
 from workers.runtime.entry import TooLong, call_entry
 from workers.runtime.modules import Module
 from workers.runtime.output import BadOutput, parse_output
-from workers.runtime.ticker import EPOCH_DEADLINE, EpochTicker
+from workers.runtime.ticker import EpochTicker
 from workers.runtime.traps import classify, describe, is_refused_memory, memory_of, remaining_fuel
 from workers.sandbox.profiles import MAX_GUEST_MEMORY_MB, MIB, Profile
 from workers.verifiers.schema import SchemaViolated, check_schema
@@ -46,7 +47,7 @@ class _Ran(NamedTuple):
 
 
 class Runner:
-    """Runs calls, one at a time, for a worker of one profile."""
+    """Runs calls, one at a time, for a worker of one profile. Threads that run calls have one each."""
 
     def __init__(
         self, engine: Engine, modules: Mapping[str, Module], profile: Profile, ticker: EpochTicker,
@@ -132,7 +133,7 @@ class Runner:
         with Store(self._engine) as store:
             store.set_limits(limits.memory_mb * MIB, MAX_TABLE_ELEMENTS, MAX_INSTANCES, MAX_TABLES, MAX_MEMORIES)
             store.set_fuel(limits.fuel)
-            store.set_epoch_deadline(EPOCH_DEADLINE)
+            set_deadline(store, meter.deadline)
             self._ticker.arm(meter.deadline)
             try:
                 instance = linker.instantiate(store, module.component)
@@ -145,7 +146,7 @@ class Runner:
                 problem = ProviderFailure("too-large", f"the output has more than {plan.max_response_bytes} bytes")
                 return _Ran("bad_output", failure=problem, fuel=limits.fuel - remaining_fuel(store))
             finally:
-                self._ticker.disarm()
+                self._ticker.disarm(meter.deadline)
             fuel = limits.fuel - remaining_fuel(store)
         if isinstance(answer, str):
             return _Ran("success", text=answer, fuel=fuel)
@@ -159,9 +160,11 @@ class Runner:
         if used == 0 and not meter.io_calls:
             # Nothing was executed: the store's limits refused the instance before its first instruction.
             return _Ran("memory", failure=ProviderFailure("too-large", "the module needs more than its limits"), fuel=0)
+        # Beside other calls it can't be told which memory is whose. Built-in providers say what they were refused.
+        memory = 0 if plan.isolation == "shared" else memory_of(store)
         outcome = classify(
-            is_late=is_late, fuel_left=left, memory=memory_of(store), memory_limit=plan.limits.memory_mb * MIB
-        )
+            is_late=is_late, fuel_left=left, memory=memory, memory_limit=plan.limits.memory_mb * MIB
+        )  # fmt: skip
         if outcome in ("trap", "memory") or meter.is_exceeded:
             return _failed(_Ran(outcome, failure=ProviderFailure("internal", said), fuel=used), meter)
         return _Ran(outcome, fuel=used)
@@ -192,6 +195,14 @@ def _checked(ran: _Ran, plan: Plan) -> tuple[_Ran, dict[str, Any]]:
             return ran._replace(violation=str(error)), value
         return ran._replace(outcome="response_schema", failure=ProviderFailure("invalid-input", str(error))), {}
     return ran, value
+
+
+def refused_result(call: Call, reason: str) -> Result:
+    """The result of a call that this worker does not run."""
+    return Result(
+        call_id=call.call_id, outcome="plan_refused", output=None, failure=ProviderFailure("denied", reason),
+        verification=FAILED_BEFORE, observations=(), fuel_consumed=None, duration_us=0, io_calls=0,
+    )  # fmt: skip
 
 
 def broken_result(call: Call, observations: tuple[Observation, ...] = ()) -> Result:

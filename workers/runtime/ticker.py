@@ -1,8 +1,9 @@
-"""The clock that ends a call: a thread that raises the engine's epoch once the call's deadline has passed.
+"""The clock that ends calls: a thread that raises the engine's epoch once the deadline of one of them has passed.
 
-Guarantees that guest code past its deadline traps within RESOLUTION_SECONDS and that a call never sees the end of the
-one before it. The thread sleeps until the earliest deadline that it has been told; calls that end in time, and whose
-deadlines come later than that, do not wake it.
+Guarantees that guest code past its deadline traps within RESOLUTION_SECONDS. An epoch that is raised for one call does
+not end another: each store looks at its own deadline (workers/runtime/deadline.py). The thread sleeps until the
+earliest deadline that it has been told; calls that end in time, and whose deadlines come later than that, do not wake
+it.
 """
 
 import threading
@@ -15,18 +16,16 @@ RESOLUTION_SECONDS = 0.02
 _NEVER = float("inf")
 _STACK_BYTES = 256 * 1024
 
-EPOCH_DEADLINE = 1
-"""Ticks that a store is given: the first increment after `arm` ends the call."""
-
 
 class EpochTicker:
-    """One a process, started after the fork. `arm` before a call, `disarm` after it."""
+    """One a process, started after the fork. `arm` before a call, `disarm` after it; any thread may call both."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
         self._wake = threading.Semaphore(0)
-        self._deadline: float | None = None
+        self._deadlines: list[float] = []
+        """Of the calls that run."""
         self._wakes_at = _NEVER
         """When the thread wakes by itself; written by the thread, and by `arm` when it wakes it earlier."""
 
@@ -41,15 +40,15 @@ class EpochTicker:
     def arm(self, deadline: float) -> None:
         """From `deadline` (time.monotonic) on, running guest code traps."""
         with self._lock:
-            self._deadline = deadline
+            self._deadlines.append(deadline)
             if deadline < self._wakes_at:
                 self._wakes_at = deadline
                 self._wake.release()
 
-    def disarm(self) -> None:
-        """The call has ended: no epoch is raised on its account any more."""
+    def disarm(self, deadline: float) -> None:
+        """A call with this deadline has ended: no epoch is raised on its account any more."""
         with self._lock:
-            self._deadline = None
+            self._deadlines.remove(deadline)
 
     def _run(self) -> None:
         while True:
@@ -59,14 +58,14 @@ class EpochTicker:
     def _tick(self) -> float:
         """Raise the epoch if it is time; for how many seconds there is nothing to do."""
         with self._lock:
-            # The increment happens under the lock: otherwise it could fall into the next call.
             now = time.monotonic()
-            if self._deadline is None:
+            if not self._deadlines:
                 self._wakes_at = _NEVER
                 return _NEVER
-            if now >= self._deadline:
+            earliest = min(self._deadlines)
+            if now >= earliest:
                 self._engine.increment_epoch()
                 self._wakes_at = now + RESOLUTION_SECONDS
             else:
-                self._wakes_at = self._deadline
+                self._wakes_at = earliest
             return self._wakes_at - now

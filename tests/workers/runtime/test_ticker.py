@@ -31,9 +31,9 @@ def test_epochs_rise_only_after_the_deadline_of_an_armed_call() -> None:
     ticker.arm(time.monotonic() + 3600)
     time.sleep(0.1)
     assert engine.epochs == 0
-    ticker.arm(time.monotonic())
+    ticker.arm(now := time.monotonic())
     wait_until(lambda: engine.epochs > 0)
-    ticker.disarm()
+    ticker.disarm(now)
     seen = engine.epochs
     time.sleep(0.1)
     assert engine.epochs == seen
@@ -44,23 +44,37 @@ def test_a_ticker_that_sleeps_wakes_for_a_call_that_ends_earlier() -> None:
     ticker = EpochTicker(engine)
     ticker.start()
     for patience in (7200, 3600, 1800):
-        ticker.arm(time.monotonic() + patience)
-        ticker.disarm()
-        ticker.arm(time.monotonic())
+        later, now = time.monotonic() + patience, time.monotonic()
+        ticker.arm(later)
+        ticker.arm(now)
         seen = engine.epochs
         wait_until(lambda seen=seen: engine.epochs > seen)
-        ticker.disarm()
+        for deadline in (later, now):
+            ticker.disarm(deadline)
 
 
 def test_calls_that_end_in_time_do_not_wake_the_ticker() -> None:
     ticker = Wakes(Counting())
     ticker.start()
-    ticker.arm(time.monotonic() + 3600)
+    deadline = time.monotonic() + 3600
+    ticker.arm(deadline)
     wait_until(lambda: ticker.wakes == 2)  # its start, and the first call that it hears of
     for _ in range(1000):
-        ticker.disarm()
-        ticker.arm(time.monotonic() + 3601)
+        ticker.disarm(deadline)
+        deadline = time.monotonic() + 3601
+        ticker.arm(deadline)
     assert ticker.wakes == 2
+
+
+def test_calls_with_the_same_deadline_are_armed_and_disarmed_one_by_one() -> None:
+    engine = Counting()
+    ticker = EpochTicker(engine)
+    now = time.monotonic()
+    for _ in range(2):
+        ticker.arm(now)
+    ticker.disarm(now)
+    ticker.start()
+    wait_until(lambda: engine.epochs > 0)
 
 
 class Wakes(EpochTicker):

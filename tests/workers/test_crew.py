@@ -1,0 +1,118 @@
+"""Threads that run shared calls, with runners that a test plays."""
+
+import select
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from ipc.messages import Call, Result, Verification, Word
+from ipc.plan import plan_bytes
+from tests.support.worker_plans import make_plan, word_for
+from workers.crew import Crew, EndedCall
+
+PLAN = make_plan(isolation="shared", profile="http")
+
+
+class HeldRunner:
+    """Ends each call once it may."""
+
+    outside: Any = None
+
+    def __init__(self, may_end: threading.Event) -> None:
+        self.may_end = may_end
+
+    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+        assert self.may_end.wait(300)
+        if call.call_id == "fails":
+            raise MemoryError
+        return Result(call.call_id, "success", "{}", None, Verification("skipped"), (), 5, 5, 0)
+
+
+class WatchedSecrets(dict[str, str]):
+    """Secrets that can be seen to be gone."""
+
+
+Begin = Callable[..., None]
+
+
+def crew_of(may_end: threading.Event, **options: Any) -> Crew:
+    make: Any = lambda: HeldRunner(may_end)  # noqa: E731
+    crew = Crew(make, **options)
+    crew.start()
+    return crew
+
+
+def begin(crew: Crew, name: str, secrets: Mapping[str, str] | None = None, seconds: float = 600.0) -> None:
+    assert crew.refusal(PLAN) is None
+    crew.begin(Call(name, plan_bytes(PLAN), seconds), word_for(PLAN, name), secrets or {})
+
+
+def taken(crew: Crew, count: int) -> list[EndedCall]:
+    """So many calls that have ended, as the worker's loop takes them."""
+    calls: list[EndedCall] = []
+    poll = select.poll()
+    poll.register(crew.fileno(), select.POLLIN)
+    while len(calls) < count:
+        assert poll.poll(60_000), "no call ended in time"
+        calls += crew.take()
+    return calls
+
+
+def test_nothing_of_a_call_stays_in_its_thread_once_it_has_ended() -> None:
+    may_end = threading.Event()
+    crew = crew_of(may_end)
+    secrets = WatchedSecrets(token="s3cret-value")
+    seen = weakref.ref(secrets)
+    begin(crew, "c1", secrets)
+    del secrets
+    assert seen() is not None
+    may_end.set()
+    assert [one.call.call_id for one in taken(crew, 1)] == ["c1"]
+    deadline = time.monotonic() + 60
+    while seen() is not None:  # the thread lets go of it after it has told of the end
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert not crew.is_busy
+
+
+def test_calls_that_end_are_all_taken_and_each_once() -> None:
+    may_end = threading.Event()
+    may_end.set()
+    crew = crew_of(may_end)
+    for turn in range(50):
+        names = [f"{turn}-{number}" for number in range(16)]
+        for name in names:
+            begin(crew, name)
+        assert sorted(one.result.call_id for one in taken(crew, 16)) == sorted(names)
+        assert crew.take() == []
+
+
+def test_a_call_is_stuck_once_it_has_gone_on_for_long_beyond_its_deadline() -> None:
+    may_end = threading.Event()
+    crew = crew_of(may_end, stuck_seconds=0.05)
+    assert crew.patience() is None
+    begin(crew, "sound")
+    assert crew.stuck() == []
+    begin(crew, "stuck", seconds=0.0)
+    assert crew.patience() is not None
+    deadline = time.monotonic() + 60
+    while [call.call_id for call in crew.stuck()] != ["stuck"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert crew.patience() == 0.0
+    may_end.set()
+    taken(crew, 2)
+    assert crew.stuck() == []
+
+
+def test_an_error_of_a_runner_reaches_the_loop() -> None:
+    may_end = threading.Event()
+    may_end.set()
+    crew = crew_of(may_end)
+    begin(crew, "fails")
+    with pytest.raises(MemoryError):
+        taken(crew, 1)

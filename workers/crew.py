@@ -1,0 +1,165 @@
+"""The threads of an http worker that run shared calls: as many at once as one worker may have, all of one action.
+
+Guarantees that each call has a runner of its own, and with it linkers and a resolver; that nothing of a call stays in
+its thread after it has ended; and that no thread speaks to a peer: results wait for the worker's loop, which `fileno`
+wakes. Never runs anything that the loop did not begin.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from ipc.limits import MAX_AHEAD, MAX_SHARED_MEMORY_MB
+from ipc.messages import Call, Result, Word
+from ipc.plan import Plan
+from workers.runtime.call import Runner
+from workers.sandbox.profiles import YIELDING
+
+SHARED = "shared"
+"""`Plan.isolation` of a call that runs beside others of its action."""
+STUCK_SECONDS = 5.0
+"""A call that goes on for so long beyond its deadline does not end by itself. A front waits for less."""
+
+_STACK_BYTES = 2 * 1024 * 1024
+"""Of a thread: a megabyte is the guest's (`max_wasm_stack`). What is never touched takes no memory."""
+_START_SECONDS = 60.0
+
+
+class EndedCall(NamedTuple):
+    """A call that has ended, and whether the worker is to be replaced for it."""
+
+    call: Call
+    result: Result
+    is_stuck: bool
+    """A name is still looked up on its account."""
+
+
+class _Running(NamedTuple):
+    call: Call
+    until: float
+    """time.monotonic() of its end, unless it is stuck."""
+    thread: "_CrewThread"
+
+
+class _CrewThread:
+    """One thread and its runner. `done` hears of each result, or of the error that no call may cause."""
+
+    def __init__(self, runner: Runner, done: "Callable[[str, Result | BaseException], None]") -> None:
+        self.runner = runner
+        self._done = done
+        self._work: SimpleQueue[tuple[Call, Word, Mapping[str, str]]] = SimpleQueue()
+        self.is_up = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._live, name="call", daemon=True).start()
+
+    def give(self, call: Call, word: Word, secrets: Mapping[str, str]) -> None:
+        self._work.put((call, word, secrets))
+
+    def _live(self) -> None:
+        os.nice(YIELDING)  # the niceness of a thread is its own
+        self.is_up.set()
+        while True:
+            # SECURITY: no name here holds on to plan or secrets while the thread waits for the next call.
+            self._run(*self._work.get())
+
+    def _run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> None:
+        try:
+            self._done(call.call_id, self.runner.run(call, word, secrets))
+        except BaseException as error:
+            self._done(call.call_id, error)
+
+
+class Crew:
+    """Of one worker. All but what its threads do happens in the worker's loop."""
+
+    def __init__(self, make_runner: Callable[[], Runner], *, stuck_seconds: float = STUCK_SECONDS) -> None:
+        self._stuck_seconds = stuck_seconds
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._ended: SimpleQueue[tuple[str, Result | BaseException]] = SimpleQueue()
+        self._idle = [_CrewThread(make_runner(), self._note) for _ in range(MAX_AHEAD)]
+        """The thread that ended last is the last: it is the warmest, and begins next."""
+        self._running: dict[str, _Running] = {}
+
+    def start(self) -> None:
+        """Start the threads, which never end before the process does. Raises RuntimeError."""
+        previous = threading.stack_size(_STACK_BYTES)
+        try:
+            for thread in self._idle:
+                thread.start()
+        finally:
+            threading.stack_size(previous)
+        for thread in self._idle:
+            if not thread.is_up.wait(_START_SECONDS):
+                raise RuntimeError("a thread did not start")
+
+    def fileno(self) -> int:
+        """Readable once a call has ended."""
+        return self._wake
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a call runs, or has ended and was not taken."""
+        return bool(self._running)
+
+    def is_running(self, call_id: str) -> bool:
+        """True for a call that was begun and not taken since."""
+        return call_id in self._running
+
+    def refusal(self, plan: Plan) -> str | None:
+        """Why this plan may not run now; None: it may.
+
+        SECURITY: a second look. The front gives a worker nothing that would be refused here.
+        """
+        if plan.isolation != SHARED:
+            return "other calls run in this worker" if self._running else None
+        if plan.limits.memory_mb > MAX_SHARED_MEMORY_MB:
+            return f"the plan asks for more memory than a shared call has ({MAX_SHARED_MEMORY_MB} MB)"
+        if not self._idle:
+            return "as many calls run as one worker may have"
+        if any(running.call.plan.action_id != plan.action_id for running in self._running.values()):
+            return "calls of another action run in this worker"
+        return None
+
+    def begin(self, call: Call, word: Word, secrets: Mapping[str, str]) -> None:
+        """Run a call whose plan is not refused."""
+        thread = self._idle.pop()
+        seconds = min(call.deadline_seconds, call.plan.limits.timeout_seconds)
+        self._running[call.call_id] = _Running(call, time.monotonic() + seconds, thread)
+        thread.give(call, word, secrets)
+
+    def take(self) -> list[EndedCall]:
+        """Calls that have ended. Raises what a runner raised, which no call may cause."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        calls = []
+        with suppress(Empty):
+            while True:
+                call_id, ended = self._ended.get_nowait()
+                if isinstance(ended, BaseException):
+                    raise ended
+                call, _, thread = self._running.pop(call_id)
+                self._idle.append(thread)
+                outside = thread.runner.outside
+                calls.append(EndedCall(call, ended, outside is not None and outside.resolver.is_stuck))
+        return calls
+
+    def patience(self) -> float | None:
+        """Seconds until a call that runs is stuck; None: none runs."""
+        if not self._running:
+            return None
+        first = min(running.until for running in self._running.values())
+        return max(0.0, first + self._stuck_seconds - time.monotonic())
+
+    def stuck(self) -> list[Call]:
+        """Calls that do not end by themselves."""
+        late = time.monotonic() - self._stuck_seconds
+        return [running.call for running in self._running.values() if running.until <= late]
+
+    def _note(self, call_id: str, ended: Result | BaseException) -> None:
+        self._ended.put((call_id, ended))
+        os.eventfd_write(self._wake, 1)
