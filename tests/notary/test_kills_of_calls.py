@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ipc.limits import MAX_AHEAD
 from ipc.messages import Assign, ListUnresolved, Open, ReadEpoch, Recall, ShowReceipt, Unbegun, Withdraw
 from ipc.settings import Settings
 from tests.notary.running import NotaryProcess, settings_in, stored, walk
@@ -196,4 +197,42 @@ def test_a_call_that_is_withdrawn_after_its_worker_ended_together_with_the_notar
     front = follow(lives, settings, workers)
     assert not front.ask(Withdraw(asked.intent_id, "error", "draining")).is_abandoned
     assert front.ask(ListUnresolved(5)) == []
+    front.close()
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["its worker lives", "its worker has ended"])
+def test_calls_that_one_worker_runs_beside_each_other_end_once_each(
+    settings: Settings, workers: Workers, lives: Lives, ends: bool
+) -> None:
+    """The notary is killed while it has the word for as many as one worker may have, half of which are told."""
+    front, worker = lives[0].attach("front-1"), workers.start("front-1")
+    calls = {
+        front.begin(asked, worker): msgspec.structs.replace(asked, worker_id=worker.worker_id, wants_begun=True)
+        for asked in (make_open() for _ in range(MAX_AHEAD))
+    }
+    words = [worker.word() for _ in calls]
+    os.kill(lives[0].process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, lives[0].process.pid, os.WSTOPPED | os.WNOWAIT)
+    told = words[::2]
+    for word in told:
+        worker.run(word, make_result())
+    lives[0].kill()
+    front.close()
+    if ends:
+        workers.forget(worker)
+    front = follow(lives, settings, workers)
+    front.resend(dict(calls))
+    for word in words[1::2] if not ends else ():
+        worker.run(word, make_result())
+    while not ends and not set(calls) <= front.left_now():
+        if worker.has_news() and (word := worker.hear()) in worker.words:
+            worker.run(word, make_result())
+    outcomes = {asked.intent_id: front.answer(number).outcome for number, asked in calls.items()}
+    lost = set(outcomes) if ends else set()
+    assert {name for name, outcome in outcomes.items() if outcome == "worker_lost"} == lost
+    assert sorted(worker.runs) == sorted(word.call_id for word in (told if ends else words))
+    path = Path(settings.state_dir) / "ledger.sqlite3"
+    assert stored(path, "SELECT count(*) FROM receipts") == stored(path, "SELECT count(*) FROM events") == [MAX_AHEAD]
+    assert front.ask(ListUnresolved(MAX_AHEAD)) == []
+    assert walk(front).intact
     front.close()
