@@ -189,7 +189,7 @@ def _limits(settings: Settings, metrics: Metrics, memory: SharedMemory) -> tuple
     """What the gateway takes, through all fronts together."""
     limits, limited = settings.limits, metrics.rate_limited.add
     return (
-        Admission(limits.max_in_flight, metrics.calls_refused.add, memory, Room(settings.ledger.min_free_bytes)),
+        Admission(limits.most_in_flight, metrics.calls_refused.add, memory, Room(settings.ledger.min_free_bytes)),
         Rates(limited, memory),
         SessionRates(limits.session_requests_per_second, limited, Sessions(memory)),
     )

@@ -67,7 +67,7 @@ class Layout:
     def of(settings: Settings) -> "Layout":
         """As these settings need it. Supervisor and fronts come to the same."""
         # Two owners a place, spread so thinly that two of them seldom meet in one row, let alone in all.
-        wanted = 1 << (32 * settings.limits.max_in_flight - 1).bit_length()
+        wanted = 1 << (32 * settings.limits.most_in_flight - 1).bit_length()
         return Layout(settings.front_processes, min(wanted, MOST_COUNTERS))
 
     @property

@@ -6,7 +6,7 @@ for a webhook, and these never show. Paths are absolute by the time a child sees
 """
 
 import os
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -14,6 +14,11 @@ from ipc.log_level import INFO
 from ipc.quotas import Quota
 from ipc.walls.given import Given
 
+Auto = Literal["auto"]
+AUTO: Final[Auto] = "auto"
+"""In the place of a number that the supervisor finds for its host."""
+LEAST_CALLS, MOST_CALLS, LEAST_IN_FLIGHT = 12, 1024, 256
+"""Bounds of what it finds: calls of http, and calls in flight. As many may wait in one pool."""
 FRONTS: Final = "fronts"
 """In the state directory: what fronts keep."""
 
@@ -156,7 +161,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[limits]`: what an operator may tune. Limits that the contract calls fixed are not here."""
 
-    max_in_flight: int = 256
+    max_in_flight: int | Auto = "auto"
+    """"auto": enough for the calls of `workers.http` and as many that wait."""
     max_connections: int = 1024
     session_requests_per_second: int = 200
     """Execute, poll and receipt retrieval of one lease; then 429."""
@@ -171,19 +177,32 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain_seconds: float = 30.0
     """From SIGTERM to the hard stop."""
 
+    @property
+    def most_in_flight(self) -> int:
+        """`max_in_flight` as a number, as PoolSettings.most."""
+        return LEAST_IN_FLIGHT if self.max_in_flight == AUTO else self.max_in_flight
+
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[workers.<profile>]`: size of one pool."""
 
     min_spare: int = 1
-    max: int = 12
+    """Workers."""
+    max: int | Auto = 12
+    """Calls at once, and workers. "auto": as this host allows, which the supervisor has looked up before it starts
+    anything."""
+
+    @property
+    def most(self) -> int:
+        """`max` as a number: the least that "auto" may come to, where no supervisor has looked."""
+        return LEAST_CALLS if self.max == AUTO else self.max
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[workers]`."""
 
     compute: PoolSettings = PoolSettings()
-    http: PoolSettings = PoolSettings()
+    http: PoolSettings = PoolSettings(max="auto")
     fs: PoolSettings = PoolSettings()
     recycle_after_calls: int = 10_000
     idle_seconds: float = 60.0

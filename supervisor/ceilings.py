@@ -2,7 +2,7 @@
 
 A lower bound of what they need, so that only what can't be is refused: a start would wait for spare workers without
 end, or fail at the first burst of calls. Connections are bounded by what fits: clients that open them must not take the
-descriptors that calls need.
+descriptors that calls need. Sizes that the configuration leaves to the host ("auto") become numbers here.
 """
 
 import os
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ipc.settings import Settings
+from msgspec.structs import replace
+
+from ipc.settings import AUTO, LEAST_CALLS, LEAST_IN_FLIGHT, MOST_CALLS, Settings
 from supervisor.config import Loaded
 from supervisor.pool_shares import PROFILES, divided
 from supervisor.problems import Problem
@@ -20,6 +22,8 @@ _MIB = 1 << 20
 _TASKS, _OPEN_FILES, _MEMORY_MIB = 2, 2, 2
 """Of one idle worker: its main thread and its clock; both ends of its channel with the notary, which the supervisor
 keeps; what it does not share with the template."""
+_CALL_TASKS, _CALL_OPEN_FILES, _CALL_MEMORY_MIB = 8, 4, 12
+"""Of one http call that has a worker to itself, twice: what it takes, and as much for everything else."""
 _OF_A_FRONT = 128
 """Open files that a front needs beside those of connections and workers, with room to spare."""
 _FEWEST_CONNECTIONS = 16
@@ -28,33 +32,38 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A limit of this host: `most` of what, how many one worker needs, what sets it."""
+    """A limit of this host: `most` of what, how many one idle worker needs, what sets it; how many of `most` there must
+    be for each http call."""
 
     what: str
     most: int
     of_one: int
     source: str
     mend: str
+    of_call: int = 1
 
 
 def ceilings_here() -> Iterator[Ceiling]:
     """The limits that apply to this process and what it starts."""
-    yield from _of_process(resource.RLIMIT_NOFILE, "open files", _OPEN_FILES, "ulimit -n", "LimitNOFILE=")
+    yield from _of_process(
+        resource.RLIMIT_NOFILE, "open files", _OPEN_FILES, "ulimit -n", "LimitNOFILE=", _CALL_OPEN_FILES
+    )
     if os.geteuid() != 0:  # the kernel counts no processes of root
-        yield from _of_process(resource.RLIMIT_NPROC, "processes and threads", _TASKS, "ulimit -u", "LimitNPROC=")
-    for name, what, unit, of_one, setting in (
-        ("pids.max", "processes and threads", 1, _TASKS, "TasksMax="),
-        ("memory.max", "MiB of memory", _MIB, _MEMORY_MIB, "MemoryMax="),
+        what = "processes and threads"
+        yield from _of_process(resource.RLIMIT_NPROC, what, _TASKS, "ulimit -u", "LimitNPROC=", _CALL_TASKS)
+    for name, what, unit, of_one, setting, of_call in (
+        ("pids.max", "processes and threads", 1, _TASKS, "TasksMax=", _CALL_TASKS),
+        ("memory.max", "MiB of memory", _MIB, _MEMORY_MIB, "MemoryMax=", _CALL_MEMORY_MIB),
     ):
         least = min(_of_cgroups(name), default=None)
         if least is not None:
-            yield Ceiling(what, least // unit, of_one, f"{name} of its control group", setting)
+            yield Ceiling(what, least // unit, of_one, f"{name} of its control group", setting, of_call)
 
 
-def _of_process(limit: int, what: str, of_one: int, source: str, setting: str) -> Iterator[Ceiling]:
+def _of_process(limit: int, what: str, of_one: int, source: str, setting: str, of_call: int) -> Iterator[Ceiling]:
     soft, _ = resource.getrlimit(limit)
     if soft != resource.RLIM_INFINITY:
-        yield Ceiling(what, soft, of_one, source, setting)
+        yield Ceiling(what, soft, of_one, source, setting, of_call)
 
 
 def _of_cgroups(name: str) -> Iterator[int]:
@@ -75,6 +84,22 @@ def _of_cgroups(name: str) -> Iterator[int]:
             return
 
 
+def sized(settings: Settings, ceilings: Iterable[Ceiling], memory_mib: int | None = None) -> Settings:
+    """The same settings with a number for each "auto". `memory_mib`: of the host, where another one is meant."""
+    http, limits = settings.workers.http, settings.limits
+    if http.max == AUTO:
+        memory = _memory_mib() if memory_mib is None else memory_mib
+        fitting = min(memory // _CALL_MEMORY_MIB, *(one.most // one.of_call for one in ceilings), MOST_CALLS)
+        http = replace(http, max=max(fitting, LEAST_CALLS, http.min_spare))
+    if limits.max_in_flight == AUTO:  # one session may have two thirds of them, and some only wait
+        limits = replace(limits, max_in_flight=max(2 * http.most, LEAST_IN_FLIGHT))
+    return replace(settings, workers=replace(settings.workers, http=http), limits=limits)
+
+
+def _memory_mib() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
+
+
 def fitting_connections(settings: Settings) -> int:
     """`limits.max_connections`, or fewer where all listening sockets of a front together could take more open files
     than it may have. `settings` have the pools of one front."""
@@ -82,7 +107,7 @@ def fitting_connections(settings: Settings) -> int:
     if most == resource.RLIM_INFINITY:
         return wanted
     sockets = 2 + (settings.listen_http_addr is not None) + (settings.metrics.address is not None)
-    workers: int = sum(getattr(settings.workers, profile).max for profile in PROFILES)
+    workers: int = sum(getattr(settings.workers, profile).most for profile in PROFILES)
     return max(min(wanted, (most - _OF_A_FRONT - workers) // sockets), _FEWEST_CONNECTIONS)
 
 
@@ -91,7 +116,7 @@ def connection_warnings(loaded: Loaded) -> list[Problem]:
     settings = loaded.judged
     if settings is None or not all(map(loaded.is_judged, ("limits", "workers", "front_processes"))):
         return []
-    wanted, fitting = settings.limits.max_connections, fitting_connections(divided(settings))
+    wanted, fitting = settings.limits.max_connections, fitting_connections(divided(sized(settings, ceilings_here())))
     if fitting >= wanted:
         return []
     text = f"limits.max_connections = {wanted}: the limit of open files allows {fitting} for each listening socket."

@@ -13,7 +13,16 @@ from typing import Any
 import msgspec
 
 from ipc.quotas import Quota
-from ipc.settings import ApprovalSettings, OperatorSettings, PoolSettings, Settings, WebhookSettings, WitnessSettings
+from ipc.settings import (
+    AUTO,
+    ApprovalSettings,
+    OperatorSettings,
+    PoolSettings,
+    Settings,
+    WebhookSettings,
+    WitnessSettings,
+    WorkerSettings,
+)
 from supervisor import schema
 from supervisor.document import Document, apply_environment, read_document
 from supervisor.kind import Context, Wrong
@@ -161,7 +170,10 @@ class _Reader:
             self.require(("identity", "peercred", "principals", uid, "principal"), "Name who this user acts as.")
         identity["principals"] = {uid: row for uid, row in principals.items() if "principal" in row}
         self.check_quotas(identity["principals"])
-        self.check_pools(values.get("workers", {}), values.get("front_processes", 1))
+        workers = values.get("workers", {})
+        if "http" in workers:
+            workers["http"].setdefault("max", WorkerSettings().http.max)
+        self.check_pools(workers, values.get("front_processes", 1))
         self.check_parts(values.get("approvals", {}))
         if "age_identity_file" in values.get("secrets", {}):
             self.require(("secrets", "file"), "Name the encrypted file.")
@@ -234,6 +246,8 @@ class _Reader:
             given = workers.get(profile, {})
             pool = PoolSettings(**given)
             if not given or self.unread & {("workers", profile, "min_spare"), ("workers", profile, "max")}:
+                continue
+            if pool.max == AUTO:
                 continue
             most, name = most_workers(pool.max, fronts), f"workers.{profile}"
             said = f"{name}.min_spare = {pool.min_spare}: must not be above"

@@ -9,6 +9,7 @@ import os
 import re
 from typing import TypeVar
 
+from ipc.settings import AUTO, Auto
 from supervisor.kind import Context, Kind, Wrong, kind, place
 
 T = TypeVar("T")
@@ -59,6 +60,21 @@ def whole(low: int, high: int) -> Kind[int]:
         if value > high:
             raise Wrong(f"must be {high} or less", f"Use {low} to {high}.")
         return value
+
+    return check
+
+
+def whole_or_auto(low: int, high: int) -> Kind[int | Auto]:
+    """A whole number from `low` to `high`, or "auto" for what the host allows."""
+    number = whole(low, high)
+
+    @kind(anyOf=[number.form, {"const": AUTO}])
+    def check(value: object, context: Context) -> int | Auto:
+        if value == AUTO:
+            return AUTO
+        if isinstance(value, str):
+            raise Wrong('must be a whole number or "auto"', f"Use {low} to {high}.")
+        return number(value, context)
 
     return check
 

@@ -21,7 +21,7 @@ from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
 from ipc.stderr import own_stderr
 from supervisor.activation import NAMES, activated
-from supervisor.ceilings import fitting_connections
+from supervisor.ceilings import ceilings_here, fitting_connections, sized
 from supervisor.children import Children, kill_everything
 from supervisor.command_socket import listen_for_commands
 from supervisor.in_force import forget_at_end
@@ -81,7 +81,7 @@ def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> 
 async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
     with trio.open_signal_receiver(*RECEIVED) as received, ExitStack() as cleanup:
         prepared = prepare(cleanup)
-        walled = with_walls(prepared.settings)
+        walled = with_walls(sized(prepared.settings, ceilings_here()))
         settings = _within_open_files(msgspec.structs.replace(divided(walled), weakened=weakened(walled)))
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:

@@ -1,4 +1,4 @@
-"""What `[workers.*]` says for the gateway as a whole, divided among its fronts. Pure.
+"""What `[workers.*]` says for the gateway as a whole, divided among its fronts. Pure; "auto" is a number by then.
 
 A worker belongs to one front from its birth on, so each front has a pool of its own: an equal part, rounded down, so
 that all together stay within what the configuration allows; but one at least, or a front could serve no call.
@@ -28,5 +28,5 @@ def _share(most: int, fronts: int) -> int:
 
 
 def _part(pool: PoolSettings, fronts: int) -> PoolSettings:
-    most = _share(pool.max, fronts)
+    most = _share(pool.most, fronts)
     return PoolSettings(min_spare=min(-(-pool.min_spare // fronts), most), max=most)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ipc.log_level import DEBUG, INFO
 from ipc.quotas import MAX_QUOTA
-from ipc.settings import WEBHOOK_KINDS
+from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor import addresses, kinds, ledgers, stores, webhooks, witnesses
 from supervisor.kind import Context, Kind, Wrong, kind, place
 
@@ -48,12 +48,9 @@ class Rows:
 
 Node: TypeAlias = Leaf | Table | Names | Rows
 
-_POOL = Table(
-    {
-        "min_spare": Leaf(kinds.whole(0, 256)),
-        "max": Leaf(kinds.whole(1, 256)),
-    }
-)
+_MIN_SPARE = Leaf(kinds.whole(0, 256))
+_POOL = Table({"min_spare": _MIN_SPARE, "max": Leaf(kinds.whole(1, 256))})
+_HTTP_POOL = Table({"min_spare": _MIN_SPARE, "max": Leaf(kinds.whole_or_auto(1, MOST_CALLS))})
 
 MAX_FRONTS = 64
 _HELD_BYTES = 8 * 1024 * 1024
@@ -182,7 +179,7 @@ SCHEMA = Table(
         ),
         "limits": Table(
             {
-                "max_in_flight": Leaf(kinds.whole(1, 100_000)),
+                "max_in_flight": Leaf(kinds.whole_or_auto(1, 100_000)),
                 "max_connections": Leaf(kinds.whole(1, 100_000)),
                 "session_requests_per_second": Leaf(kinds.whole(1, 100_000)),
                 "header_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
@@ -197,7 +194,7 @@ SCHEMA = Table(
         "workers": Table(
             {
                 "compute": _POOL,
-                "http": _POOL,
+                "http": _HTTP_POOL,
                 "fs": _POOL,
                 "recycle_after_calls": Leaf(kinds.whole(1, 10_000_000)),
                 "idle_seconds": Leaf(kinds.seconds(0.1, 86_400)),

@@ -59,7 +59,7 @@ class ProfilePool:
         self._asked: deque[float] = deque()
         self._order = ServiceOrder()
         self._waiting = WaitingCalls(self._order)
-        self._places = HeldPlaces(settings.max)
+        self._places = HeldPlaces(settings.most)
         self._generation = 0
 
     @property
@@ -236,7 +236,7 @@ class ProfilePool:
     @property
     def _lacks_room(self) -> bool:
         """True when a call waits for a fresh worker and none can come unless a used one leaves."""
-        if len(self._members) + len(self._asked) < self._settings.max:
+        if len(self._members) + len(self._asked) < self._settings.most:
             return False
         fresh = sum(count for want, count in self._waiting.groups() if want.is_fresh and self._may_take(want))
         return fresh > self._coming + len(self._leaving)
@@ -336,7 +336,7 @@ class ProfilePool:
         """Ask for workers that calls wait for: a few at a time, none that a call can't have or that would not help."""
         if not len(self._waiting):
             return
-        most = min(MAX_STARTING - self._coming, self._settings.max - len(self._members) - len(self._asked))
+        most = min(MAX_STARTING - self._coming, self._settings.most - len(self._members) - len(self._asked))
         if most <= 0:
             return
         for _ in range(min(self._wanted - self._coming, most)):

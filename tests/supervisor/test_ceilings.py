@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from ipc.exits import Exit
-from supervisor.ceilings import Ceiling, ceiling_problems, ceilings_here
+from ipc.settings import Settings
+from supervisor.ceilings import Ceiling, ceiling_problems, ceilings_here, sized
 from supervisor.config import check, open_document
+from supervisor.pool_shares import divided
 from tests.support.checked import whole_configuration
 from tests.support.processes import GATEWAY
 
@@ -35,6 +37,45 @@ def test_the_spare_workers_of_all_pools_and_fronts_count(tmp_path: Path) -> None
         f"and {most} are allowed here (pids.max of its control group). Lower min_spare, or raise the limit (TasksMax=)."
         for most in (19, 2)
     ]
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "ceilings", "calls", "in_flight"),
+    [
+        (4096, (), 341, 682),
+        (64, (), 12, 256),
+        (1 << 20, (), 1024, 2048),
+        (1 << 20, (Ceiling("open files", 1024, 2, "ulimit -n", "", 4), tasks(5000)), 256, 512),
+        (4096, (Ceiling("MiB of memory", 2400, 2, "memory.max", "", 12),), 200, 400),
+    ],
+)
+def test_auto_is_as_many_calls_as_the_tightest_limit_of_the_host_has_room_for(
+    memory_mib: int, ceilings: tuple[Ceiling, ...], calls: int, in_flight: int
+) -> None:
+    settings = sized(Settings("/s", "http://h"), ceilings, memory_mib)
+    assert (settings.workers.http.max, settings.limits.max_in_flight) == (calls, in_flight)
+    assert settings.workers.compute.max == 12
+
+
+def test_numbers_of_the_configuration_stay_and_calls_in_flight_follow_them(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    for text, sizes in (
+        ("workers.http.max = 300", (1, 300, 600)),
+        ("workers.http.max = 7\nlimits.max_in_flight = 5", (1, 7, 5)),
+        ('workers.http.max = "auto"\nlimits.max_in_flight = "auto"', (1, 341, 682)),
+        ("workers.http.min_spare = 2", (2, 341, 682)),
+    ):
+        file.write_text(f"{NEEDED}{text}\n")
+        loaded = check(*open_document(file, {})).settings
+        assert loaded is not None
+        settings = sized(loaded, (), 4096)
+        assert (settings.workers.http.min_spare, settings.workers.http.max, settings.limits.max_in_flight) == sizes
+
+
+def test_each_front_has_its_part_of_what_auto_comes_to() -> None:
+    settings = divided(sized(Settings("/s", "http://h", front_processes=4), (), 4096))
+    assert settings.workers.http.max == 85
+    assert settings.limits.max_in_flight == 682, "those are counted in all fronts together"
 
 
 def test_no_pool_that_was_not_understood_is_judged(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ drain_second = 3
     assert problems_of(text) == [
         "g.toml:3  lease_ttl_seconds = 0: must be 1 or more. Use 1 to 3600.",
         'g.toml:5  unknown key "webhook" in [egress]. Did you mean [[webhooks]]?',
-        'g.toml:7  limits.max_in_flight = "many": must be a whole number. Use 1 to 100000.',
+        'g.toml:7  limits.max_in_flight = "many": must be a whole number or "auto". Use 1 to 100000.',
         'g.toml:8  unknown key "drain_second" in [limits]. Did you mean drain_seconds?',
     ]
 
@@ -173,7 +173,10 @@ def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
         ("limits.drain_seconds = inf", "must be a number of seconds"),
         ("limits.drain_seconds = -1", "must be 0.1 or more"),
         ("workers.http.max = 0", "must be 1 or more"),
-        ("workers.http.min_spare = 13", "must not be above workers.http.max = 12"),
+        ("workers.compute.min_spare = 13", "must not be above workers.compute.max = 12"),
+        ("workers.http = {min_spare = 13, max = 12}", "must not be above workers.http.max = 12"),
+        ('workers.compute.max = "auto"', "must be a whole number"),
+        ("workers.http.max = 1025", "must be 1024 or less"),
         ("front_processes = 4\nworkers.http = {min_spare = 5, max = 7}",
          "must not be above 4: each of 4 fronts has 1 of workers.http.max = 7. Lower it, or use max = 8."),
         ("front_processes = 3\nworkers.fs.min_spare = 13", "must not be above workers.fs.max = 12"),
