@@ -184,12 +184,22 @@ class Unit:
 
     def _use_proof(self, key: str) -> bool:
         known = self._unsettled.proofs.get(key, 0.0) > self.now or key in self._proofs
-        if known or not self.store.use_proof(key, self.now):
+        if known or not (self._rules_out(key) or self.store.use_proof(key, self.now)):
             return False
         self._proofs.add(key)
         if self.store.is_in_ledger:
             self._entry.proofs.append(proofs.row_of(key, self.now))
         return True
+
+    def _rules_out(self, key: str) -> bool:
+        """True for a proof that is certainly new. That proofs can be read is found out once a unit all the same."""
+        if self._is_shared or not self.store.is_in_ledger:
+            return False
+        is_new = self.state.recent_proofs.rules_out(key, self.now)
+        self.state.recent_proofs.note(key, self.now)
+        if is_new and not self._proofs:
+            self.store.look()
+        return is_new
 
     def is_known(self, intent_id: str) -> bool:
         """True for the id of any intent that was ever opened."""
@@ -197,7 +207,15 @@ class Unit:
             return True
         if intent_id in self._foreseen:
             return self._foreseen[intent_id]
+        if not self._is_shared and intent_id > self._newest_intent():
+            return False
         return intents.is_known(self.connection, intent_id)
+
+    def _newest_intent(self) -> str:
+        if self.state.newest_intent is None:
+            ids = (intents.greatest_id(self.connection), *self._unsettled.intents, *self._opened)
+            self.state.newest_intent = max(ids)
+        return self.state.newest_intent
 
     def foresee_intents(self, intent_ids: Collection[str]) -> None:
         """Whether these are known will be asked: one question for all of them, where a question is a journey."""
@@ -211,6 +229,9 @@ class Unit:
         self._entry.intents.append(intents.row_of(intent, grant))
         self._entry.intent_leaves.append(self._next_leaf())
         self._opened[intent.intent_id] = intent
+        if self.state.newest_intent is not None:
+            # Before the commit: a bound that is too great after a rollback only costs a look at the table.
+            self.state.newest_intent = max(self.state.newest_intent, intent.intent_id)
         self._say("an intent is in the ledger", intent.event, intent_id=intent.intent_id, worker_id=intent.worker_id)
         self.give(intent.worker_id)
 

@@ -145,6 +145,24 @@ def test_the_same_intent_twice_is_one_intent(notary: Running) -> None:
     assert walk(notary.front).intact
 
 
+def test_an_intent_is_one_whatever_the_order_of_ids_and_whichever_notary_is_asked(notary: Running) -> None:
+    used = ["m", "z", "a"]
+
+    def asked(letter: str) -> Open:
+        return make_open(intent_id=f"intent_{letter * 36}")
+
+    for letter in used:
+        notary.front.ask(asked(letter))
+    for is_restarted in (False, False, True):
+        front = notary.restart() if is_restarted else notary.front
+        for letter in used:
+            with pytest.raises(Told, match="the id of another intent"):
+                front.ask(asked(letter))
+        front.ask(ListUnresolved(5))  # from now on every intent is in its table
+    notary.front.ask(asked("n"))
+    assert len(notary.stored("SELECT 1 FROM intents")) == 4
+
+
 def test_an_event_without_canonical_form_is_refused_alone(notary: Running) -> None:
     front = notary.front
     front.ask(Enter(Proof("p")))
