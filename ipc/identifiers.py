@@ -16,7 +16,8 @@ _COUNTER_MASK = (1 << _COUNTER_BITS) - 1
 _COUNTER_SEED_MASK = _COUNTER_MASK >> 1
 _TAIL_BITS = 62
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
-_VERSION_AND_VARIANT = 0x7 << 76 | 0b10 << 62
+_VERSION = 0x7 << _COUNTER_BITS
+_VARIANT = 0b10 << _TAIL_BITS
 
 
 class _Sequence:
@@ -32,27 +33,24 @@ class _Sequence:
         self._pool = b""
         self._used = 0
 
-    def _draw(self) -> int:
-        if self._used == len(self._pool):
-            # One system call for many identifiers: one for each would cost more than all the rest here.
-            self._pool = os.urandom(_POOL_BYTES)
-            self._used = 0
-        end = self._used + _DRAW_BYTES
-        drawn = int.from_bytes(self._pool[self._used : end], "big")
-        self._used = end
-        return drawn
-
-    def next(self) -> int:
-        """The next value, 128 bits."""
+    def next(self) -> tuple[int, int]:
+        """The two halves of the next value, 64 bits each."""
         with self._lock:
-            drawn = self._draw()
+            begin = self._used
+            if begin == len(self._pool):
+                # One system call for many identifiers: one for each would cost more than all the rest here.
+                self._pool = os.urandom(_POOL_BYTES)
+                begin = 0
+            end = self._used = begin + _DRAW_BYTES
+            drawn = int.from_bytes(self._pool[begin:end], "big")
             # A new millisecond starts in the lower half of the counter, so that at least 2048 more fit behind it;
             # past that the counter carries into the time, as RFC 9562 §6.2 allows.
             seed = drawn >> _TAIL_BITS & _COUNTER_SEED_MASK
             fresh = time.time_ns() // 1_000_000 << _COUNTER_BITS | seed
             count = self._last = max(fresh, self._last + 1)
-        moment, counter = count >> _COUNTER_BITS, count & _COUNTER_MASK
-        return moment << 80 | counter << 64 | _VERSION_AND_VARIANT | drawn & _TAIL_MASK
+        # The version stands between time and counter, the variant before the tail.
+        first = count >> _COUNTER_BITS << 16 | _VERSION | count & _COUNTER_MASK
+        return first, _VARIANT | drawn & _TAIL_MASK
 
 
 _sequence = _Sequence()
@@ -61,5 +59,6 @@ os.register_at_fork(after_in_child=_sequence.forget)
 
 def new(prefix: str) -> str:
     """`prefix` and a fresh UUIDv7 in its usual text form: `ses_019a9a3b-…`. Safe from any thread."""
-    text = f"{_sequence.next():032x}"
-    return f"{prefix}{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    first, last = _sequence.next()
+    text, tail = f"{first:016x}", f"{last:016x}"
+    return f"{prefix}{text[:8]}-{text[8:12]}-{text[12:]}-{tail[:4]}-{tail[4:]}"

@@ -103,8 +103,25 @@ class Log:
         self.sink(level, message, fields, error if isinstance(error, BaseException) else None)
 
 
+class _SecondText:
+    """The text of a second, kept while lines are said in it."""
+
+    def __init__(self) -> None:
+        self._kept = (-1, "")
+
+    def of(self, second: int) -> str:
+        kept = self._kept
+        if kept[0] != second:
+            kept = self._kept = (second, datetime.fromtimestamp(second, UTC).isoformat()[:19])
+        return kept[1]
+
+
+_seconds = _SecondText()
+
+
 def _stamp(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    second, microseconds = divmod(round(moment * 1_000_000), 1_000_000)
+    return f"{_seconds.of(second)}.{microseconds:06d}Z"
 
 
 def _as_json(level: str, message: str, fields: Fields, trace: str) -> bytes:

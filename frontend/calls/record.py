@@ -73,14 +73,12 @@ class CallRecord:
         return cls(plan.action_id, weakened, plan.trace_id, plan=plan, identity_method=identity_method or None)
 
     def event(self, decision: str, *, event_type: str = ACTION_CALL, **more: Any) -> AuditEvent:
-        """The event for this outcome as far as it is known here; `more` are further fields. The notary completes it."""
-        fields = self.facts() | self.weakened.fields() | more
-        return AuditEvent(
-            event_type=event_type,
-            trace_id=self.trace_id,
-            decision=decision,
-            **{name: value for name, value in fields.items() if value is not None},
-        )
+        """The event for this outcome as far as it is known here; `more` are further fields. The notary completes it.
+        A field that is None is not in the event."""
+        fields = {
+            **self.caller(), **self._what(), **self._policy(), **self._budgets(), **self.weakened.fields(), **more,
+        }  # fmt: skip
+        return AuditEvent(event_type=event_type, trace_id=self.trace_id, decision=decision, **fields)
 
     def facts(self) -> dict[str, Any]:
         """All that this record knows of the call, as fields of an event."""

@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
@@ -37,6 +39,18 @@ def test_a_line_is_json_in_a_fixed_order_with_the_trace_of_what_is_handled(capfd
     ]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", line["time"]) for line in lines)
     assert all(line["exception"].startswith("Traceback") and "ValueError" in line["exception"] for line in lines[1:])
+
+
+def test_a_line_has_the_time_of_its_own_second(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = [1_764_000_000.25, 1_764_000_000.999_999_9, 1_764_000_001.5, 1_764_000_000.0]
+    for moment in moments:
+        monkeypatch.setattr(time, "time", lambda now=moment: now)
+        log.info("a line")
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    told = [datetime.fromisoformat(line["time"]).timestamp() for line in lines]
+    assert told == [1_764_000_000.25, 1_764_000_001.0, 1_764_000_001.5, 1_764_000_000.0]
 
 
 def test_what_is_bound_is_in_every_line_and_a_field_of_the_line_wins(capfd: pytest.CaptureFixture[str]) -> None:
