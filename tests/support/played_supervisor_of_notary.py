@@ -3,13 +3,13 @@
 A played front has the bytes of its channel in its hand: it sends what a sound front would not.
 """
 
+import io
 import itertools
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
 from ipc.reloadable import Reloadable
 from ipc.sessions import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
+from notary import offline
 from notary.signing.make_keys import make_keys
 from supervisor.programs import INTERPRETER
 from tests.support.played_workers import Workers
@@ -232,11 +233,12 @@ def played_supervisor(folder: Path, workers: Workers | None = None, **settings: 
 
 
 def checked_offline(state: Path) -> str:
-    """What the offline check says of a state folder's ledger, chain, receipts and intents. Fails unless it is whole."""
-    done = subprocess.run(
-        [sys.executable, "-m", "notary.offline", str(state / "ledger.sqlite3"), "--keys",
-         str(state / "receipt-keys.jwks.json")],
-        capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    """The text that the offline check prints of a ledger, its chain, receipts and intents. Fails unless it is whole.
+
+    It runs within this process: tests/notary/reading/test_offline.py runs the program.
+    """
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = offline.main([str(state / "ledger.sqlite3"), "--keys", str(state / "receipt-keys.jwks.json")])
+    assert code == 0, said.getvalue()
+    return said.getvalue()
