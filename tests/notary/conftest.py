@@ -1,4 +1,4 @@
-"""Notaries for the tests of the notary."""
+"""Notaries for the tests of the notary, and one server of each kind for all of them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,8 +11,26 @@ from tests.notary.running import Running
 from tests.notary.samples import hooks
 from tests.support.asking import Asker
 from tests.support.notary_thread import LIMITS
+from tests.support.postgres_server import PostgresServer
+from tests.support.redis_server import RedisServer
 
 StartNotary = Callable[..., Running]
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A real Redis; each test has a prefix of its own, and leaves the server as it found it."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real PostgreSQL; each test has a database of its own, and leaves the server as it found it."""
+    server = PostgresServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture

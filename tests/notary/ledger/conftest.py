@@ -1,7 +1,6 @@
 """The ledger of a notary, in each kind of database."""
 
 import itertools
-from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -16,22 +15,14 @@ from tests.support.redis_server import RedisServer
 _prefixes = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PostgresServer, RedisServer]]:
-    """One of each for all tests of a module; each test has a database and a prefix of its own."""
-    postgres, redis = PostgresServer(), RedisServer(tmp_path_factory.mktemp("redis"))
-    yield postgres, redis
-    postgres.close()
-    redis.close()
-
-
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.large)])
 def kept(request: pytest.FixtureRequest, start_notary: StartNotary) -> Running:
     """A notary with two endpoints and a witness."""
     more: dict[str, object] = {"limits": UNDISTURBED}
     if request.param == "postgres":
         more["is_patient"] = True
-        postgres, redis = request.getfixturevalue("servers")
+        postgres: PostgresServer = request.getfixturevalue("postgres_server")
+        redis: RedisServer = request.getfixturevalue("redis_server")
         more["ledger"] = postgres.settings(postgres.new_database())
         more["store"] = msgspec.structs.replace(redis.settings, redis_prefix=f"ledger-{next(_prefixes)}")
     return start_notary(webhooks=hooks("chat", "pager"), evidence=witnessed_by(CITY), **more)

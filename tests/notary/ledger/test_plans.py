@@ -1,7 +1,6 @@
 """Whatever the API asks of a ledger in PostgreSQL is found by an index, however large the ledger is."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -77,16 +76,14 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def filled() -> Iterator[tuple[PostgresServer, str]]:
+def filled(postgres_server: PostgresServer) -> tuple[PostgresServer, str]:
     """A ledger with so many of everything."""
-    server = PostgresServer()
-    database = server.new_database()
-    with server.connect(database) as connection:
+    database = postgres_server.new_database()
+    with postgres_server.connect(database) as connection:
         prepare(Statements(connection, OWN))  # type: ignore[arg-type]
         for statement in FILL:
             connection.execute(statement)
-    yield server, database
-    server.close()
+    return postgres_server, database
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -24,14 +24,6 @@ _prefixes = itertools.count()
 PATIENT = Waits(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
 
 
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """One for all tests of a module; each has a prefix of its own."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.close()
-
-
 @pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.large)])
 def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore]:
     """Begins a unit of the store; what it did is done when the block ends."""

@@ -1,4 +1,4 @@
-"""A real PostgreSQL and a real Redis, and notaries that share them."""
+"""Notaries that share a real PostgreSQL and a real Redis."""
 
 import itertools
 import shutil
@@ -16,22 +16,6 @@ from tests.support.redis_server import RedisServer
 
 StartNotary = Callable[..., Running]
 _prefixes = itertools.count()
-
-
-@pytest.fixture(scope="package")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """One for all of these tests."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="package")
-def postgres_server() -> Iterator[PostgresServer]:
-    """One for all of these tests."""
-    server = PostgresServer()
-    yield server
-    server.close()
 
 
 @pytest.fixture

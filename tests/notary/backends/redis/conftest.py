@@ -1,4 +1,4 @@
-"""A real Redis, and notaries that have their store there."""
+"""Notaries that have their store in a real Redis."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -14,14 +14,6 @@ from tests.support.redis_server import RedisServer
 
 StartNotary = Callable[..., Running]
 _prefixes = itertools.count()
-
-
-@pytest.fixture(scope="package")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """One for all of these tests."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.close()
 
 
 @pytest.fixture
