@@ -17,6 +17,7 @@ from frontend.http.answers import INTERNAL_ERROR, Answer, encode_answer, error_a
 from frontend.http.bodies import StreamedBody
 from frontend.http.heads import Head, head_size, parse_head
 from frontend.http.peercred import PeerCredentials
+from frontend.http.request_turns import RequestTurns
 from frontend.http.requests import CompleteBody, Request
 from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.unsent import NoRoom, Unsent, seconds_for
@@ -37,6 +38,7 @@ class Endpoint(NamedTuple):
     respond: Respond
     limits: LimitSettings
     unsent: Unsent
+    turns: RequestTurns
     traffic: Traffic = Unwatched()
 
 
@@ -108,6 +110,7 @@ class Connection:
                     return None
             except TooLate:
                 raise GateError("request_timeout") from None
+        await self._endpoint.turns.begin((self._endpoint.kind, self.uid))
         self._is_new = self._is_spared = False
         head = bytes(memoryview(buffer)[:size])
         del buffer[:size]

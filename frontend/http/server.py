@@ -20,6 +20,7 @@ import trio
 from frontend.http.answers import OVERLOADED, encode_answer, traced
 from frontend.http.connection import LINGER_SECONDS, Connection, Endpoint, Respond
 from frontend.http.peercred import PeerCredentials, peer_credentials
+from frontend.http.request_turns import RequestTurns
 from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.unsent import Unsent
 from frontend.http.wire import Wire
@@ -74,6 +75,7 @@ class Server:
         self._min_idle_seconds = min_idle_seconds
         self._traffic = traffic or Unwatched()
         self._unsent = Unsent(limits.max_unsent_bytes)
+        self._turns = RequestTurns()
         self._accepting = trio.CancelScope()
         self._early = trio.CancelScope()
         self._serving = trio.CancelScope()
@@ -90,12 +92,14 @@ class Server:
 
     async def run(self, task_status: trio.TaskStatus["Server"] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until drained. Takes the listening sockets over and closes them. Raises OSError for a broken one."""
+        trio.lowlevel.add_instrument(self._turns)
         try:
             with self._serving:
                 async with trio.open_nursery() as nursery:
                     task_status.started(self)
                     await self._accept_until_drained(nursery)
         finally:
+            trio.lowlevel.remove_instrument(self._turns)
             self._ended.set()
 
     @property
@@ -157,7 +161,7 @@ class Server:
                         acceptors.start_soon(self._accept_all, index, listener, nursery)
 
     async def _accept_all(self, index: int, listener: ListeningSocket, nursery: trio.Nursery) -> None:
-        endpoint = Endpoint(listener.kind, self._respond, self._limits, self._unsent, self._traffic)
+        endpoint = Endpoint(listener.kind, self._respond, self._limits, self._unsent, self._turns, self._traffic)
         connections = self._connections[index]
         listener.sock.setblocking(False)
         while True:

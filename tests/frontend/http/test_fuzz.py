@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from frontend.http.answers import Answer, json_answer
 from frontend.http.connection import Connection, Endpoint
+from frontend.http.request_turns import RequestTurns
 from frontend.http.requests import Request
 from frontend.http.unsent import Unsent
 from ipc.settings import LimitSettings
@@ -38,7 +39,9 @@ async def converse(parts: list[bytes]) -> bytes:
     received = b""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, trio.SocketStream(trio.socket.from_stdlib_socket(theirs)) as client:
-            nursery.start_soon(Connection(ours, Endpoint("client", respond, LIMITS, Unsent(1 << 26)), None).run)
+            nursery.start_soon(
+                Connection(ours, Endpoint("client", respond, LIMITS, Unsent(1 << 26), RequestTurns()), None).run
+            )
             try:
                 for part in parts:
                     await client.send_all(part)

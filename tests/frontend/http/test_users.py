@@ -2,9 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from tempfile import TemporaryDirectory
+from contextlib import ExitStack
 
 import pytest
 import trio
@@ -14,6 +12,7 @@ from frontend.http.requests import Request
 from frontend.http.server import SCRAPERS, ListeningSocket, Server
 from ipc.settings import LimitSettings
 from tests.support.http_socket import connected, get, until
+from tests.support.users import connected_as, open_to_all
 
 
 class Watcher:
@@ -36,28 +35,6 @@ class Watcher:
 
     def answered_itself(self, status: int) -> None:
         self.heard.append(("answered", status))
-
-
-@contextmanager
-def open_to_all() -> Iterator[socket.socket]:
-    """A Unix socket in a folder that every user may enter."""
-    with TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{folder}/gate.sock")
-        listener.listen(256)
-        os.chmod(folder, 0o755)
-        os.chmod(f"{folder}/gate.sock", 0o777)
-        yield listener
-
-
-def connected_as(uid: int, path: str) -> socket.socket:
-    """A connection of this user's: the kernel records who connects (unix(7))."""
-    sock = socket.socket(socket.AF_UNIX)
-    os.seteuid(uid)
-    try:
-        sock.connect(path)
-    finally:
-        os.seteuid(0)
-    return sock
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs other users")
