@@ -1,5 +1,6 @@
 """Refusals of calls: what is told of them once, in evidence and in the log, whatever happens meanwhile."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +201,19 @@ async def _copied(core: Core, agent: Agent) -> None:
     for status in (403, 401):
         answer = await core.dispatch.respond(Request("POST", PATH, headers=headers, body=CompleteBody(b'{"n":1}')))
         assert answer.status == status
+
+
+async def test_a_refused_call_leaves_nothing_of_its_body_to_the_garbage_collector(tmp_path: Path) -> None:
+    body: dict[str, Any] = {"text": [[]] * 2000}
+    accepted = {"max_request_bytes": 16_384, "request_schema": {"type": "object", "required": ["n"]}}
+    async with front_core(tmp_path, action(io=accepted)) as core:
+        agent = await core.agent()
+        assert (await agent.call(body=body))[0] == 422
+        gc.collect()
+        gc.disable()  # the pause of a collection would be every caller's
+        try:
+            for _ in range(3):
+                assert (await agent.call(body=body))[0] == 422
+            assert gc.collect() < 2000
+        finally:
+            gc.enable()
