@@ -33,6 +33,8 @@ def main() -> int:
     if chosen.effects:
         results = effects.measured(effects.QUICK if chosen.quick else effects.WHOLE)
         print(effects.told(results))
+        if chosen.plot:
+            chosen.plot.write_text(effects.plot(results))
     else:
         results = measured(chosen)
         print(report(results))
@@ -131,6 +133,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         "--floods", action="store_true", help="only a polite agent beside floods of another user; needs root"
     )
     parser.add_argument("--effects", action="store_true", help="only calls that wait for an upstream")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --effects: calls/s by connections, as SVG")
     parser.add_argument("--growth", action="store_true", help="ledgers of a thousand and a million events; takes long")
     return parser.parse_args(arguments)
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from bench.backends import Backends
 from bench.generator import Generator, generator
 from bench.measures import family, pss_by_kind, wait_until
+from bench.plot import svg
 from bench.report import figure, table
 from bench.rounds import Sample, levels_of, median, play, ratio
 from bench.stages import progress
@@ -195,13 +196,13 @@ def _or_not(value: float | None) -> float | str:
 
 
 def told(results: Mapping[str, Any]) -> str:
-    """The results as tables for a terminal, and calls/s as a chart for a document (Mermaid)."""
+    """The results as tables for a terminal."""
     rows = [("", "figure", "to reach", "")]
     for one in targets(results):
         verdict = {True: "met", False: "missed", None: ""}[one.is_met]
         rows.append((one.what, figure(one.figure), f"{one.relation} {one.bound:g}", verdict))
     parts = [_of_delay(results[f"{delay} ms"], delay) for delay in results["delays_ms"]]
-    return "\n\n".join([*parts, "\n".join(table(rows)), chart(results)])
+    return "\n\n".join([*parts, "\n".join(table(rows))])
 
 
 def _of_delay(samples: Sequence[Sample], delay_ms: int) -> str:
@@ -217,16 +218,13 @@ def _of_delay(samples: Sequence[Sample], delay_ms: int) -> str:
     return "\n".join(table(rows))
 
 
-def chart(results: Mapping[str, Any]) -> str:
-    """Calls/s ÷ those of the upstream alone, a line for each delay, over the connections."""
-    delays = results["delays_ms"]
-    levels = levels_of(results[f"{delays[0]} ms"], PLAIN)
-    lines = [
-        "```mermaid", "xychart-beta",
-        f'  title "calls/s ÷ upstream alone; delays from the lowest line up: {", ".join(map(str, delays))} ms"',
-        f'  x-axis "connections" [{", ".join(map(str, levels))}]', '  y-axis "calls/s ÷ upstream alone" 0 --> 1',
-    ]  # fmt: skip
-    for delay in delays:
-        shares = (ratio(results[f"{delay} ms"], PLAIN, UPSTREAM, level, "served_per_second") or 0.0 for level in levels)
-        lines.append(f"  line [{', '.join(f'{share:.2f}' for share in shares)}]")
-    return "\n".join([*lines, "```"])
+def plot(results: Mapping[str, Any]) -> str:
+    """Calls/s ÷ those of the upstream alone, a line for each delay, over the connections; as SVG."""
+    lines = {}
+    for delay in results["delays_ms"]:
+        samples = results[f"{delay} ms"]
+        shares = (
+            (level, ratio(samples, PLAIN, UPSTREAM, level, "served_per_second")) for level in levels_of(samples, PLAIN)
+        )
+        lines[f"{delay} ms"] = [(level, share) for level, share in shares if share is not None]
+    return svg("http_post: calls/s ÷ those of the upstream alone, by its delay", lines, 1.0)
