@@ -25,12 +25,12 @@ STUCK_SECONDS = 5.0
 """A call that goes on for so long beyond its deadline does not end by itself. A front waits for less."""
 
 _STACK_BYTES = 2 * 1024 * 1024
-"""Of a thread: a megabyte is the guest's (`max_wasm_stack`). What is never touched takes no memory."""
+"""Stack of a thread: a megabyte is the guest's (`max_wasm_stack`). Pages that are never touched take no memory."""
 _START_SECONDS = 60.0
 
 
 class EndedCall(NamedTuple):
-    """A call that has ended, and whether the worker is to be replaced for it."""
+    """A call that has ended, and whether the worker must be replaced after it."""
 
     call: Call
     result: Result
@@ -46,7 +46,7 @@ class _Running(NamedTuple):
 
 
 class _CrewThread:
-    """One thread and its runner. `done` hears of each result, or of the error that no call may cause."""
+    """One thread and its runner. `done` gets each result, or the error that no call may cause."""
 
     def __init__(self, runner: Runner, done: "Callable[[str, Result | BaseException], None]") -> None:
         self.runner = runner
@@ -75,7 +75,7 @@ class _CrewThread:
 
 
 class Crew:
-    """Of one worker. All but what its threads do happens in the worker's loop."""
+    """The crew of one worker. The worker's loop calls it; only `_run` happens in other threads."""
 
     def __init__(self, make_runner: Callable[[], Runner], *, stuck_seconds: float = STUCK_SECONDS) -> None:
         self._stuck_seconds = stuck_seconds

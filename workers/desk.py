@@ -128,7 +128,7 @@ class Desk:
         return ready
 
     def _finish_shared(self) -> None:
-        """Shared calls that run have effects: each ends and is told of before this worker leaves. Raises StuckCall."""
+        """Shared calls that run have effects: each ends, and its result is sent, before this worker leaves. Raises StuckCall."""
         while self._crew is not None and self._crew.is_busy:
             self._wait(self._crew_poll, None)
 
@@ -154,7 +154,7 @@ class Desk:
                 self._notary.send(result)
                 return
         if self._crew is not None and self._crew.is_running(word.call_id):
-            return  # a notary that follows repeats the word; it hears of the end
+            return  # a notary that follows repeats the word, and gets the result at the end
         call = self._taken(word.call_id)
         secrets = self._secrets.pop(word.call_id, {})
         refusal = self._refusal(call)
@@ -173,7 +173,7 @@ class Desk:
         return "this worker runs no shared calls" if call.plan.isolation == SHARED else None
 
     def _note_end(self, call: m.Call, result: m.Result, is_stuck: bool = False) -> None:
-        """A call has ended. `is_stuck`: this worker is to be replaced for it."""
+        """A call has ended. `is_stuck`: this worker must be replaced after it."""
         if SAYS_DETAILS:
             plan = call.plan
             write_line(

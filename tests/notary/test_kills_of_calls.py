@@ -204,7 +204,7 @@ def test_a_call_that_is_withdrawn_after_its_worker_ended_together_with_the_notar
 def test_calls_that_one_worker_runs_beside_each_other_end_once_each(
     settings: Settings, workers: Workers, lives: Lives, ends: bool
 ) -> None:
-    """The notary is killed while it has the word for as many as one worker may have, half of which are told."""
+    """The notary is killed after a worker has begun MAX_AHEAD calls and sent the results of half of them."""
     front, worker = lives[0].attach("front-1"), workers.start("front-1")
     calls = {
         front.begin(asked, worker): msgspec.structs.replace(asked, worker_id=worker.worker_id, wants_begun=True)

@@ -52,7 +52,7 @@ def begin(crew: Crew, name: str, secrets: Mapping[str, str] | None = None, secon
 
 
 def taken(crew: Crew, count: int) -> list[EndedCall]:
-    """So many calls that have ended, as the worker's loop takes them."""
+    """The next `count` calls that have ended, as the worker's loop takes them."""
     calls: list[EndedCall] = []
     poll = select.poll()
     poll.register(crew.fileno(), select.POLLIN)

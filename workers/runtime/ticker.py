@@ -25,7 +25,7 @@ class EpochTicker:
         self._lock = threading.Lock()
         self._wake = threading.Semaphore(0)
         self._deadlines: list[float] = []
-        """Of the calls that run."""
+        """Deadlines of the calls that run."""
         self._wakes_at = _NEVER
         """When the thread wakes by itself; written by the thread, and by `arm` when it wakes it earlier."""
 
