@@ -128,7 +128,7 @@ class Desk:
         return ready
 
     def _finish_shared(self) -> None:
-        """Shared calls that run have effects: each ends, and its result is sent, before this worker leaves. Raises StuckCall."""
+        """Wait until each shared call has ended and send its result: it may have had effects. Raises StuckCall."""
         while self._crew is not None and self._crew.is_busy:
             self._wait(self._crew_poll, None)
 

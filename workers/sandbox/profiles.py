@@ -97,7 +97,7 @@ PROFILES = {
     profile.name: profile
     for profile in (
         Profile("compute", frozenset({"log", "clock"}), open_files=8),
-        Profile("http", frozenset({"http", "log", "clock"}), open_files=64),
+        Profile("http", frozenset({"http", "log", "clock"}), open_files=128),
         Profile("fs", frozenset({"fs", "log", "clock"}), open_files=32),
     )
 }
