@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +19,12 @@ from workers.runtime.modules import CONFIG_HASH, runtime_version
 
 MAX_CODE_BYTES = 1 << 29
 """A compiler may write no larger file."""
+KEEP_UNUSED_SECONDS = 30 * 24 * 3600.0
+"""For so long the code of a module is kept that is not loaded any more, so that a change can be taken back."""
+MOST_UNUSED = 32
+"""Of more that are not loaded, those that were loaded last are kept."""
 _TEMPORARY = ".tmp-"
+_CODE, _NOTED = ".cwasm", ".sha256"
 _DIGEST = re.compile(rb"sha256:[0-9a-f]{64}")
 _DIGEST_BYTES = 71
 
@@ -54,11 +60,11 @@ class Cache:
 
     def path(self, digest: str) -> str:
         """Where the code of a module (`sha256:<hex>`) belongs."""
-        return os.path.join(self.folder, f"{digest.removeprefix('sha256:')}{self._name}.cwasm")
+        return os.path.join(self.folder, f"{digest.removeprefix('sha256:')}{self._name}{_CODE}")
 
     def digest_path(self, digest: str) -> str:
         """Where the digest of that code belongs."""
-        return os.path.join(self._digests, f"{digest.removeprefix('sha256:')}{self._name}.sha256")
+        return os.path.join(self._digests, f"{digest.removeprefix('sha256:')}{self._name}{_NOTED}")
 
     def read(self, digest: str) -> bytes | None:
         """The code of a module as it was compiled here, None when there is none. Raises NotTrusted."""
@@ -90,6 +96,34 @@ class Cache:
         for path in (self.digest_path(digest), self.path(digest)):
             with suppress(OSError):
                 os.unlink(path)
+
+    def sweep(self, loaded: Collection[str], now: float) -> int:
+        """Remove the code of modules that have not been loaded for long, and of the oldest where there are too many;
+        returns how many. `loaded`: digests of the modules in use; their files are marked as used now (Unix seconds).
+        """
+        in_use = {os.path.basename(self.path(digest)) for digest in loaded}
+        unused: list[tuple[float, str]] = []
+        for name in os.listdir(self.folder):
+            if not name.endswith(_CODE):
+                continue
+            path = os.path.join(self.folder, name)
+            with suppress(OSError):  # another user's, or gone
+                if name in in_use:
+                    os.utime(path, (now, now), follow_symlinks=False)
+                else:
+                    unused.append((os.lstat(path).st_mtime, name))
+        unused.sort(reverse=True)
+        kept = sum(used > now - KEEP_UNUSED_SECONDS for used, _ in unused[:MOST_UNUSED])
+        for _, name in unused[kept:]:
+            with suppress(OSError):
+                os.unlink(os.path.join(self.folder, name))
+        for name in os.listdir(self._digests):
+            if name.endswith(_NOTED) and not os.path.exists(
+                os.path.join(self.folder, name.removesuffix(_NOTED) + _CODE)
+            ):
+                with suppress(OSError):
+                    os.unlink(os.path.join(self._digests, name))
+        return len(unused) - kept
 
     def note(self, digest: str, compiled: str) -> None:
         """Keep the digest of the code that a compiler has stored (`code_digest`). Raises OSError."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from wasmtime import Engine
 
+from ipc.approvals import TTL_SECONDS
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.walls.given import Given
 from workers.cache import Cache, NotTrusted
@@ -34,6 +35,10 @@ MAX_MODULE_BYTES = 128 * 1024 * 1024
 MAX_COMPILERS = 2
 TELL_SECONDS = 3.0
 """A module that compiles for longer is named in the log: a start or a reload waits for it."""
+SWEEP_AFTER_SECONDS = 3 * TTL_SECONDS
+"""After its start a loader sweeps the cache. A hold from before the start has ended by then, or its module was loaded
+when it was approved; modules of later holds are loaded."""
+SWEEP_EVERY_SECONDS = 24 * 3600.0
 BUILTINS = Path(__file__).with_name("providers")
 _BUILTIN = re.compile(r"builtin:([a-z0-9_]{1,64})")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -73,6 +78,7 @@ class Loader:
         self._engine = engine
         self._cache = cache
         self._jobs: deque[_Job] = deque()
+        self._sweep_at = time.monotonic() + SWEEP_AFTER_SECONDS
         self._untold: dict[str, tuple[float, str]] = {}
         """Digest of a module that compiles -> when it is named in the log, and as what."""
 
@@ -80,16 +86,17 @@ class Loader:
         """Queue a request; requests are answered in order."""
         self._jobs.append(_Job(request))
 
-    def next_deadline(self) -> float | None:
+    def next_deadline(self) -> float:
         """The next time (time.monotonic) at which `advance` must act without an event: a compiler has used up its time,
-        or a slow one has to be named in the log."""
+        a slow one has to be named in the log, or the cache is to be swept."""
         deadlines = [one.deadline for one in self.compilations.values()]
-        return min([*deadlines, *(at for at, _ in self._untold.values())], default=None)
+        return min([self._sweep_at, *deadlines, *(at for at, _ in self._untold.values())])
 
     def advance(self) -> Iterator[ModulesLoaded]:
         """Take every step that needs no waiting; yields the answer of each request that is done."""
         self._collect()
         self._tell_slow()
+        self._sweep()
         while self._jobs:
             job = self._jobs[0]
             self._work_on(job)
@@ -123,6 +130,19 @@ class Loader:
                 del self._untold[digest]
                 said = "a module is still being compiled: the start or the reload waits for it"
                 write_line("info", said, module=name, digest=digest)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        if now < self._sweep_at:
+            return
+        self._sweep_at = now + SWEEP_EVERY_SECONDS
+        try:
+            count = self._cache.sweep({*self.modules, *self.compilations}, time.time())
+        except OSError as error:
+            write_line("warning", "the folder of compiled modules can't be swept", reason=os.strerror(error.errno or 0))
+            return
+        if count:
+            write_line("info", "compiled modules that were not loaded for long are removed", count=count)
 
     def _take(self, digest: str, compilation: Compilation) -> str | None:
         """Map what a compiler made. Returns why there is nothing to map."""

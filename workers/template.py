@@ -96,8 +96,7 @@ class Template:
             self._advance()
 
     def _timeout(self) -> float | None:
-        deadline = self._loader.next_deadline() if self._loader else None
-        return None if deadline is None else max(0.0, deadline - time.monotonic())
+        return max(0.0, self._loader.next_deadline() - time.monotonic()) if self._loader else None
 
     def _answer(self, message: m.Message) -> Birth | Exit | None:
         match message:

@@ -9,7 +9,7 @@ from wasmtime import Engine
 
 from tests.support.compiling import kept
 from tests.support.worker_plans import builtin, digest_of
-from workers.cache import Cache, CacheRefused, NotTrusted, code_digest
+from workers.cache import KEEP_UNUSED_SECONDS, MOST_UNUSED, Cache, CacheRefused, NotTrusted, code_digest
 from workers.runtime.modules import NotMapped, make_engine, map_module
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -146,3 +146,50 @@ def test_what_a_compiler_left_behind_is_cleared_at_the_next_start(tmp_path: Path
     (folder / ".tmp-1-2").touch()
     Cache(str(folder))
     assert os.listdir(folder) == []
+
+
+NOW = 2_000_000_000.0
+
+
+def kept_for(cache: Cache, number: int, age: float) -> str:
+    """The digest of a module whose code was last used so many seconds before NOW."""
+    digest = f"sha256:{number:064x}"
+    cache.store(digest, b"code")
+    cache.note(digest, code_digest(b"code"))
+    os.utime(cache.path(digest), (NOW - age, NOW - age))
+    return digest
+
+
+def left(cache: Cache, *digests: str) -> list[bool]:
+    """Whether the code of each is still there, with its digest or without."""
+    assert all(os.path.exists(cache.path(one)) == os.path.exists(cache.digest_path(one)) for one in digests)
+    return [os.path.exists(cache.path(one)) for one in digests]
+
+
+def test_the_code_of_a_module_that_was_not_loaded_for_long_is_removed(tmp_path: Path) -> None:
+    cache = Cache(str(tmp_path / "cache"))
+    old = kept_for(cache, 1, KEEP_UNUSED_SECONDS + 1)
+    loaded = kept_for(cache, 2, KEEP_UNUSED_SECONDS + 1)
+    recent = kept_for(cache, 3, KEEP_UNUSED_SECONDS - 1)
+    assert cache.sweep([loaded], NOW) == 1
+    assert left(cache, old, loaded, recent) == [False, True, True]
+    assert cache.sweep([], NOW + 1) == 1, "that of the recent one; the loaded one counts as used now"
+    assert left(cache, loaded, recent) == [True, False]
+
+
+def test_of_many_modules_that_are_not_loaded_the_last_used_are_kept(tmp_path: Path) -> None:
+    cache = Cache(str(tmp_path / "cache"))
+    loaded = kept_for(cache, 0, 1000)
+    digests = [kept_for(cache, age, age) for age in range(1, MOST_UNUSED + 3)]
+    assert cache.sweep([loaded], NOW) == 2
+    assert left(cache, loaded, *digests) == [True] * (MOST_UNUSED + 1) + [False] * 2
+
+
+def test_a_sweep_removes_digests_whose_code_is_gone_and_leaves_foreign_files(tmp_path: Path) -> None:
+    cache = Cache(str(tmp_path / "cache"))
+    gone, stays = kept_for(cache, 1, 1), kept_for(cache, 2, 1)
+    os.unlink(cache.path(gone))
+    (tmp_path / "cache" / "README").touch()
+    assert cache.sweep([], NOW) == 0
+    assert left(cache, gone, stays) == [False, True]
+    assert (tmp_path / "cache" / "README").exists()

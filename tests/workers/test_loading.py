@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ipc.approvals import TTL_SECONDS
 from ipc.messages import LoadModules, ModuleFile
 from ipc.walls.given import Given
+from tests.support.compiling import kept
 from tests.support.worker_plans import builtin, digest_of
 from workers import loading
 from workers.cache import Cache
@@ -49,7 +51,6 @@ def test_a_module_that_compiles_for_long_is_named_once(
     before = time.monotonic()
     assert list(loader.advance()) == []
     due = loader.next_deadline()
-    assert due is not None
     assert due - before < loading.TELL_SECONDS + 60
     assert lines(capfd) == []
     monkeypatch.setattr(time, "monotonic", lambda: due)
@@ -57,3 +58,25 @@ def test_a_module_that_compiles_for_long_is_named_once(
     assert lines(capfd) == [(str(tmp_path / "slow.wasm"), digest)]
     assert list(loader.advance()) == []
     assert lines(capfd) == []
+
+
+def test_compiled_modules_are_swept_later_than_a_hold_waits_and_never_those_that_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, engine = Cache(str(tmp_path / "cache")), make_engine()
+    echo, removed = builtin("echo"), "sha256:" + "0" * 64
+    kept(engine, cache, echo)
+    cache.store(removed, b"of an action that is gone")
+    for digest in (digest_of(echo), removed):
+        os.utime(cache.path(digest), (0, 0))
+    loader, begun = Loader(engine, cache, Given()), time.monotonic()
+    loader.submit(LoadModules("r", (ModuleFile("builtin:echo", None, ()),)))
+    (loaded,) = loader.advance()
+    assert [verdict.verdict for verdict in loaded.verdicts] == ["ok"]
+    due = loader.next_deadline()
+    assert due - begun > TTL_SECONDS + 60
+    assert os.path.exists(cache.path(removed))
+    monkeypatch.setattr(time, "monotonic", lambda: due)
+    assert list(loader.advance()) == []
+    assert (os.path.exists(cache.path(removed)), os.path.exists(cache.path(digest_of(echo)))) == (False, True)
+    assert loader.next_deadline() == due + loading.SWEEP_EVERY_SECONDS
