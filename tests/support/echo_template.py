@@ -1,7 +1,8 @@
 """Echo workers forked by one process that has imported what they need, as the template does in a gateway.
 
 A fresh interpreter for every worker was most of what the tests of pools and of whole fronts cost. Each worker is still
-a process of its own; it dies with the template, and the template with the process of the tests.
+a process of its own; it dies with the template. The template ends with the process of the tests, as soon as their end
+of its socket is closed: PDEATHSIG would follow the thread that started it, which may end before other tests do.
 """
 
 import atexit
@@ -84,7 +85,7 @@ class EchoTemplate:
         atexit.register(self._end)
 
     def _started(self, theirs: socket.socket) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "tests.support.echo_template", str(theirs.fileno()), str(os.getpid())]
+        command = [sys.executable, "-m", "tests.support.echo_template", str(theirs.fileno())]
         return subprocess.Popen(command, pass_fds=[theirs.fileno()])
 
     def _fork_template(self, theirs: socket.socket) -> None:
@@ -179,6 +180,5 @@ class _Forking:
 
 
 if __name__ == "__main__":
-    die_with_parent(int(sys.argv[2]))
     with socket.socket(fileno=int(sys.argv[1])) as to_tests:
         _Forking(to_tests).run()
