@@ -100,6 +100,8 @@ class Desk:
             if not ready and self._standing.has_gone():
                 self._finish_shared()
                 return Exit.RECYCLED
+            if not ready and self._runner.outside is not None:
+                self._runner.outside.kept.close_old()
             if self._notary.fileno() in ready:
                 match self._said():
                     case m.Word() as word:

@@ -2,6 +2,7 @@
 
 import ssl
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import Answer, Upstream, upstream
 from workers.host.connection import make_tls
 from workers.host.http import HttpHost, Request
+from workers.host.kept import KeptConnections
 from workers.host.meter import HostError, Meter
 from workers.host.outside import Outside, ProxyLimits
 from workers.host.resolver import Resolver
@@ -47,9 +49,13 @@ class Client:
         self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
         tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
         proxy_limits: ProxyLimits = AT_ONCE, proxy_tls: ssl.SSLContext | None = None,
+        kept: KeptConnections | None = None,
     ) -> None:  # fmt: skip
+        """`kept`: those of a worker that serves other calls, too; they are the caller's to close."""
         self.meter = Meter(budget, time.monotonic() + seconds)
-        outside = Outside(names or Names(), tls or TLS, proxy_limits, proxy_tls)
+        own = KeptConnections()
+        weakref.finalize(self, own.close)
+        outside = Outside(names or Names(), tls or TLS, proxy_limits, proxy_tls, kept or own)
         self.host = HttpHost(plan, secrets or {}, self.meter, outside, is_approved=is_approved)
 
     def send(self, wanted: Request) -> Response:

@@ -1,10 +1,12 @@
 """A real upstream HTTP server on loopback that remembers what it was asked, for tests only."""
 
 import json
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -21,6 +23,8 @@ class Seen:
     path: str
     headers: dict[str, str]
     body: bytes
+    peer: int
+    """Port of the other end: each connection has its own."""
 
     def json(self) -> Any:
         """The body as JSON."""
@@ -33,6 +37,8 @@ class Upstream:
 
     address: str
     seen: list[Seen] = field(default_factory=list)
+    handshakes: int = 0
+    """Of TLS, that were agreed on."""
     hold: threading.Event = field(default_factory=threading.Event)
     """`/wait` answers once this is set."""
     _held: dict[str, threading.Event] = field(default_factory=dict)
@@ -49,13 +55,15 @@ class Upstream:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two packets: the second would wait until the first is confirmed
     server: "_Server"
 
     def _answer(self) -> None:
         length = int(self.headers.get("content-length") or 0)
         body = self.rfile.read(length)
         up = self.server.upstream
-        up.seen.append(Seen(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+        headers = {k.lower(): v for k, v in self.headers.items()}
+        up.seen.append(Seen(self.command, self.path, headers, body, self.client_address[1]))
         parts = self.path.split("?")[0].strip("/").split("/")
         status, answer = 200, {"ok": True, "path": self.path}
         if parts[0] == "status":
@@ -85,15 +93,47 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     upstream: Upstream
+    tls: ssl.SSLContext | None = None
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self._open: set[socket.socket] = set()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """A connection; with TLS it agrees on it in its own thread, when it reads."""
+        connection, address = super().get_request()
+        if self.tls is not None:
+            connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        self._open.add(connection)
+        return connection, address
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve one connection."""
+        if isinstance(request, ssl.SSLSocket):
+            request.do_handshake()
+            self.upstream.handshakes += 1
+        super().finish_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        """One connection has ended."""
+        self._open.discard(request)
+        super().close_request(request)
+
+    def end_connections(self) -> None:
+        """Those that clients keep, too."""
+        for connection in list(self._open):
+            with suppress(OSError):  # it has just ended
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The client may have been killed meanwhile: tests read `seen`."""
 
 
 @contextmanager
-def upstream() -> Iterator[Upstream]:
-    """Serve until the block ends."""
-    with _Server(("127.0.0.1", 0), _Handler) as server:
+def upstream(tls: ssl.SSLContext | None = None) -> Iterator[Upstream]:
+    """Serve until the block ends, and all connections with it."""
+    with _Server() as server:
+        server.tls = tls
         up = server.upstream = Upstream(f"127.0.0.1:{server.server_address[1]}")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -103,3 +143,4 @@ def upstream() -> Iterator[Upstream]:
             up.release_all()
             server.shutdown()
             thread.join(60)
+            server.end_connections()

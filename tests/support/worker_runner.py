@@ -1,6 +1,7 @@
 """A Runner inside the test's own process: real engine, real components, no fork."""
 
 import hashlib
+import weakref
 from collections.abc import Mapping
 
 from wasmtime import Engine
@@ -46,7 +47,10 @@ class Bench:
         if profile == "http":
             outside = Outside(Resolver(), make_tls())
             outside.resolver.start()
-        return Runner(self.engine, self.modules, PROFILES[profile], self.ticker, outside, files_dir)
+        runner = Runner(self.engine, self.modules, PROFILES[profile], self.ticker, outside, files_dir)
+        if outside is not None:
+            weakref.finalize(runner, outside.kept.close)
+        return runner
 
     def run(self, plan: Plan, secrets: Mapping[str, str] | None = None, word: Word | None = None) -> Result:
         """Run a plan as a worker of its own profile would, on the word for it unless another is given."""

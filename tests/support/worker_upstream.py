@@ -4,7 +4,7 @@ import datetime
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,10 @@ class Upstream:
 
     address: str
     requests: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    """That were accepted."""
+    handshakes: int = 0
+    """Of TLS, that were agreed on."""
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -35,25 +39,43 @@ def saying(data: bytes) -> Answer:
 
 
 def ok(body: bytes = b"{}", status: str = "200 OK", more: bytes = b"") -> Answer:
-    """A whole answer."""
+    """A whole answer, after which the connection ends."""
+    head = b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %d\r\n%s" % (status.encode(), len(body), more)
+    return saying(head + b"\r\n" + body)
+
+
+def lasting(body: bytes = b"{}", status: str = "200 OK", more: bytes = b"") -> Answer:
+    """A whole answer, after which another request may come."""
     return saying(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s" % (status.encode(), len(body), more, body))
 
 
 @contextmanager
-def upstream(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Upstream]:
-    """Serve until the block ends, each connection in a thread."""
+def upstream(answer: Answer, tls: ssl.SSLContext | None = None, then: Iterable[Answer] = ()) -> Iterator[Upstream]:
+    """Serve until the block ends, each connection in a thread. The first request on a connection gets `answer`, each
+    further one the next of `then`. All connections end with the block."""
     listener = socket.create_server(("127.0.0.1", 0))
     up = Upstream(f"127.0.0.1:{listener.getsockname()[1]}")
+    open_ones: list[socket.socket] = []
     threads: list[threading.Thread] = []
 
     def converse(connection: socket.socket) -> None:
         with suppress(OSError):
-            if tls is not None:
-                connection = tls.wrap_socket(connection, server_side=True)
             connection.settimeout(60)
-            data = _whole_request(connection)
-            up.requests.append(data)
+            if tls is not None:
+                connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            open_ones.append(connection)
+            if up.stop.is_set():
+                return
+            if isinstance(connection, ssl.SSLSocket):
+                connection.do_handshake()
+                up.handshakes += 1
+            up.requests.append(_whole_request(connection))
             answer(connection)
+            for further in then:
+                if not (data := _whole_request(connection)):
+                    break
+                up.requests.append(data)
+                further(connection)
             # A close with unread bytes would be a reset; a reset may overtake what was sent.
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
@@ -67,6 +89,7 @@ def upstream(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Upst
                 connection, _ = listener.accept()
             except OSError:
                 return
+            up.connections += 1
             thread = threading.Thread(target=converse, args=(connection,), daemon=True)
             thread.start()
             threads.append(thread)
@@ -80,6 +103,9 @@ def upstream(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Upst
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         accepting.join(60)
+        for connection in open_ones:
+            with suppress(OSError):  # it has ended
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
         for thread in threads:
             thread.join(60)
 

@@ -4,11 +4,11 @@ Guarantees that no wait outlives the deadline and that certificates are verified
 the name. Never resolves a name.
 """
 
+import select
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from ipc.tls import client_context, problem_of
 from workers.host.layered import Layered, Stream
@@ -16,6 +16,8 @@ from workers.host.meter import UPSTREAM, HostError
 
 MAX_ADDRESSES = 4
 """Of a name's addresses, how many are tried."""
+LAST_BYTES = 64 * 1024
+"""Of a longer request: what is sent once it is known whether an answer has come to the part before."""
 
 
 def make_tls(authorities: str | None = None) -> ssl.SSLContext:
@@ -36,9 +38,21 @@ class Connection:
         self._stream = stream
         self._deadline = deadline
         self._peer = peer
+        self.has_heard = False
+        """True once a byte has come."""
+        self.is_early = False
+        """True if something came before everything was sent."""
 
     def send(self, data: bytes) -> None:
         """Send everything. Raises HostError."""
+        last = max(0, len(data) - LAST_BYTES)
+        view = memoryview(data)
+        if last:
+            self._send(view[:last])
+            self.is_early = _is_readable(self._stream)
+        self._send(view[last:])
+
+    def _send(self, data: memoryview) -> None:
         with _translated(f"sending to {self._peer}", self._peer):
             self._stream.settimeout(seconds_left(self._deadline, self._peer))
             self._stream.sendall(data)
@@ -47,30 +61,46 @@ class Connection:
         """Up to `count` bytes; b"" at a proper end. Raises HostError."""
         with _translated(f"waiting for {self._peer}'s answer", self._peer):
             self._stream.settimeout(seconds_left(self._deadline, self._peer))
-            return self._stream.recv(count)
+            data = self._stream.recv(count)
+        self.has_heard = self.has_heard or bool(data)
+        return data
 
 
-@contextmanager
+def is_quiet(stream: Stream) -> bool:
+    """True while nothing has come: no byte, no end, no error. A stream that is not quiet can't be used any more."""
+    stream.settimeout(0)
+    try:
+        stream.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _is_readable(stream: Stream) -> bool:
+    """True if something has come, even if it is of TLS alone."""
+    poll = select.poll()
+    poll.register(stream.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def connect(
     addresses: Sequence[tuple[str, int]], deadline: float, tls: ssl.SSLContext | None, name: str
-) -> Iterator[Connection]:
+) -> Stream:  # fmt: skip
     """Connect to the first address that answers, with TLS for `name` unless `tls` is None. Raises HostError."""
-    with conversation(dial(addresses, deadline, UPSTREAM), deadline, tls, name) as connection:
-        yield connection
+    return reached(dial(addresses, deadline, UPSTREAM), deadline, tls, name)
 
 
-@contextmanager
-def conversation(stream: Stream, deadline: float, tls: ssl.SSLContext | None, name: str) -> Iterator[Connection]:
-    """Talk to the upstream at the other end of a stream, with TLS for `name` unless `tls` is None; then close it.
-
-    Raises HostError.
-    """
+def reached(stream: Stream, deadline: float, tls: ssl.SSLContext | None, name: str) -> Stream:
+    """The stream to an upstream, with TLS for `name` unless `tls` is None. Raises HostError, with the stream closed."""
+    if tls is None:
+        return stream
     try:
-        if tls is not None:
-            stream = secured(stream, deadline, tls, name, UPSTREAM)
-        yield Connection(stream, deadline)
-    finally:
+        return secured(stream, deadline, tls, name, UPSTREAM)
+    except BaseException:
         stream.close()
+        raise
 
 
 def secured(stream: Stream, deadline: float, tls: ssl.SSLContext, name: str, peer: str) -> Stream:

@@ -11,7 +11,6 @@ import hashlib
 import re
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from ipc.addresses import is_public, split_address
@@ -19,14 +18,16 @@ from ipc.domains import matches
 from ipc.messages import Observation
 from ipc.plan import Plan
 from ipc.secret_values import is_searchable
-from workers.host.connection import Connection, connect
+from workers.host.connection import connect
 from workers.host.encoding import to_bytes
+from workers.host.exchange import Exchange, may_share
+from workers.host.layered import Stream
 from workers.host.meter import HostError, Meter
 from workers.host.outside import Outside
 from workers.host.reflections import Reflections
 from workers.host.tunnel import Proxy, tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
-from workers.host.wire import USER_AGENT, Headers, Response, encode_request, read_response
+from workers.host.wire import USER_AGENT, Headers, Response, encode_request
 
 DIRECT, PROXIED = "direct_allowlist", "proxy_allowlist"
 """The profiles that go out."""
@@ -96,11 +97,19 @@ class HttpHost:
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
         headers = self._headers(target, request, body)
-        with self._way(target, deadline) as connection:
-            connection.send(encode_request(request.method, target.path, headers, body))
-            response = read_response(connection.receive, request.method, self._plan.max_response_bytes)
-        self._refuse_reflection(response)
-        return response
+        # A worker that is for one call has no other to keep a connection for.
+        is_shared = self._plan.isolation != "process" and may_share(request.method, body)
+        exchange = Exchange(
+            open_stream=lambda: self._way(target, deadline),
+            kept=self._outside.kept,
+            key=self._outside.kept.key(self._plan, target, self._secrets, headers) if is_shared else None,
+            method=request.method,
+            deadline=deadline,
+            max_body=self._plan.max_response_bytes,
+        )
+        if not is_shared:
+            headers = (*headers, ("connection", "close"))
+        return exchange.run(encode_request(request.method, target.path, headers, body), self._refuse_reflection)
 
     def _refuse_reflection(self, response: Response) -> None:
         """Raises HostError denied for an answer that holds a secret of this call, or in which one can't be found.
@@ -114,8 +123,8 @@ class HttpHost:
         if found is not None:
             raise HostError("denied", f"the upstream's answer repeats the secret {found}")
 
-    def _way(self, target: Target, deadline: float) -> AbstractContextManager[Connection]:
-        """A connection to the target: the way that the action's profile names, and no other."""
+    def _way(self, target: Target, deadline: float) -> Stream:
+        """A new connection to the target: the way that the action's profile names, and no other."""
         if self._egress.profile == PROXIED:
             if self._egress.proxy_url is None:
                 raise HostError("unavailable", "this action goes out through a proxy, and none is configured")
@@ -166,7 +175,6 @@ class HttpHost:
         length = [("content-length", str(len(body)))] if body or request.method in _WITH_BODY else []
         return (
             ("host", target.authority),
-            ("connection", "close"),
             *length,
             *(entry for entry in defaults if entry[0] not in names),
             *headers,

@@ -19,10 +19,13 @@ READ_BYTES = 16 * 1024
 class Stream(Protocol):
     """What a conversation needs of a connection."""
 
-    def settimeout(self, seconds: float | None, /) -> None:
-        """For each operation from now on."""
+    def fileno(self) -> int:
+        """Descriptor of the socket below."""
 
-    def sendall(self, data: bytes, /) -> None:
+    def settimeout(self, seconds: float | None, /) -> None:
+        """For each operation from now on; 0: one that would wait raises BlockingIOError or SSLWantReadError."""
+
+    def sendall(self, data: bytes | memoryview, /) -> None:
         """Send everything. Raises OSError."""
 
     def recv(self, count: int, /) -> bytes:
@@ -40,16 +43,22 @@ class Layered:
         self._arrived, self._leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._inner = tls.wrap_bio(self._arrived, self._leaving, server_hostname=name)
         self._until: float | None = None
+        self._is_waiting = True
+
+    def fileno(self) -> int:
+        """Descriptor of the socket below both layers."""
+        return self._outer.fileno()
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """For all that the next operations do together."""
+        """For all that the next operations do together; 0: without waiting."""
+        self._is_waiting = seconds != 0
         self._until = None if seconds is None else time.monotonic() + seconds
 
     def do_handshake(self) -> None:
         """Agree on TLS, and verify who is there. Raises OSError."""
         self._driven(self._inner.do_handshake)
 
-    def sendall(self, data: bytes, /) -> None:
+    def sendall(self, data: bytes | memoryview, /) -> None:
         """Send everything. Raises OSError."""
         rest = memoryview(data)
         while rest:
@@ -90,6 +99,8 @@ class Layered:
             self._outer.sendall(self._leaving.read())
 
     def _left(self) -> float | None:
+        if not self._is_waiting:
+            return 0
         if self._until is None:
             return None
         left = self._until - time.monotonic()

@@ -6,8 +6,9 @@ Holds values and does nothing by itself.
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from workers.host.kept import KeptConnections
 from workers.host.resolver import Resolver
 from workers.host.urls import Target
 
@@ -36,6 +37,7 @@ class Outside:
     proxy_limits: ProxyLimits = ProxyLimits()
     proxy_tls: ssl.SSLContext | None = None
     """For a proxy at https; None: by the system's authorities, as `tls`."""
+    kept: KeptConnections = field(default_factory=KeptConnections)
 
     def tls_for(self, target: Target) -> ssl.SSLContext | None:
         """What to agree on TLS with; None for a target that is reached without."""

@@ -8,12 +8,11 @@ that comes through it the upstream's. The upstream's name is never resolved here
 import base64
 import ipaddress
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from workers.host.connection import Connection, conversation, dial, seconds_left, secured
+from workers.host.connection import Connection, dial, reached, seconds_left, secured
 from workers.host.layered import Stream
 from workers.host.meter import PROXY, HostError
 from workers.host.outside import Outside, ProxyLimits
@@ -51,11 +50,8 @@ def authorization(credentials: str) -> str:
     return f"Basic {base64.b64encode(credentials.encode()).decode()}"
 
 
-@contextmanager
-def tunnel(
-    proxy: "Proxy", target: Target, deadline: float, outside: Outside, patience: float = 0.0
-) -> Iterator[Connection]:
-    """A connection to the target through the proxy, with TLS inside it for https.
+def tunnel(proxy: "Proxy", target: Target, deadline: float, outside: Outside, patience: float = 0.0) -> Stream:
+    """A stream to the target through the proxy, with TLS inside it for https.
 
     A refusal is final after `patience` seconds, and so is silence: a proxy that reads a new list may close its port
     meanwhile. Raises HostError.
@@ -66,8 +62,7 @@ def tunnel(
         _security(proxy.url, outside),
     )  # fmt: skip
     stream = way.opened(outside.proxy_limits.clock() + patience)
-    with conversation(stream, deadline, outside.tls_for(target), target.host) as connection:
-        yield connection
+    return reached(stream, deadline, outside.tls_for(target), target.host)
 
 
 def _security(proxy_url: str, outside: Outside) -> tuple[ssl.SSLContext, str] | None:

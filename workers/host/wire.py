@@ -22,6 +22,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t -~\x80-\xff]*
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*)")
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]*)?")
 _LENGTH = re.compile(r"[0-9]{1,15}")
+_KEPT_FOR = re.compile(r"timeout=([0-9]{1,9})")
 
 Receive = Callable[[int], bytes]
 """Up to n bytes, b"" at the end of the stream; raises HostError."""
@@ -35,6 +36,8 @@ class Response(NamedTuple):
     status: int
     headers: Headers
     body: bytes
+    open_seconds: float = 0.0
+    """For how long another request may follow on the connection. 0: none may."""
 
 
 def encode_request(method: str, path: str, headers: Headers, body: bytes) -> bytes:
@@ -50,7 +53,9 @@ def read_response(receive: Receive, method: str, max_body: int) -> Response:
     """
     reader = _Reader(receive, UPSTREAM)
     version, status, headers = _final_head(reader)
-    return Response(status, headers, _body(reader, method, status, headers, version, max_body))
+    body = _body(reader, method, status, headers, version, max_body)
+    is_over = reader.has_more or reader.has_interim or version == b"0" or not _has_told_end(method, status, headers)
+    return Response(status, headers, body, 0.0 if is_over else _open_seconds(headers))
 
 
 def read_connect_answer(receive: Receive) -> int:
@@ -73,6 +78,8 @@ class _Reader:
         self._receive = receive
         self._peer = peer
         self._buffer = bytearray()
+        self.has_interim = False
+        """True once an interim response has come."""
 
     @property
     def has_more(self) -> bool:
@@ -136,6 +143,7 @@ def _final_head(reader: _Reader) -> tuple[bytes, int, Headers]:
             raise reader.malformed("it switches protocols")
         if status >= 200:
             return version, status, headers
+        reader.has_interim = True
     raise reader.malformed("it has too many interim responses")
 
 
@@ -179,6 +187,30 @@ def _body(reader: _Reader, method: str, status: int, headers: Headers, version: 
     if int(lengths[0]) > cap:
         raise reader.too_large("its body")
     return reader.exactly(int(lengths[0]))
+
+
+def _has_told_end(method: str, status: int, headers: Headers) -> bool:
+    """True for an answer whose end no server can mean differently.
+
+    SECURITY: servers that are wrong send a body with answers to HEAD, with 304, and with a 204 that has a length; what
+    is left of it would pass for the next answer.
+    """
+    lengths = [value for name, value in headers if name == "content-length"]
+    codings = [value for name, value in headers if name == "transfer-encoding"]
+    if method == "HEAD" or status == 304:
+        return False
+    if status == 204:
+        return not codings and lengths in ([], ["0"])
+    return bool(codings or lengths)
+
+
+def _open_seconds(headers: Headers) -> float:
+    """Until a second before the upstream ends the connection, where it says when (`Keep-Alive: timeout=N`)."""
+    options = ",".join(value for name, value in headers if name == "connection").lower().split(",")
+    if "close" in (option.strip() for option in options):
+        return 0.0
+    told = [int(found[1]) for name, value in headers if name == "keep-alive" for found in _KEPT_FOR.finditer(value)]
+    return max(0.0, min(told, default=float("inf")) - 1)
 
 
 def _chunked(reader: _Reader, cap: int) -> bytes:

@@ -37,7 +37,8 @@ def kind(data: bytes, method: str = "GET", cap: int = CAP) -> str:
 @pytest.mark.parametrize("step", [1, 3, 65536])
 def test_a_body_with_a_length_ends_there(step: int) -> None:
     response = read(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A:  b \r\n\r\nhelloEXTRA", step=step)
-    assert response == Response(200, (("content-length", "5"), ("x-a", "b")), b"hello")
+    assert (response.status, response.body) == (200, b"hello")
+    assert response.headers == (("content-length", "5"), ("x-a", "b"))
 
 
 @pytest.mark.parametrize("step", [1, 7, 65536])

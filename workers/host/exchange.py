@@ -1,0 +1,85 @@
+"""One request and its answer, over a connection that was kept or over a new one.
+
+Guarantees that a request is sent at most twice, and twice only where its method allows it, and that a connection is
+kept only after an answer that was accepted and ended where it said. Knows no plan.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workers.host.connection import Connection, is_quiet
+from workers.host.kept import KeptConnection, KeptConnections
+from workers.host.layered import Stream
+from workers.host.meter import UPSTREAM, HostError
+from workers.host.wire import Response, read_response
+
+_REPEATABLE = frozenset({"GET", "PUT", "DELETE", "OPTIONS"})
+"""Two requests do no more than one (RFC 9110 §9.2.2). HEAD does not keep: some servers send a body all the same."""
+_SENT_ONCE = frozenset({"POST", "PATCH"})
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+FRESH_SECONDS = 1.0
+"""A request that is sent once goes over a connection that has waited no longer: if the upstream has ended it meanwhile,
+no one knows whether the request was carried out."""
+_TIMED_OUT = 408
+"""An upstream says so, too, before it ends a connection that waits (RFC 9110 §15.5.9)."""
+
+
+def may_share(method: str, body: bytes) -> bool:
+    """True if a request may use a connection that others use.
+
+    SECURITY: a body where none is expected is read by some servers as the next request.
+    """
+    return method in _REPEATABLE | _SENT_ONCE and (not body or method in _WITH_BODY)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What is to be asked, and of which connection."""
+
+    open_stream: Callable[[], Stream]
+    """Raises HostError."""
+    kept: KeptConnections
+    key: bytes | None
+    """Of connections that this request may use (KeptConnections.key). None: a connection of its own."""
+    method: str
+    deadline: float
+    max_body: int
+
+    def run(self, data: bytes, accept: Callable[[Response], None]) -> Response:
+        """Send the bytes of the request; `accept` raises HostError for an answer that is refused. Raises HostError."""
+        kept = None if self.key is None else self.kept.take(self.key, self._patience())
+        if kept is not None and (response := self._over(kept, data, accept)) is not None:
+            return response
+        stream = self.open_stream()
+        if not is_quiet(stream):
+            stream.close()
+            raise HostError("unavailable", f"{UPSTREAM} answered or hung up before it was asked", retryable=True)
+        response = self._over(self.kept.opened(self.key or b"", stream), data, accept)
+        assert response is not None, "only a connection that was kept is given up"
+        return response
+
+    def _patience(self) -> float:
+        return float("inf") if self.method in _REPEATABLE else FRESH_SECONDS
+
+    def _over(self, way: KeptConnection, data: bytes, accept: Callable[[Response], None]) -> Response | None:
+        """The answer; None if the upstream had given up a connection that was kept, and may be asked again."""
+        connection = Connection(way.stream, self.deadline)
+        may_repeat = way.is_used and self.method in _REPEATABLE
+        try:
+            connection.send(data)
+            response = read_response(connection.receive, self.method, self.max_body)
+            accept(response)
+        except BaseException as error:
+            way.stream.close()
+            is_broken = isinstance(error, HostError) and error.failure.kind == "unavailable"
+            if may_repeat and is_broken and not connection.has_heard:
+                return None
+            raise
+        if may_repeat and response.status == _TIMED_OUT:
+            way.stream.close()
+            return None
+        if self.key is not None and response.open_seconds > 0 and not connection.is_early:
+            self.kept.keep(way, response.open_seconds)
+        else:
+            way.stream.close()
+        return response
