@@ -90,8 +90,11 @@ def _ready(value: Any, number: _Number) -> Any:
                 return _ready(_with_plain_names(value), number)
             if not name.isascii():
                 is_ascii = False
-            # Most items are texts: they are passed over here, without a call for each.
-            if type(item) is not str and (changed := _ready(item, number)) is not item:
+            # Most items are texts, nothing or small integers: they are passed over here, without a call for each.
+            its = type(item)
+            if its is str or item is None or (its is int and _LEAST <= item <= MAX_SAFE_INTEGER):
+                continue
+            if (changed := _ready(item, number)) is not item:
                 ready = value.copy() if ready is value else ready
                 ready[name] = changed
         return ready if is_ascii else _in_utf16_order(ready)

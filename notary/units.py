@@ -14,6 +14,7 @@ from ipc.canonical import NotCanonical
 from ipc.clock import ClockWrong
 from ipc.logs import log
 from ipc.messages import (
+    Closed,
     Hold,
     Issue,
     ListSessions,
@@ -39,6 +40,8 @@ SETTLING: Final = frozenset(
     {ShowReceipt, TraceOfApproval, ListUnresolved, ListSessions, ShowIntent, VerifyIntent, QueryEvents}
 )
 """Operations that only look, and look at what calls wrote."""
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Units:
@@ -127,6 +130,8 @@ class Units:
         try:
             value = self._handlers[type(task.operation)](unit, task.operation)
             value, kept = value if isinstance(value, SecretAnswer) else (value, None)
+            if type(value) is Closed:  # the end of a call is remembered and sent: encoded once for both
+                value = msgspec.Raw(_encode(value))
             return Outcome(value, kept=kept, store_us=unit.store_us or None)
         except (NotOpen, NotAllowed) as error:
             (log.error if isinstance(error, NotAllowed) else log.warning)(
