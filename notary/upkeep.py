@@ -91,7 +91,8 @@ class Upkeep:
             now = self._state.clock.now()
             if self._state.revoked is not None and self._state.stores is None:
                 self._state.revoked = living(self._state.revoked, now)
-            with self._state.database.unit(writes=self._state.stores is None) as connection:
+            # No flush, for which calls would wait: a crash may bring back what is over, and it is forgotten again.
+            with self._state.database.unit(writes=self._state.stores is None, is_durable=False) as connection:
                 store = self._state.open_store(connection)
                 has_more = store.sweep(now, now - KEEP_ENDED_SECONDS)
                 trimmed = store.trim_kept(bounds_at(now, self._state.settings.approvals))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,6 +161,24 @@ def test_what_is_over_is_forgotten_at_once_while_there_is_more(kept: Kept) -> No
         with kept.state.database.unit(writes=False) as connection:
             assert connection.execute("SELECT count(*) FROM proofs").fetchone() == (left * proofs.SWEPT_AT_ONCE,)
         assert kept.upkeep.patience() == patience
+
+
+def test_no_call_waits_for_a_flush_of_what_is_forgotten(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, flushed = kept.state.database.unit, []
+
+    def watched(*, writes: bool = True, is_durable: bool = True) -> Any:
+        flushed.append(writes and is_durable)
+        return begin(writes=writes, is_durable=is_durable)
+
+    with kept.state.database.unit() as connection:
+        connection.execute("INSERT INTO proofs VALUES (?, 'p', 0.0)", (int(kept.clock.time // 60) - 100,))
+    monkeypatch.setattr(kept.state.database, "unit", watched)
+    kept.now += 1.0
+    kept.upkeep.due()
+    assert flushed, "the round was made"
+    assert not any(flushed)
+    with kept.state.database.unit(writes=False) as connection:
+        assert connection.execute("SELECT count(*) FROM proofs").fetchone() == (0,)
 
 
 def test_an_approval_that_ended_is_kept_for_a_day_after_the_longest_call(kept: Kept) -> None:
