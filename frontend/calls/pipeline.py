@@ -11,6 +11,7 @@ import contextvars
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import trio
@@ -115,7 +116,7 @@ class Pipeline:
             except Exception:
                 log.exception("a call failed by a gateway fault", action_id=record.action_id)
                 outcome = await self._refused(record, GateError("internal_error"))
-            self._succeeded(record, outcome)
+            self._tell_outcome(request, record, outcome)
             return outcome
 
     async def _enforce(self, record: CallRecord, request: Request, place: Place) -> Executed | Held:
@@ -296,13 +297,14 @@ class Pipeline:
         with contextlib.suppress(GateError):
             await self._refused(record, error)
 
-    def _succeeded(self, record: CallRecord, outcome: Executed | Held) -> None:
-        if isinstance(outcome, Held):
-            self._end(record, "pending_approval")
-        elif outcome.succeeded:
-            self._end(record, "allow")
-        else:
+    def _tell_outcome(self, request: Request, record: CallRecord, outcome: Executed | Held) -> None:
+        """Count the call and say its line. The evidence is durable by now: the answer need not wait for the line."""
+        if isinstance(outcome, Executed) and not outcome.succeeded:
             self._end(record, "error", "action_execution_failed", outcome.closed.outcome)
+            return
+        decision = "allow" if isinstance(outcome, Executed) else "pending_approval"
+        self.metrics.called(record.action_id, decision, None, record.started)
+        request.after_answer(partial(record.say, decision))
 
     def _end(self, record: CallRecord, decision: str, code: str | None = None, cause: str | None = None) -> None:
         if decision != "deny" or code is None or self.refusals.lines.may_say(record.uid, code):

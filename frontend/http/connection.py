@@ -141,18 +141,22 @@ class Connection:
         else:
             body = CompleteBody(bytes(memoryview(buffer)[: head.length]))
             del buffer[: head.length]
+        later: list[Callable[[], None]] = []
         request = Request(
             head.method, head.path, head.query, head.headers,
-            peer=self._peer, listener=self._endpoint.kind, body=body,
+            peer=self._peer, listener=self._endpoint.kind, body=body, later=later,
         )  # fmt: skip
-        answer = await self._answer(request)
-        stays = head.keeps_alive and not self._is_last
-        if streamed is not None:
-            stays = stays and (streamed.is_whole or streamed.may_be_skipped)
-            streamed.abandon()
-        data = self._encoded(answer, without_body=head.method == "HEAD", close=not stays)
-        del answer, request, body  # what waits for a slow client is kept once
-        await self._send(data)
+        try:
+            answer = await self._answer(request)
+            stays = head.keeps_alive and not self._is_last
+            if streamed is not None:
+                stays = stays and (streamed.is_whole or streamed.may_be_skipped)
+                streamed.abandon()
+            data = self._encoded(answer, without_body=head.method == "HEAD", close=not stays)
+            del answer, request, body  # what waits for a slow client is kept once
+            await self._send(data, later)
+        finally:
+            _do_all(later)
         if stays and streamed is not None and not streamed.is_whole:
             return await streamed.skip()
         return stays
@@ -180,9 +184,11 @@ class Connection:
             log.exception("an answer cannot be written", status=answer.status)
             return encode_answer(traced(INTERNAL_ERROR, trace_now()), without_body=without_body, close=close)
 
-    async def _send(self, data: bytes) -> None:
-        """Raises OSError, and TooLate for a client that does not take its answer while there is time or room for it."""
+    async def _send(self, data: bytes, later: list[Callable[[], None]]) -> None:
+        """`later` is done once the socket has what it takes now. Raises OSError, and TooLate for a client that does not
+        take its answer while there is time or room for it."""
         sent = self._wire.send_now(data)
+        _do_all(later)
         if sent == len(data):
             return
         endpoint = self._endpoint
@@ -200,7 +206,12 @@ class Connection:
         self._endpoint.traffic.answered_itself(error.status)
         try:
             answer = traced(error_answer(error), trace_now())
-            await self._send(self._encoded(answer, without_body=False, close=True))
+            await self._send(self._encoded(answer, without_body=False, close=True), [])
             await self._wire.linger(LINGER_SECONDS)
         except (OSError, TooLate):
             return
+
+
+def _do_all(acts: list[Callable[[], None]]) -> None:
+    while acts:
+        acts.pop(0)()

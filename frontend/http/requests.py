@@ -3,7 +3,7 @@
 Nothing is decoded but bytes to text: the path is the raw one that routing and the proof's `htu` are compared with.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from frontend.errors import GateError
@@ -39,12 +39,14 @@ class CompleteBody:
 class Request:
     """One request. Header names are lower case, values are ISO 8859-1 text, both in the order they came in."""
 
-    __slots__ = ("_body", "headers", "listener", "method", "path", "peer", "query")
+    __slots__ = ("_body", "_later", "headers", "listener", "method", "path", "peer", "query")
 
     def __init__(
         self, method: str, path: str, query: str = "", headers: list[tuple[str, str]] | None = None, *,
         peer: PeerCredentials | None = None, listener: str = "merged", body: Body | None = None,
+        later: list[Callable[[], None]] | None = None,
     ) -> None:  # fmt: skip
+        """`later` collects what is to be done once the answer was sent; without it nothing is put off."""
         self.method = method
         self.path = path
         """Raw, as sent, without query; begins with a slash. Printable ASCII, never percent-decoded."""
@@ -56,6 +58,7 @@ class Request:
         self.listener = listener
         """Kind of the socket it came in on: client, admin, merged or metrics."""
         self._body = body if body is not None else CompleteBody()
+        self._later = later
 
     @property
     def uid(self) -> int | None:
@@ -69,6 +72,13 @@ class Request:
         framing, or the client left inside the body). After any of these the connection closes with the answer.
         """
         return self._body.read(cap)
+
+    def after_answer(self, act: Callable[[], None]) -> None:
+        """Do this once the answer was sent, or could not be. `act` does not wait and raises nothing."""
+        if self._later is None:
+            act()
+        else:
+            self._later.append(act)
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.path}>"

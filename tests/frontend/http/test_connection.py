@@ -8,6 +8,7 @@ import trio
 from frontend.errors import GateError
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import MAX_BODY_BYTES, Request
+from frontend.http.wire import Wire
 from tests.support.http_socket import Client, Serving, get, request, until
 from tests.support.logs import capture_logs
 
@@ -54,6 +55,55 @@ async def test_pipelined_requests_are_answered_in_order(serving: Serving) -> Non
     async with serving(slow_first) as running, running.client() as client:
         await client.send(pipeline)
         assert [(await client.reply()).json["path"] for _ in range(9)] == [f"/{number}" for number in range(9)]
+
+
+async def test_what_is_put_off_happens_once_the_answer_was_sent_and_before_the_next_request(serving: Serving) -> None:
+    order: list[str] = []
+    sent = Wire.send_now
+
+    def noted(wire: Wire, data: bytes) -> int:
+        order.append("sent")
+        return sent(wire, data)
+
+    async def respond(request: Request) -> Answer:
+        order.append(f"asked {request.path}")
+        request.after_answer(lambda: order.append(f"told {request.path}"))
+        return json_answer(200, {})
+
+    async with serving(respond) as running, running.client() as client:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Wire, "send_now", noted)
+            await client.send(get("/0") + get("/1"))
+            assert [(await client.reply()).status for _ in range(2)] == [200, 200]
+            await until(lambda: len(order) == 6)
+    assert order == ["asked /0", "sent", "told /0", "asked /1", "sent", "told /1"]
+
+
+async def test_what_is_put_off_happens_though_the_handler_fails_or_is_cut(serving: Serving) -> None:
+    told: list[str] = []
+    waits = trio.Event()
+
+    async def respond(request: Request) -> Answer:
+        request.after_answer(lambda: told.append(request.path))
+        if request.path == "/fails":
+            raise ValueError("a fault")
+        waits.set()
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async with serving(respond) as running, running.client() as client:
+        with capture_logs():
+            assert (await client.ask(get("/fails"))).status == 500
+            await client.send(get("/is-cut"))
+            await until(waits.is_set)
+            assert told == ["/fails"]
+    assert told == ["/fails", "/is-cut"]
+
+
+def test_nothing_is_put_off_where_no_connection_sends_an_answer() -> None:
+    told: list[int] = []
+    Request("GET", "/").after_answer(lambda: told.append(1))
+    assert told == [1]
 
 
 async def test_head_gets_the_same_head_and_no_body(serving: Serving) -> None:
