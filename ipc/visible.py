@@ -28,7 +28,9 @@ MOST_MARKS: Final = 4
 _DELETION: Final = "\u1dfb"
 """Combining deletion mark: strikes its character out, and has another combining class than overlays."""
 _MOST_KNOWN: Final = 20_000
-"""Characters that a table remembers."""
+"""Characters that a table remembers from text to text."""
+_MOST_OF_TEXT: Final = 100_000
+"""Characters that the table of one text remembers."""
 _PIECE: Final = 32 * 1024
 """Characters that are translated in one step: other threads of the interpreter wait for as long as it takes."""
 _CONTROLS: Final = re.compile("[\x00-\x1f]")
@@ -69,13 +71,23 @@ def is_invisible(one: str) -> bool:
 class _Escaping(dict[int, str]):
     """How each character is written, for str.translate: as itself where `is_shown` says so. Filled by use."""
 
-    def __init__(self, is_shown: Callable[[str], bool]) -> None:
+    def __init__(self, is_shown: Callable[[str], bool], most: int = _MOST_KNOWN) -> None:
         self._is_shown = is_shown
+        self._most = most
+
+    def with_room(self, count: int) -> "_Escaping":
+        """A table for a text of so many different characters: this one, or one of its own for a text of very many. No
+        text fills a table for those that follow."""
+        if count > _MOST_KNOWN:
+            return _Escaping(self._is_shown, _MOST_OF_TEXT)
+        if len(self) + count > _MOST_KNOWN:
+            self.clear()
+        return self
 
     def __missing__(self, code: int) -> str:
         one = chr(code)
         written = one if self._is_shown(one) else _escape(one)
-        if len(self) < _MOST_KNOWN:
+        if len(self) < self._most:
             self[code] = written
         return written
 
@@ -97,11 +109,12 @@ def _visible(text: str) -> str:
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
     distinct = set(text)
-    table = _TABLES[_mixes_directions(distinct)]
+    table = _TABLES[_mixes_directions(distinct)].with_room(len(distinct))
+    changed = {one for one in distinct if table[ord(one)] != one}
     marks = {one for one in distinct if unicodedata.category(one).startswith("M")}
     if not marks:
-        return _written(text, table)
-    no_bases = {one for one in distinct if one == " " or table[ord(one)] != one}
+        return _written(text, table) if changed else text
+    no_bases = {*changed, " "}
     written: list[str] = []
     last = 0
     for found in re.finditer(f"[{re.escape(''.join(sorted(marks)))}]+", text):

@@ -11,7 +11,8 @@ from gateway_client.visible import visible as visible_to_clients
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.visible import MOST_MARKS, in_ascii, visible
+import ipc.visible as module
+from ipc.visible import MOST_MARKS, has_looks, in_ascii, visible
 from tests.support.front_core import HOLD, front_core
 
 ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4})|U([0-9a-f]{8}))")
@@ -91,3 +92,18 @@ def test_a_json_text_in_ascii_means_the_same(value: Any) -> None:
     assert shown.isascii()
     assert shown.isprintable()
     assert json.loads(shown) == value
+
+
+def test_no_text_makes_those_that_follow_be_looked_at_character_by_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    ideographs = "".join(map(chr, range(0x4E00, 0x4E00 + 20_500)))
+    for text in (ideographs, ideographs[:15_000], ideographs[15_000:] + "".join(map(chr, range(0xAC00, 0xD000)))):
+        assert visible(text) == text
+    looked_at: list[str] = []
+
+    def noted(one: str) -> bool:
+        looked_at.append(one)
+        return has_looks(one)
+
+    monkeypatch.setattr(module, "has_looks", noted)
+    assert visible("\U00020000" * 1000) == "\U00020000" * 1000
+    assert looked_at == ["\U00020000"]

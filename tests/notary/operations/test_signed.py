@@ -14,6 +14,7 @@ from ipc.approvals import Body, Outcome
 from ipc.plan import plan_hash
 from ipc.settings import ApprovalSettings, OperatorSettings
 from ipc.shown import hash_of, shown
+from notary.operations import signed as module
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import NOW, call_event, changed, make_approval, make_hold, make_open
@@ -121,6 +122,24 @@ FALSE: dict[str, Callable[[Detail], str | None]] = {
     "of a rule that is not learned": lambda detail: signed(detail, learn_domain="good.example"),
     "of a path that is not learned": lambda detail: signed(detail, learn_path="/x"),
 }
+
+
+def test_what_is_shown_is_hashed_only_under_a_signature_of_the_operator(
+    strict: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detail = held(strict)
+    hashed: list[Detail] = []
+
+    def noted(members: Detail) -> str | None:
+        hashed.append(members)
+        return hash_of(members)
+
+    monkeypatch.setattr(module, "hash_of", noted)
+    assert "does not hold" in refusal(strict, claim(detail, signed(detail, MALLORY)))
+    assert hashed == []
+    strict.front.ask(claim(detail, signed(detail)))
+    assert state_of(strict, detail) == "claimed"
+    assert len(hashed) == 1
 
 
 @pytest.mark.parametrize("false", FALSE.values(), ids=FALSE)
