@@ -42,7 +42,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     identity_method: str
     has_budget: bool
     description: str | None = None
-    """Of the action, when the call was held; None where it had none, and of holds of earlier versions."""
+    """The action's description when the call was held; None if it had none, or if an earlier version held the call."""
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

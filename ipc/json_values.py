@@ -3,7 +3,7 @@
 
 def has_more_values(text: bytes, most: int) -> bool:
     """True if a JSON text has more than `most` values, containers included. May be true of fewer where containers are
-    empty. Of a text that is not JSON it says so up to the place where that shows."""
+    empty. A text that is not JSON is counted right up to its first mistake."""
     if _upper_bound(text) <= most:
         return False
     without_escapes = text.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -22,7 +22,7 @@ MAX_CODE_BYTES = 1 << 29
 KEEP_UNUSED_SECONDS = 30 * 24 * 3600.0
 """For so long the code of a module is kept that is not loaded any more, so that a change can be taken back."""
 MOST_UNUSED = 32
-"""Of more that are not loaded, those that were loaded last are kept."""
+"""The code of so many modules that are not loaded is kept: those that were loaded last."""
 _TEMPORARY = ".tmp-"
 _CODE, _NOTED = ".cwasm", ".sha256"
 _DIGEST = re.compile(rb"sha256:[0-9a-f]{64}")

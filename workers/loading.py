@@ -88,7 +88,7 @@ class Loader:
 
     def next_deadline(self) -> float:
         """The next time (time.monotonic) at which `advance` must act without an event: a compiler has used up its time,
-        a slow one has to be named in the log, or the cache is to be swept."""
+        a slow one has to be named in the log, or the next sweep of the cache is due."""
         deadlines = [one.deadline for one in self.compilations.values()]
         return min([self._sweep_at, *deadlines, *(at for at, _ in self._untold.values())])
 

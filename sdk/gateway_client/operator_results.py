@@ -68,7 +68,7 @@ class ApprovalDetail(Approval):
     approval_signature: str | None = None
     """The operator's own signature of the decision."""
     description: str | None = None
-    """Of the action, when the call was held; None where it had none, and from a gateway of before."""
+    """The action's description when the call was held; None if it had none, or from an earlier gateway."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,7 +99,7 @@ class Answered:
     limits: Mapping[str, Any] = field(default_factory=dict)
     response: Mapping[str, Any] | None = None
     max_bytes: int = 65_536
-    """Of its answer."""
+    """The largest answer that its action allows."""
 
     @property
     def action_id(self) -> str:
