@@ -33,6 +33,7 @@ from ipc.packets import PacketChannel
 from ipc.parent import die_with_parent
 from ipc.plan import hash_of
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER
+from workers.crew import Crew
 from workers.desk import Desk, FrontChannel, NotaryChannel
 
 GO_ON = signal.SIGUSR1
@@ -137,13 +138,17 @@ KNOWN = frozenset(
 
 
 class EchoDesk(Desk):
-    """A desk that may tell its front something else than the notary."""
+    """A desk that may tell its front something else than the notary. In the http profile it runs shared calls."""
 
-    def __init__(self, sock: socket.socket, front: FrontChannel, notary: NotaryChannel) -> None:
-        self._echo = EchoRunner()
-        self._echo.retires = self._retires
+    def __init__(self, sock: socket.socket, front: FrontChannel, notary: NotaryChannel, profile: str) -> None:
+        echo = EchoRunner()
+        echo.retires = self._retires
         self._sock = sock
-        super().__init__(front, notary, self._echo, MANY_CALLS)  # type: ignore[arg-type]  # runs calls as a Runner does
+        runner: Any = echo  # it runs calls as a Runner does
+        crew = Crew(lambda: runner) if profile == "http" else None
+        if crew is not None:
+            crew.start()
+        super().__init__(front, notary, runner, MANY_CALLS, crew=crew)
 
     def _retires(self) -> None:
         self._left = 1
@@ -192,7 +197,7 @@ def main(given: list[str] | None = None) -> int:
         sock.sendall(b"noise" * 1000)
         signal.pause()
     try:
-        desk = EchoDesk(sock, front, notary)
+        desk = EchoDesk(sock, front, notary, arguments.profile)
         desk.wait_tied()
         front.send(WorkerReady(worker_id, os.getpid(), profile))
         if arguments.first == "deaf":
