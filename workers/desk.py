@@ -117,11 +117,12 @@ class Desk:
     def _wait(self, poll: "select.poll", seconds: float | None) -> dict[int, int]:
         """Wait for what `poll` knows, and tell of shared calls that have ended meanwhile. Raises StuckCall."""
         crew = self._crew
-        if crew is None or not crew.is_busy:
-            return dict(poll.poll(None if seconds is None else seconds * 1000))
-        patience = crew.patience()
-        ready = dict(poll.poll(1000 * min(left for left in (seconds, patience) if left is not None)))
-        for ended in crew.take():
+        patience = None if crew is None else crew.patience()
+        waits = [left for left in (seconds, patience) if left is not None]
+        ready = dict(poll.poll(1000 * min(waits) if waits else None))
+        if crew is None:
+            return ready
+        for ended in crew.take() if crew.fileno() in ready else ():
             self._note_end(*ended)
         if stuck := crew.stuck():
             trace_ids = [call.plan.trace_id for call in stuck]

@@ -1,8 +1,10 @@
 """The desk over real channels with a runner that a test plays: what its peers are told, and what it waits for."""
 
 import json
+import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -28,6 +30,7 @@ from ipc.messages import (
 from ipc.packets import PacketChannel, packet_pair
 from ipc.plan import Limits, SecretUse
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from tests.support.readable import readable
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan
 from workers.crew import Crew
@@ -188,6 +191,22 @@ def test_a_worker_leaves_whose_shared_call_does_not_end(seat: Seating, capfd: py
     assert not peers.has_told()
     (line,) = capfd.readouterr().err.splitlines()
     assert json.loads(line)["trace_ids"] == ["trc_1"]
+
+
+def test_a_worker_that_is_woken_after_it_has_taken_a_result_sleeps_again(seat: Seating) -> None:
+    make: Any = FakeRunner
+    crew = Crew(make)
+    crew.start()
+    desk, peers, _, _ = seat(crew=crew)
+    os.eventfd_write(crew.fileno(), 1)  # as a thread does whose result was taken a moment before
+    serving = Serving(desk)
+    deadline = time.monotonic() + 60
+    while readable(crew.fileno(), 0):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert peers.call(make_plan(isolation="shared"), "c1").outcome == "success"
+    peers.hang_up()
+    assert serving.left() == Exit.ORPHANED
 
 
 def test_a_word_taken_back_at_the_last_moment_leaves_the_worker_attentive_to_its_front(
