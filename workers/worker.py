@@ -98,7 +98,10 @@ def live(birth: Birth) -> Exit:
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
         desk.wait_tied()
         front.send(m.WorkerReady(birth.worker_id, os.getpid(), birth.profile))
-        return desk.serve()
+        code = desk.serve()
+        if outside is not None:
+            outside.kept.close()
+        return code
     except SandboxRefused as error:
         write_line("error", "the operating system refused a wall", worker_id=birth.worker_id, reason=str(error))
         return Exit.SANDBOX

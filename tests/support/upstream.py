@@ -38,7 +38,7 @@ class Upstream:
     address: str
     seen: list[Seen] = field(default_factory=list)
     handshakes: int = 0
-    """Of TLS, that were agreed on."""
+    """Handshakes of TLS that succeeded."""
     hold: threading.Event = field(default_factory=threading.Event)
     """`/wait` answers once this is set."""
     _held: dict[str, threading.Event] = field(default_factory=dict)

@@ -27,9 +27,9 @@ class Upstream:
     address: str
     requests: list[bytes] = field(default_factory=list)
     connections: int = 0
-    """That were accepted."""
+    """Connections that were accepted."""
     handshakes: int = 0
-    """Of TLS, that were agreed on."""
+    """Handshakes of TLS that succeeded."""
     stop: threading.Event = field(default_factory=threading.Event)
 
 

@@ -17,7 +17,7 @@ from workers.host.meter import UPSTREAM, HostError
 MAX_ADDRESSES = 4
 """Of a name's addresses, how many are tried."""
 LAST_BYTES = 64 * 1024
-"""Of a longer request: what is sent once it is known whether an answer has come to the part before."""
+"""The end of a longer request is sent by itself, after a look for an answer that came too early."""
 
 
 def make_tls(authorities: str | None = None) -> ssl.SSLContext:

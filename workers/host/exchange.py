@@ -18,8 +18,8 @@ _REPEATABLE = frozenset({"GET", "PUT", "DELETE", "OPTIONS"})
 _SENT_ONCE = frozenset({"POST", "PATCH"})
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 FRESH_SECONDS = 1.0
-"""A request that is sent once goes over a connection that has waited no longer: if the upstream has ended it meanwhile,
-no one knows whether the request was carried out."""
+"""A POST or PATCH goes over a connection that has waited no longer: if the upstream ends it at that moment, it is not
+known whether the request was carried out."""
 _TIMED_OUT = 408
 """An upstream says so, too, before it ends a connection that waits (RFC 9110 §15.5.9)."""
 
@@ -34,13 +34,13 @@ def may_share(method: str, body: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What is to be asked, and of which connection."""
+    """A request, and the connections that it may use."""
 
     open_stream: Callable[[], Stream]
     """Raises HostError."""
     kept: KeptConnections
     key: bytes | None
-    """Of connections that this request may use (KeptConnections.key). None: a connection of its own."""
+    """The key of connections that this request may use (KeptConnections.key). None: it has one of its own."""
     method: str
     deadline: float
     max_body: int

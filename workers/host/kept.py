@@ -14,18 +14,20 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ipc.limits import MAX_AHEAD
 from ipc.plan import Plan
 from workers.host.connection import is_quiet
 from workers.host.layered import Stream
 from workers.host.urls import Target
 from workers.host.wire import Headers
 
-MAX_KEPT = 8
-"""Connections that wait, in one worker. Those that calls use are not counted: there are no more of them than calls."""
+MAX_KEPT = MAX_AHEAD
+"""Connections that wait, in one worker: as many as calls may use besides (`open_files` of workers/sandbox/profiles.py
+has room for both)."""
 IDLE_SECONDS = 4.0
 """Upstreams end a connection that waits after five seconds or later."""
 AGE_SECONDS = 30.0
-"""Of a connection, since it was made: as long is an address used that its name no longer has."""
+"""Since a connection was made. An address that its name no longer has is used for so long."""
 
 
 @dataclass(eq=False, slots=True)

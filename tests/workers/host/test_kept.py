@@ -25,7 +25,7 @@ HOST = "upstream.test"
 
 
 class Worker:
-    """What one worker has from call to call: its connections, and a clock that a test moves."""
+    """The connections of one worker, which outlive a call, and a clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -1,5 +1,6 @@
-"""Upstreams that lie about where an answer ends, speak unasked, or end a connection that a worker keeps: an answer
-belongs to the request of its connection, or there is none."""
+"""Upstreams that lie about where an answer ends, speak unasked, or end a connection that a worker keeps.
+
+Each answer belongs to its request, or the call has none."""
 
 import select
 import socket
