@@ -91,7 +91,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: str
     """Worker profile: compute, http or fs."""
     isolation: str
-    """`pooled`, or `process` for a fresh worker per call."""
+    """`shared` beside calls of its action, `pooled` alone in a worker of many calls, `process` in a fresh one."""
     principal: str
     owner: str | None
     session_id: str

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
+from frontend.actions.trust import TRUSTED_FILE, Trusted
 from frontend.files.problems import Problem, printable
-from frontend.manifests.manifest import Manifest
+from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.sections import IMPORTS
 from ipc.messages import ModuleFile, ModuleVerdict
 from ipc.plan import Plan

@@ -13,11 +13,11 @@ import msgspec
 
 from frontend.actions.modules import by_module, module_key
 from frontend.actions.near import near
-from frontend.actions.trust import BUILT_IN, NOTHING_TRUSTED, TRUSTED_FILE, Trusted
+from frontend.actions.trust import NOTHING_TRUSTED, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
 from frontend.files.claimed import claimed_names
 from frontend.files.problems import Problem, Report, shown
-from frontend.manifests.manifest import Manifest
+from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
 from frontend.manifests.yamltree import Node

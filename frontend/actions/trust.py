@@ -12,11 +12,11 @@ import msgspec
 
 from frontend.files.problems import Problem, Report
 from frontend.manifests.fields import Section, TextRule
+from frontend.manifests.manifest import BUILT_IN
 from frontend.manifests.reading import read_file
 from ipc.messages import ModuleVerdict
 
 TRUSTED_FILE = "trusted_modules.yaml"
-BUILT_IN = "builtin:"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _NOTE = TextRule(r"[^\x00-\x1f\x7f-\x9f]*", "one line of text, at most 500", 500)
 

@@ -19,11 +19,11 @@ from frontend.actions.question import question_of
 from frontend.actions.registry import Action, Registry, load_manifests
 from frontend.actions.supposed import lease_of, mapping_of
 from frontend.actions.targets import NOTHING_LEARNED
-from frontend.actions.trust import BUILT_IN, Trusted, load_trusted
+from frontend.actions.trust import Trusted, load_trusted
 from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError
 from frontend.files.problems import did_you_mean, shown
-from frontend.manifests.manifest import Manifest
+from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.schemas.parser import parse_body
 from ipc.checking import Asked, Asking
 from ipc.exits import Exit

@@ -90,4 +90,5 @@ class ActionManifest(ActionSummary, frozen=True, kw_only=True):
     sinks: list[str]
     """What policy grants: derived from the declared side effects."""
     verifier_kind: str
-    isolation: Literal["pooled", "process"]
+    isolation: Literal["shared", "pooled", "process"]
+    """Whether a call has a worker process for itself, its own or one of a pool, or runs beside calls of this action."""

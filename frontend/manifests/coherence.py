@@ -40,6 +40,7 @@ class _Checker:
 
     def check(self, has_proxy: bool) -> None:
         self._imports()
+        self._isolation()
         self._egress(has_proxy)
         self._secrets()
         self._verifier()
@@ -67,6 +68,11 @@ class _Checker:
             self._note(
                 ("fs",), "the section fs needs the import fs.", "Add fs to required_imports, or remove the section."
             )
+
+    def _isolation(self) -> None:
+        if self._manifest.isolation == "shared" and not self._manifest.may_share:
+            message = "isolation = shared is for built-in modules with the import http alone."
+            self._note(("isolation",), message, "Write pooled, or remove it.")
 
     def _egress(self, has_proxy: bool) -> None:
         rules = self._manifest.egress

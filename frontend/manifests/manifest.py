@@ -15,6 +15,11 @@ FILES = "files"
 modules lie in the state directory; no action's files lie beside them."""
 
 
+BUILT_IN = "builtin:"
+"""First letters of `provider_module_digest` where the module is one of the gateway's own."""
+ISOLATIONS = ("shared", "pooled", "process")
+
+
 class Io(msgspec.Struct, frozen=True):
     """Section `io`: shapes and sizes of what goes in and comes out. Schemas are JSON Schema 2020-12."""
 
@@ -83,6 +88,7 @@ class Manifest(msgspec.Struct, frozen=True):
     template: Template | None
     files: Files | None
     isolation: str
+    """One of ISOLATIONS. SECURITY: shared for modules of ours alone, which keep nothing of one call for another."""
     expose_provider_error: bool
     """Whether a caller hears what the provider says about its failure."""
     file: str
@@ -92,3 +98,8 @@ class Manifest(msgspec.Struct, frozen=True):
     def profile(self) -> str:
         """The worker profile that the imports select: fs, http or compute."""
         return next((name for name in ("fs", "http") if name in self.required_imports), "compute")
+
+    @property
+    def may_share(self) -> bool:
+        """True if calls of this action may run beside each other in one worker."""
+        return self.provider_module_digest.startswith(BUILT_IN) and self.profile == "http"

@@ -7,12 +7,14 @@ is refused. Never reads anything but the file it is given.
 import codecs
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from frontend.files.claimed import FileNotReadable, read_regular
 from frontend.files.problems import Report
 from frontend.manifests import sections
 from frontend.manifests.coherence import check_coherence
 from frontend.manifests.fields import Section
-from frontend.manifests.manifest import Manifest
+from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
 
@@ -71,10 +73,12 @@ def read_fields(top: Section) -> Manifest:
         verification_config=verification(top, verifier_kind),
         template=sections.template(top),
         files=sections.files(top),
-        isolation=top.choice("isolation", ("pooled", "process"), "pooled"),
+        isolation=top.choice("isolation", ISOLATIONS, ""),
         expose_provider_error=top.flag("expose_provider_error", False),
         file=top.report.file,
         module_line=top.line_of("provider_module_digest"),
     )
     top.refuse_unknown()
+    if not manifest.isolation:
+        return replace(manifest, isolation="shared" if manifest.may_share else "pooled")
     return manifest

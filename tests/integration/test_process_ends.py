@@ -29,7 +29,8 @@ def all_gone(known: dict[int, str]) -> None:
 def doomed(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with small pools, whose processes are killed; the last test that has it kills it as a whole."""
     folder: Path = tmp_path_factory.mktemp("doomed")
-    config = patient(folder / "actions", spin=ENDLESS) + "[limits]\nworker_wait_seconds = 300\n"
+    config = patient(folder / "actions", spin=ENDLESS, http_fetch={"isolation": "pooled"})
+    config += "[limits]\nworker_wait_seconds = 300\n"
     config += "[workers]\nidle_seconds = 0.3\nhttp = {min_spare = 1, max = 4}\n"
     with gateway(folder, config_for(up.address, config)) as running:
         yield running

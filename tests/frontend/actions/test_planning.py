@@ -80,7 +80,7 @@ def test_a_plan_holds_everything_that_the_draft_and_the_action_say(
     plan = plan_of(plan_draft)
     assert (plan.action_id, plan.action_version, plan.risk_level) == ("http_post", "1.0.0", "high")
     assert (plan.principal, plan.owner, plan.session_id, plan.lease_jti) == ("agent", "team", "ses_1", "lea_1")
-    assert (plan.profile, plan.isolation, plan.required_imports) == ("http", "pooled", ("http",))
+    assert (plan.profile, plan.isolation, plan.required_imports) == ("http", "shared", ("http",))
     assert (plan.calls_remaining, plan.epoch, plan.scopes) == (7, 3, lease.scopes)
     assert (plan.policy_version, plan.policy_rule) == ("2026-11-20.1", "allow")
     assert plan.verification_config == '{"expected":[201,"3xx"]}'

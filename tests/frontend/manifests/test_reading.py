@@ -83,6 +83,48 @@ isolation: process
     assert manifest.module_line == 6
 
 
+def http_action(**changes: str) -> str:
+    """A manifest of the built-in http provider, with other top-level fields."""
+    fields = {"provider_module_digest": "builtin:http", "required_imports": "[http]"} | changes
+    kept = [line for line in MINIMAL.splitlines() if not line.startswith(tuple(fields))]
+    rows = (f"{name}: {value}" for name, value in fields.items())
+    egress = "egress: {profile: direct_allowlist, allowed_domains: [a.example], allowed_methods: [GET]}"
+    return "\n".join((*kept, egress, *rows, ""))
+
+
+@pytest.mark.parametrize(
+    ("changes", "isolation"),
+    [
+        ({}, "shared"),
+        ({"required_imports": "[log, http, clock]"}, "shared"),
+        ({"isolation": "pooled"}, "pooled"),
+        ({"isolation": "shared"}, "shared"),
+        ({"isolation": "process"}, "process"),
+        ({"isolation": "null"}, "shared"),
+        ({"provider_module_digest": f"sha256:{'0f' * 32}"}, "pooled"),
+    ],
+)
+def test_calls_of_the_built_in_http_provider_share_a_worker_unless_the_manifest_says_otherwise(
+    read_text: Read, changes: dict[str, str], isolation: str
+) -> None:
+    manifest, problems = read_text(http_action(**changes))
+    assert [str(problem) for problem in problems] == []
+    assert manifest is not None
+    assert manifest.isolation == isolation
+
+
+def test_a_module_that_is_not_built_in_or_does_without_http_can_not_share_a_worker(read_text: Read) -> None:
+    for text in (
+        http_action(provider_module_digest=f"sha256:{'0f' * 32}", isolation="shared"),
+        f"{MINIMAL}\nisolation: shared\n",
+    ):
+        manifest, problems = read_text(text)
+        assert manifest is None
+        (problem,) = problems
+        assert problem.field == "isolation"
+        assert "isolation = shared is for built-in modules with the import http alone. Write pooled" in str(problem)
+
+
 def test_every_problem_of_a_file_is_told_at_once_with_its_line_and_mend(read_text: Read) -> None:
     text = """action_id: -bad
 version: 1.0
