@@ -46,11 +46,11 @@ class BusyWorkers:
         self._generation = generation
 
     def fullest(self, action: str) -> WorkerChannel | None:
-        """Of those that run calls of this action beside each other, the one with the most: others come free sooner."""
+        """The worker with the most calls of this action beside each other that has room: others come free sooner."""
         return max(self._with_room(self._by_action.get(action, ())), key=_users, default=None)
 
     def emptiest(self, *, is_brief: bool = False) -> WorkerChannel | None:
-        """Of those that let calls wait behind theirs, the one with the fewest. `is_brief`: all calls are brief."""
+        """The worker with the fewest calls that takes one more behind them. `is_brief`: its calls are all brief."""
         workers = self._by_action.get("", ())
         ahead = (one for one in workers if one.is_shared and (one.is_brief or not is_brief))
         return min(self._with_room(ahead), key=_users, default=None)

@@ -73,7 +73,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         self.is_shared = False
         """Its call allows others ahead."""
         self.action = ""
-        """Of the calls that it runs beside each other; empty where it runs one at a time. Kept by the pool."""
+        """The action whose calls it runs beside each other; empty where it runs one at a time. Kept by the pool."""
         self.is_brief = False
         """All the calls that it has been given are expected to end in a moment."""
         self.is_killed = False

@@ -50,7 +50,7 @@ class HeldPlaces:
                 counts[name] = counts.get(name, 0) + 1
 
     def give_back(self, action: str, principal: str) -> None:
-        """One that was taken is free again."""
+        """A call gives its place back."""
         self._taken -= 1
         for counts, name in ((self._by_action, action), (self._by_principal, principal)):
             if name:

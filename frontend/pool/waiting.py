@@ -13,7 +13,7 @@ from frontend.pool.order import ServiceOrder
 
 
 class Want(NamedTuple):
-    """What a call wants of a worker. `owners` own it, the larger group first."""
+    """The kind of worker that a call needs. `owners` own it, the larger group first."""
 
     owners: tuple[str, ...] = ()
     is_fresh: bool = False
