@@ -2,6 +2,7 @@
 
 Holds no password."""
 
+import re
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -15,6 +16,9 @@ _FORMS: Final = (
     "redis://[USER@]HOST[:PORT][/NUMBER], rediss://… (TLS), unix://[USER@]/PATH[?db=NUMBER] or"
     " redis+sentinel://[USER@]HOST[:PORT][,HOST[:PORT]…]/MASTER[/NUMBER][?ports=PORT[,PORT…]] (TLS: rediss+sentinel)"
 )
+
+_SENTINELS: Final = re.compile(r"(\s*rediss?\+sentinel://(?:[^/?#]*@)?)([^/?#]*)", re.IGNORECASE)
+"""What stands before the places of sentinels, and these places."""
 
 
 class RedisAddress(msgspec.Struct, frozen=True):
@@ -46,6 +50,7 @@ class RedisAddress(msgspec.Struct, frozen=True):
 
 def parse_redis_url(text: str) -> RedisAddress:
     """Raises ValueError with what is wrong and how to mend it; the sentence never repeats the text."""
+    text, others = _with_first_place(text)
     parts = urlsplit(text)
     if parts.scheme not in ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel"):
         raise ValueError(f"must be {_FORMS}.")
@@ -57,7 +62,7 @@ def parse_redis_url(text: str) -> RedisAddress:
     if parts.scheme == "unix":
         return _by_path(parts, user)
     if parts.scheme.endswith("+sentinel"):
-        return _by_sentinels(parts, user)
+        return _by_sentinels(parts, user, others)
     if not parts.hostname or parts.query:
         raise ValueError(f"must be {_FORMS}.")
     host, port = _place(parts.netloc.rpartition("@")[2], DEFAULT_PORT)
@@ -71,11 +76,22 @@ def _by_path(parts: SplitResult, user: str | None) -> RedisAddress:
     return RedisAddress(None, 0, unquote(parts.path), user, _number(number), False)
 
 
-def _by_sentinels(parts: SplitResult, user: str | None) -> RedisAddress:
+def _with_first_place(text: str) -> tuple[str, list[str]]:
+    """The address with the first of its sentinels alone, and the others: newer versions of Python refuse a host in
+    brackets behind a comma."""
+    sentinels = _SENTINELS.match(text)
+    if sentinels is None:
+        return text, []
+    first, *others = sentinels[2].split(",")
+    return sentinels[1] + first + text[sentinels.end() :], others
+
+
+def _by_sentinels(parts: SplitResult, user: str | None, others: list[str]) -> RedisAddress:
     master, _, number = parts.path.strip("/").partition("/")
     if not master or (parts.query and not parts.query.startswith("ports=")):
         raise ValueError(f"must be {_FORMS}.")
-    sentinels = tuple(_place(one, SENTINEL_PORT) for one in parts.netloc.rpartition("@")[2].split(","))
+    places = (parts.netloc.rpartition("@")[2], *others)
+    sentinels = tuple(_place(one, SENTINEL_PORT) for one in places)
     named = parts.query.removeprefix("ports=") or str(DEFAULT_PORT)
     ports = tuple(_port(one) for one in named.split(","))
     if max(len(sentinels), len(ports)) > MAX_PLACES:
