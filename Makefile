@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick chaos mutants servers lint bench run openapi conformance failure-modes docs docs-serve providers providers-check lock release clean setup
+.PHONY: help demo test test-all quick chaos mutants servers lint bench run openapi conformance failure-modes docs docs-serve providers providers-check lock release clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -24,8 +24,11 @@ $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.
 demo: $(READY) ## the main job, told step by step, on embedded defaults (half a minute; the first time sets up)
 	@$(BIN)/python -m contrib.demo
 
-test: $(READY) servers ## every test, in three processes (less than twenty minutes on 2 cores)
-	@bash scripts/test.sh $(BIN)/python
+test: $(READY) servers ## every test but slow ones, in three processes (ten minutes on 2 cores)
+	@bash scripts/test.sh $(BIN)/python fast
+
+test-all: $(READY) servers ## every test, and more examples of each property (less than half an hour on 2 cores)
+	@bash scripts/test.sh $(BIN)/python all
 
 quick: $(READY) ## what to run between two edits: no gateway, no process, no property (about a minute)
 	@bash scripts/quick.sh $(BIN)/python

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Runs every test, in three processes at once that take about as long: many tests wait, and two processes would leave a
-# quarter of two processors idle. One is seen as it goes; what the others say is told at the end.
-# Usage: test.sh PYTHON
+# Runs the tests in three processes at once that take about as long (tests/support/shares.py divides them): many tests
+# wait, and two processes would leave a quarter of two processors idle. The first is seen as it goes; the output of the
+# others comes at the end.
+# Usage: test.sh PYTHON fast|all     fast leaves out slow tests, and tries few examples of each property
 set -uo pipefail
 python=$1
-one=(tests/frontend tests/integration/test_[a-o]*.py)
-folders=(tests/chaos tests/faults tests/gatectl tests/mutants tests/sdk tests/supervisor tests/systemd)
-# All that the first one leaves, whatever its name.
-two=("${folders[@]}" tests/integration --ignore-glob="tests/integration/test_[a-o]*.py")
-elsewhere=(tests/frontend tests/integration "${folders[@]}")
+export GATEWAY_TESTS=$2
 
 said=$(mktemp -d); trap 'rm -rf "$said"' EXIT
-"$python" -m pytest -p no:cacheprovider "${two[@]}" >"$said/two" 2>&1 & running=($!)
-"$python" -m pytest -p no:cacheprovider "${elsewhere[@]/#/--ignore=}" tests >"$said/three" 2>&1 & running+=($!)
-"$python" -m pytest "${one[@]}"; ended=$?
+running=()
+for share in 2 3; do
+    "$python" -m pytest -p tests.support.shares --share "$share/3" -p no:cacheprovider tests >"$said/$share" 2>&1 &
+    running+=($!)
+done
+"$python" -m pytest -p tests.support.shares --share 1/3 tests; ended=$?
 for other in "${running[@]}"; do
     wait "$other" || ended=$?
 done

@@ -23,6 +23,8 @@ CITED_PATH = re.compile(
     r"(?<![\w./-])(?:ipc|supervisor|frontend|notary|workers|providers|sdk|contrib|bench|tests|docs|scripts)/[\w./-]*[\w/]"
 )
 CITED_SECTION = re.compile(r'((?:docs/|\b)[\w-]+\.md)[`)]*,?\s((?:(?: and|,)?\s?"[^"\n]+")+)')
+CITING = re.compile(rf"{CITED_PATH.pattern}|\.md\b|nterface\b|nterface-")
+"""A part of each citation, and of the words that must not be there: a file without it need not be read word by word."""
 MADE = {"bench/results/", "providers/.build"}
 """Folders that a make target writes."""
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -57,7 +59,8 @@ def prose_of(path: Path) -> Iterator[tuple[int, str]]:
 
 @cache
 def citing_texts() -> tuple[tuple[Path, int, str], ...]:
-    prose = [(path, line, text) for path in sources() for line, text in prose_of(path)]
+    files = [path for path in sources() if CITING.search(path.read_text())]
+    prose = [(path, line, text) for path in files for line, text in prose_of(path)]
     return (*prose, *((path, 1, path.read_text()) for path in DOCUMENTS))
 
 
