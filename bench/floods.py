@@ -39,7 +39,8 @@ FLOODS: Final[dict[str, dict[str, Any]]] = {
 BOUND: Final = 3.0
 """p99 beside ÷ p99 alone, to reach."""
 FLOOD_UID: Final = 65533
-CALLS: Final = 100
+CALLS: Final = 300
+"""Calls of the polite agent, with and without each flood: p99 is the third worst, and not the worst alone."""
 PAUSE_SECONDS: Final = 0.02
 _TABLES = """\
 [identity]
