@@ -169,7 +169,7 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
 
     trace_id: str
     description: str | UnsetType = UNSET
-    """The action's description when the call was held. Absent where it had none, and of calls that an earlier version held."""
+    """The action's description when the call was held. Absent where it had none, and of holds of an earlier version."""
     request: Any
     """The canonical request, exactly as it will be executed. Null once it is not kept any more."""
     request_json: str | None
