@@ -41,7 +41,7 @@ def without_request(approval: ApprovalRecord, body: Body | Remains) -> dict[str,
     """Those of them that are kept when the approval has ended."""
     plan = body.plan
     return {
-        # Left out if there is none, so that a hold of an earlier version keeps its hash.
+        # A hold of an earlier version has no description, and keeps its hash without this member.
         **({} if body.description is None else {"description": body.description}),
         "approval_id": approval.approval_id,
         "action_id": approval.action_id,
