@@ -22,6 +22,7 @@ from frontend.manifests.templates import (
 from frontend.manifests.urls import TemplateRefused, UrlTemplate
 from frontend.manifests.yamltree import Node, Path, dotted
 from ipc.domains import matches
+from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import SecretUse
 
 _SCALARS = ("string", "integer", "number", "boolean")
@@ -71,7 +72,10 @@ class _Checker:
 
     def _isolation(self) -> None:
         if self._manifest.isolation == "shared" and not self._manifest.may_share:
-            message = "isolation = shared is for built-in modules with the import http alone."
+            message = (
+                "isolation = shared is for built-in modules with the import http alone, and with memory_mb of at most "
+                f"{MAX_SHARED_MEMORY_MB}."
+            )
             self._note(("isolation",), message, "Write pooled, or remove it.")
 
     def _egress(self, has_proxy: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, Limits, SecretUse
 
 FILES = "files"
@@ -102,4 +103,5 @@ class Manifest(msgspec.Struct, frozen=True):
     @property
     def may_share(self) -> bool:
         """True if calls of this action may run beside each other in one worker."""
-        return self.provider_module_digest.startswith(BUILT_IN) and self.profile == "http"
+        is_built_in = self.provider_module_digest.startswith(BUILT_IN)
+        return is_built_in and self.profile == "http" and self.limits.memory_mb <= MAX_SHARED_MEMORY_MB

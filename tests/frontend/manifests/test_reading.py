@@ -102,6 +102,8 @@ def http_action(**changes: str) -> str:
         ({"isolation": "process"}, "process"),
         ({"isolation": "null"}, "shared"),
         ({"provider_module_digest": f"sha256:{'0f' * 32}"}, "pooled"),
+        ({"resource_limits": "{memory_mb: 64}"}, "shared"),
+        ({"resource_limits": "{memory_mb: 65}"}, "pooled"),
     ],
 )
 def test_calls_of_the_built_in_http_provider_share_a_worker_unless_the_manifest_says_otherwise(
@@ -113,16 +115,20 @@ def test_calls_of_the_built_in_http_provider_share_a_worker_unless_the_manifest_
     assert manifest.isolation == isolation
 
 
-def test_a_module_that_is_not_built_in_or_does_without_http_can_not_share_a_worker(read_text: Read) -> None:
+def test_a_module_that_is_not_built_in_has_no_http_or_much_memory_can_not_share_a_worker(read_text: Read) -> None:
     for text in (
         http_action(provider_module_digest=f"sha256:{'0f' * 32}", isolation="shared"),
+        http_action(resource_limits="{memory_mb: 65}", isolation="shared"),
         f"{MINIMAL}\nisolation: shared\n",
     ):
         manifest, problems = read_text(text)
         assert manifest is None
         (problem,) = problems
         assert problem.field == "isolation"
-        assert "isolation = shared is for built-in modules with the import http alone. Write pooled" in str(problem)
+        assert (
+            "isolation = shared is for built-in modules with the import http alone, and with memory_mb of at most 64."
+            in str(problem)
+        )
 
 
 def test_every_problem_of_a_file_is_told_at_once_with_its_line_and_mend(read_text: Read) -> None:
