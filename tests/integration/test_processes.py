@@ -79,10 +79,13 @@ def test_the_template_is_the_parent_of_the_workers_and_the_supervisor_of_the_res
 @only_root
 @pytest.mark.parametrize("name", WORKERS)
 def test_a_worker_holds_its_two_channels_and_nothing_else(gate: Gateway, name: str) -> None:
-    held = descriptors(pids(gate)[name])
-    assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", "/dev/null", str(gate.log)]
+    def held() -> Counter[str]:
+        by_number = descriptors(pids(gate)[name])
+        assert [by_number.pop(number) for number in (0, 1, 2)] == ["/dev/null", "/dev/null", str(gate.log)]
+        return Counter(what.split(":")[0] for what in by_number.values())
+
     wakes = {"anon_inode": 1} if "http" in name else {}  # by which its threads wake its loop
-    assert Counter(what.split(":")[0] for what in held.values()) == {"socket": 2, **wakes}
+    wait_for(lambda: held() == {"socket": 2, **wakes}, "the end of connections to upstreams that it keeps")
 
 
 @only_root
