@@ -57,6 +57,15 @@ class Connection:
             self._stream.settimeout(seconds_left(self._deadline, self._peer))
             self._stream.sendall(data)
 
+    def confirm_at_once(self) -> None:
+        """Confirm each packet of the answer when it comes.
+
+        The kernel does so on a new connection alone. Later it waits 40 ms, and with it an upstream that writes head and
+        body in two packets and sends the second once the first is confirmed (Nagle's algorithm).
+        """
+        with _translated(f"sending to {self._peer}", self._peer):
+            self._stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
     def receive(self, count: int) -> bytes:
         """Up to `count` bytes; b"" at a proper end. Raises HostError."""
         with _translated(f"waiting for {self._peer}'s answer", self._peer):

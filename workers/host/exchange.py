@@ -67,6 +67,8 @@ class Exchange:
         may_repeat = way.is_used and self.method in _REPEATABLE
         try:
             connection.send(data)
+            if way.is_used:
+                connection.confirm_at_once()
             response = read_response(connection.receive, self.method, self.max_body)
             accept(response)
         except BaseException as error:

@@ -25,6 +25,9 @@ class Stream(Protocol):
     def settimeout(self, seconds: float | None, /) -> None:
         """For each operation from now on; 0: one that would wait raises BlockingIOError or SSLWantReadError."""
 
+    def setsockopt(self, level: int, option: int, value: int, /) -> None:
+        """Of the socket below."""
+
     def sendall(self, data: bytes | memoryview, /) -> None:
         """Send everything. Raises OSError."""
 
@@ -48,6 +51,10 @@ class Layered:
     def fileno(self) -> int:
         """Descriptor of the socket below both layers."""
         return self._outer.fileno()
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None:
+        """Of the socket below both layers."""
+        self._outer.setsockopt(level, option, value)
 
     def settimeout(self, seconds: float | None, /) -> None:
         """For all that the next operations do together; 0: without waiting."""

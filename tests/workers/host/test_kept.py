@@ -256,6 +256,15 @@ def test_a_connection_serves_one_call_at_a_time(worker: Worker) -> None:
         assert (up.connections, len(up.requests)) == (3, 6)
 
 
+def test_an_answer_over_a_kept_connection_is_confirmed_at_once(worker: Worker, up: Upstream) -> None:
+    """An upstream may not send the body before the packet with the head is confirmed."""
+    for _ in range(5):
+        worker.call(http_plan(address=up.address))
+    (way,) = worker.kept._waiting
+    assert isinstance(way.stream, socket.socket)
+    assert way.stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
+
+
 def test_an_answer_that_was_refused_ends_its_connection(worker: Worker) -> None:
     with upstream(lasting(b"the secret is first-value"), then=repeat(lasting())) as up:
         plan = http_plan(address=up.address, secrets=(TOKEN,))
