@@ -26,7 +26,7 @@ class Stream(Protocol):
         """For each operation from now on; 0: one that would wait raises BlockingIOError or SSLWantReadError."""
 
     def setsockopt(self, level: int, option: int, value: int, /) -> None:
-        """Of the socket below."""
+        """Set an option of the socket below."""
 
     def sendall(self, data: bytes | memoryview, /) -> None:
         """Send everything. Raises OSError."""
@@ -53,7 +53,7 @@ class Layered:
         return self._outer.fileno()
 
     def setsockopt(self, level: int, option: int, value: int, /) -> None:
-        """Of the socket below both layers."""
+        """Set an option of the socket below both layers."""
         self._outer.setsockopt(level, option, value)
 
     def settimeout(self, seconds: float | None, /) -> None:
