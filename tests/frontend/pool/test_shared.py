@@ -83,12 +83,11 @@ async def test_a_shared_call_whose_lease_ends_early_takes_no_other_call_along(po
     async with pooling(2, profile="http", max=9) as desk:
         async with AsyncExitStack() as stack:
             worker = await leased(stack, desk)
+            await worker.give(one := call())
             async with AsyncExitStack() as early:
                 await (await leased(early, desk)).give(call("wait"))
-            await worker.give(one := call())
             assert desk.kills == []
             assert await leased(stack, desk) is not worker, "one of its threads is still taken"
-            desk.go_on(worker.worker_id)
             assert (await desk.finish(worker, one)).outcome == "success"
         assert desk.kills == [(worker.worker_id, "its call was abandoned")]
 
