@@ -21,7 +21,7 @@ def read_head(connection: Connection) -> Head | None:
     row = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
     try:
         return None if row is None else _decode_head(row[0])
-    except msgspec.DecodeError:
+    except (TypeError, msgspec.DecodeError):
         return None
 
 

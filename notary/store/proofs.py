@@ -50,9 +50,9 @@ def epoch(connection: Connection) -> int:
 
 
 def known_epoch(connection: Connection) -> int | None:
-    """The epoch that the ledger knows; None where its row is gone."""
+    """The epoch that the ledger knows; None where its row is gone, or holds no integer."""
     row = connection.execute("SELECT epoch FROM epochs").fetchone()
-    return None if row is None else int(row[0])
+    return row[0] if row is not None and isinstance(row[0], int) else None
 
 
 def raise_epoch(connection: Connection, above: int) -> tuple[int, int]:

@@ -107,6 +107,8 @@ def _last(connection: Connection, level: int) -> tuple[int, bytes]:
     if row is None:
         return 0, b""
     number, hashes = row
+    if not isinstance(number, int) or not isinstance(hashes, bytes):
+        raise TilesDamaged(f"a tile of level {level} is not a tile")
     if number < 0 or len(hashes) % HASH_BYTES or not HASH_BYTES <= len(hashes) <= TILE_BYTES:
         raise TilesDamaged(f"tile {number} of level {level} is not a tile")
     return number, hashes

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from notary.database import DatabaseGone
-from notary.ledger import schema
+from notary.ledger import history, schema
 from notary.ledger.head import Head, read_head
 from notary.ledger.journal import SLOTS, Entry, EventRow, Found, IntentRow
 from notary.ledger.settling import Unsettled, count_leaves, last_head, settle
@@ -96,3 +96,19 @@ def test_an_entry_of_before_there_was_a_tree_has_no_places(connection: sqlite3.C
     only_intents = Entry(intents=[intent(2)], intent_leaves=[0])
     settle(connection, [only_intents], 2)
     assert tiles.size(connection) == 1
+
+
+def test_values_that_a_changed_byte_has_made_another_kind_are_damage_and_no_fault(
+    connection: sqlite3.Connection,
+) -> None:
+    connection.execute("DROP TABLE meta")
+    connection.execute("CREATE TABLE meta (key, value)")  # as the file has it then: no constraint held this back
+    connection.execute("INSERT INTO meta VALUES ('head', NULL), ('history', NULL)")
+    connection.execute("DROP TABLE tiles")
+    connection.execute("CREATE TABLE tiles (level, number, hashes)")
+    connection.execute("INSERT INTO tiles VALUES (0, 0, NULL)")
+    assert read_head(connection) is None
+    with pytest.raises(DatabaseGone, match="where its tree begins"):
+        history.read(connection)
+    with pytest.raises(DatabaseGone, match="is not a tile"):
+        tiles.size(connection)

@@ -199,3 +199,17 @@ def test_the_epoch_in_force_is_not_below_what_any_event_raised_it_to(
     broken = named.walk.check_epoch(connection)
     assert broken is not None
     assert broken.reason.endswith("the one in force is none")
+
+
+@pytest.mark.parametrize("damaged", [None, "four", b"\xff", 4.5])
+def test_a_byte_that_makes_the_epoch_no_number_is_found(
+    connection: sqlite3.Connection, named: Named, damaged: object
+) -> None:
+    named.add(event_type="AdminRevokeAll", change={"current_epoch": 4})
+    assert named.step() is None
+    connection.execute("DROP TABLE epochs")
+    connection.execute("CREATE TABLE epochs (id, epoch)")  # as the file has it then: no constraint held this back
+    connection.execute("INSERT INTO epochs VALUES (1, ?)", (damaged,))
+    broken = named.walk.check_epoch(connection)
+    assert broken is not None
+    assert (broken.event_id, broken.seq, broken.reason[-5:]) == ("evt_1", 1, " none")
