@@ -63,7 +63,7 @@ def test_the_soft_limit_of_open_files_is_raised_for_all_but_those_that_have_thei
         titles = {name.removeprefix("gateway: "): pid for pid, name in family(gate.process.pid).items()}
         soft = {name: open_files(pid) for name, pid in titles.items()}
         assert [soft[name] for name in ("front 1", "notary", "template")] == [hard] * 3
-        assert all(most <= 64 for name, most in soft.items() if name.startswith("worker"))
+        assert all(most <= 128 for name, most in soft.items() if name.startswith("worker"))
 
 
 @pytest.mark.parametrize("command", ["status", "ps", "dev", "check --dev", "policy check p", "logs", "keys list"])
