@@ -38,7 +38,7 @@ class EndedCall(NamedTuple):
     """A name is still looked up on its account."""
 
 
-class _Running(NamedTuple):
+class _SharedCall(NamedTuple):
     call: Call
     until: float
     """time.monotonic() of its end, unless it is stuck."""
@@ -83,7 +83,7 @@ class Crew:
         self._ended: SimpleQueue[tuple[str, Result | BaseException]] = SimpleQueue()
         self._idle = [_CrewThread(make_runner(), self._note) for _ in range(MAX_AHEAD)]
         """The thread that ended last is the last: it is the warmest, and begins next."""
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _SharedCall] = {}
 
     def start(self) -> None:
         """Start the threads, which never end before the process does. Raises RuntimeError."""
@@ -129,7 +129,7 @@ class Crew:
         """Run a call whose plan is not refused."""
         thread = self._idle.pop()
         seconds = min(call.deadline_seconds, call.plan.limits.timeout_seconds)
-        self._running[call.call_id] = _Running(call, time.monotonic() + seconds, thread)
+        self._running[call.call_id] = _SharedCall(call, time.monotonic() + seconds, thread)
         thread.give(call, word, secrets)
 
     def take(self) -> list[EndedCall]:
