@@ -87,12 +87,12 @@ SECONDS = {
     "tests/notary/test_kills_at_each_step.py": 15,
     "tests/policy/": 30,
     "tests/providers/": 30,
-    "tests/sdk/": 60,
+    "tests/sdk/": 22,
     "tests/structure/": 40,
     "tests/supervisor/": 98,
     "tests/supervisor/test_launcher.py": 26,
     "tests/systemd/": 80,
-    "tests/workers/": 50,
+    "tests/workers/": 42,
 }
 """Start of a path -> seconds of a processor that these tests take; the shares are made by them. Most are measured."""
 
