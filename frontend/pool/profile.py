@@ -9,7 +9,7 @@ are both bounded by `max`. A worker counts until the supervisor says it is gone,
 place.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -348,11 +348,15 @@ class ProfilePool:
         """Workers that calls wait for, beside those that are idle."""
         is_busy_with_brief_ones = self._busy.brief >= self._abreast
         fresh = others = 0
+        shared: Counter[str] = Counter()
         for want, count in self._waiting.groups():
             if not self._may_take(want) or (want.is_brief and is_busy_with_brief_ones):
                 continue
             if want.is_fresh:
                 fresh += count
+            elif want.is_shared:
+                shared[want.action] += count
             else:
-                others += -(-count // MAX_AHEAD) if want.is_shared else count
+                others += count
+        others += sum(-(-count // MAX_AHEAD) for count in shared.values())
         return fresh + max(0, others - len(self._used)) - len(self._unused)
