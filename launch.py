@@ -3,8 +3,8 @@
 Owns where our modules are found: in the folder of this file, before everything else. That folder is the checkout, or
 `action_gateway/` among the installed packages: nothing else knows the difference.
 
-SECURITY: an isolated interpreter (-I) sees no PYTHON* variable, no current directory and no folder of a script. What
-is added here is the one folder that this file was installed with; and, where `site` did not run (-S), the folders of
+SECURITY: an isolated interpreter (-I) sees no PYTHON* variable, no current directory and no folder of a script. This
+file adds the one folder that it was installed with; and, where `site` did not run (-S), the folders of
 libraries that `-X libraries=FOLDER:…` names.
 """
 

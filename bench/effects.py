@@ -43,7 +43,7 @@ class Scope:
     delays_ms: tuple[int, ...]
     rounds: int
     seconds: float
-    """Of each subject at each level in each round, five delays more."""
+    """The length of one measurement of one subject at one level; five delays are added."""
 
 
 WHOLE: Final = Scope((1, 4, 16, 32, 64, 128, 256), (0, 20, 50, 200), 5, 2.0)
@@ -150,7 +150,7 @@ def _polite(load: Generator, plain: Gate) -> Sample:
 
 @contextmanager
 def _waiting(beside: Generator, plain: Gate, count: int, delay_ms: int) -> Iterator[None]:
-    """So many calls of other agents wait for their upstream until the block ends, and end soon after it."""
+    """Other agents have this number of calls at the upstream, until soon after the end of the block."""
     is_over = threading.Event()
 
     def keep_on() -> None:
@@ -170,7 +170,7 @@ def _waiting(beside: Generator, plain: Gate, count: int, delay_ms: int) -> Itera
         waiting.join()
 
 
-# ------------------------------------------------------------------ what is told
+# ------------------------------------------------------------------ the report
 
 
 def targets(results: Mapping[str, Any]) -> Iterator[Target]:

@@ -18,7 +18,7 @@ _FORMS: Final = (
 )
 
 _SENTINELS: Final = re.compile(r"(\s*rediss?\+sentinel://(?:[^/?#]*@)?)([^/?#]*)", re.IGNORECASE)
-"""What stands before the places of sentinels, and these places."""
+"""The text before the sentinels' addresses, and these addresses."""
 
 
 class RedisAddress(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ Auto = Literal["auto"]
 AUTO: Final[Auto] = "auto"
 """In the place of a number that the supervisor finds for its host."""
 LEAST_CALLS, MOST_CALLS, LEAST_IN_FLIGHT = 12, 1024, 256
-"""Bounds of what it finds: calls of http, and calls in flight. As many may wait in one pool."""
+"""Bounds of the numbers that it finds: http calls, and calls in flight."""
 FRONTS: Final = "fronts"
 """In the state directory: what fronts keep."""
 

@@ -20,10 +20,10 @@ from supervisor.problems import Problem
 
 _MIB = 1 << 20
 _TASKS, _OPEN_FILES, _MEMORY_MIB = 2, 2, 2
-"""Of one idle worker, at least: its main thread and its clock; both ends of its channel with the notary, which the
-supervisor keeps; what it does not share with the template."""
+"""An idle worker needs at least this: its main thread and its clock; both ends of its channel with the notary, which
+the supervisor keeps; the memory that it does not share with the template."""
 _CALL_TASKS, _CALL_OPEN_FILES, _CALL_MEMORY_MIB = 8, 4, 12
-"""Twice what one http call needs that has a worker to itself: half of each limit is for everything else."""
+"""Twice the need of an http call with a worker to itself: half of each limit is for everything else."""
 _OF_A_FRONT = 128
 """Open files that a front needs beside those of connections and workers, with room to spare."""
 _FEWEST_CONNECTIONS = 16

@@ -29,7 +29,7 @@ _INHERITED = (
 
 def libraries(path: Sequence[str]) -> list[str]:
     """The folders of a module search path that hold installed libraries: those behind the standard library's, as
-    `site` adds them, `.pth` files' included. Folders of one user and of PYTHONPATH are none of them."""
+    `site` adds them, `.pth` files' included. Leaves out the user's own packages and PYTHONPATH."""
     standard = os.path.dirname(os.__file__)
     last = max(at for at, folder in enumerate(path) if folder in (standard, os.path.join(standard, "lib-dynload")))
     return [folder for folder in path[last + 1 :] if os.path.isdir(folder) and folder != site.USER_SITE]

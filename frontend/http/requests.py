@@ -46,7 +46,7 @@ class Request:
         peer: PeerCredentials | None = None, listener: str = "merged", body: Body | None = None,
         later: list[Callable[[], None]] | None = None,
     ) -> None:  # fmt: skip
-        """`later` collects what is to be done once the answer was sent; without it nothing is put off."""
+        """`later` collects work to do after the answer was sent; without it nothing is put off."""
         self.method = method
         self.path = path
         """Raw, as sent, without query; begins with a slash. Printable ASCII, never percent-decoded."""

@@ -89,7 +89,7 @@ class Manifest(msgspec.Struct, frozen=True):
     template: Template | None
     files: Files | None
     isolation: str
-    """One of ISOLATIONS. SECURITY: shared for modules of ours alone, which keep nothing of one call for another."""
+    """One of ISOLATIONS. SECURITY: only built-in modules are shared; they keep nothing from one call to the next."""
     expose_provider_error: bool
     """Whether a caller hears what the provider says about its failure."""
     file: str

@@ -73,7 +73,7 @@ class Escapes:
         return self._exits[worker.worker_id]
 
     def outcomes(self, mode: str) -> dict[str, str]:
-        """What came of each row."""
+        """The outcome of each row."""
         rows = [row for row in ROWS if MODES[mode][0] in row.profiles]
         by_row: dict[str, str] = {}
         trying: deque[tuple[Row, Worker]] = deque()
@@ -103,7 +103,7 @@ def escapes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Escapes]:
 
 @pytest.fixture(scope="module")
 def outcomes(escapes: Escapes) -> dict[str, dict[str, str]]:
-    """What came of every row in each mode."""
+    """The outcome of every row in each mode."""
     return {mode: escapes.outcomes(mode) for mode in MODES}
 
 

@@ -33,7 +33,7 @@ def a_python(folder: Path, build: str, *, version: tuple[int, int, int] = (3, 11
 
 
 def chosen(*programs: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """What the script answers where these stand on the PATH, in this order, before nothing but a shell."""
+    """The script's answer with these programs on the PATH, in this order, and a shell."""
     bash = shutil.which("bash")
     assert bash is not None
     path = os.pathsep.join(str(program.parent) for program in programs)

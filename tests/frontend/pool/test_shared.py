@@ -137,7 +137,7 @@ async def waiting(desk: Desk, nursery: trio.Nursery, count: int, **lease: object
 async def test_one_worker_is_asked_for_as_many_shared_calls_as_it_can_run(pooling: Pooling) -> None:
     async with pooling(profile="http", max=200) as desk, trio.open_nursery() as nursery:
         desk.answers_needs = False
-        for principal in ("ann", "bob"):  # whoever makes them
+        for principal in ("ann", "bob"):
             await waiting(desk, nursery, MAX_AHEAD // 2, isolation="shared", kind="post", owners=(principal,))
         assert desk.needs == ["http"]
         await waiting(desk, nursery, 1, isolation="shared", kind="post")
