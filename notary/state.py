@@ -118,8 +118,6 @@ class State:
     """None: read it again."""
     recent_proofs: RecentProofs = field(default_factory=RecentProofs)
     """Used only where the ledger is not shared."""
-    newest_intent: str | None = None
-    """No intent in the ledger has a greater id. None: read it again. Used only where the ledger is not shared."""
     has_erased: bool = False
     """Something was overwritten in the file that the WAL may still hold."""
     is_failing: bool = False
@@ -143,7 +141,7 @@ class State:
         `is_undone`: nothing of it was committed. Epoch and revocations, which no other process changes in a ledger
         that is not shared, then stand as they stood: without the store's tables leases are still issued.
         """
-        self.head = self.leaves = self.unsettled = self.newest_intent = None
+        self.head = self.leaves = self.unsettled = None
         self.recent_proofs = RecentProofs()
         if not is_undone or self.database.is_shared:
             self.epoch = self.revoked = None

@@ -207,15 +207,7 @@ class Unit:
             return True
         if intent_id in self._foreseen:
             return self._foreseen[intent_id]
-        if not self._is_shared and intent_id > self._newest_intent():
-            return False
         return intents.is_known(self.connection, intent_id)
-
-    def _newest_intent(self) -> str:
-        if self.state.newest_intent is None:
-            ids = (intents.greatest_id(self.connection), *self._unsettled.intents, *self._opened)
-            self.state.newest_intent = max(ids)
-        return self.state.newest_intent
 
     def foresee_intents(self, intent_ids: Collection[str]) -> None:
         """Whether these are known will be asked: one question for all of them, where a question is a journey."""
@@ -229,9 +221,6 @@ class Unit:
         self._entry.intents.append(intents.row_of(intent, grant))
         self._entry.intent_leaves.append(self._next_leaf())
         self._opened[intent.intent_id] = intent
-        if self.state.newest_intent is not None:
-            # Before the commit: a bound that is too great after a rollback only costs a look at the table.
-            self.state.newest_intent = max(self.state.newest_intent, intent.intent_id)
         self._say("an intent is in the ledger", intent.event, intent_id=intent.intent_id, worker_id=intent.worker_id)
         self.give(intent.worker_id)
 

@@ -65,12 +65,6 @@ def is_known(connection: Connection, intent_id: str) -> bool:
     return connection.execute("SELECT 1 FROM intents WHERE intent_id = ?", (intent_id,)).fetchone() is not None
 
 
-def greatest_id(connection: Connection) -> str:
-    """The greatest id in the table, compared as text; an empty text for a table without rows."""
-    (greatest,) = connection.execute("SELECT max(intent_id) FROM intents").fetchone()
-    return greatest or ""
-
-
 def known_among(connection: Connection, intent_ids: Collection[str]) -> set[str]:
     """Those of these ids that are in the table."""
     rows = connection.execute(_KNOWN, (msgspec.json.encode(list(intent_ids)).decode(),))
