@@ -97,8 +97,10 @@ class HttpHost:
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
         headers = self._headers(target, request, body)
+        # SECURITY: an egress proxy judges each call anew: a tunnel that is kept would outlast its list.
+        is_direct = self._plan.egress.proxy_url is None
         # A worker that is for one call has no other to keep a connection for.
-        is_shared = self._plan.isolation != "process" and may_share(request.method, body)
+        is_shared = is_direct and self._plan.isolation != "process" and may_share(request.method, body)
         exchange = Exchange(
             open_stream=lambda: self._way(target, deadline),
             kept=self._outside.kept,

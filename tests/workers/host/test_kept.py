@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from ipc.plan import Plan, SecretUse
-from tests.support.http_host import URL, Client, Names, request
+from tests.support.http_host import URL, Client, request
 from tests.support.worker_plans import http_plan
-from tests.support.worker_proxy import letting_through, proxied_plan, through_tls
+from tests.support.worker_proxy import letting_through, proxied_plan
 from tests.support.worker_upstream import Upstream, certificate, lasting, upstream
 from workers.host.connection import make_tls
 from workers.host.http import Request
@@ -73,29 +73,13 @@ def test_calls_of_one_kind_share_a_handshake(worker: Worker, tmp_path: Path) -> 
     assert (up.handshakes, len(up.requests)) == (1, 3)
 
 
-def test_a_tunnel_is_kept_with_the_connection_in_it(worker: Worker, up: Upstream) -> None:
+def test_each_call_through_the_egress_proxy_asks_it_for_a_tunnel(worker: Worker, up: Upstream) -> None:
     with upstream(letting_through(up.address)) as proxy:
         for _ in range(3):
             worker.call(proxied_plan(proxy.address))
-        assert (proxy.connections, up.connections, len(up.requests)) == (1, 1, 3)
+        assert (proxy.connections, up.connections, len(up.requests)) == (3, 3, 3)
         worker.call(http_plan(address=up.address))
-        assert up.connections == 2, "a direct call does not go through a tunnel"
-
-
-def test_tls_inside_tls_to_the_proxy_is_kept(worker: Worker, tmp_path: Path) -> None:
-    inner, context = certificate(tmp_path, HOST)
-    outer, outer_context = certificate(tmp_path, "localhost")
-    with (
-        upstream(lasting(), context, repeat(lasting())) as up,
-        upstream(through_tls(up.address), outer_context) as proxy,
-    ):
-        plan = proxied_plan(f"localhost:{proxy.address.rpartition(':')[2]}", scheme="https")
-        for _ in range(3):
-            worker.call(
-                plan, request(f"https://{HOST}/"), tls=make_tls(str(inner)), proxy_tls=make_tls(str(outer)),
-                names=Names(["127.0.0.1"]),
-            )  # fmt: skip
-    assert (proxy.handshakes, up.handshakes, len(up.requests)) == (1, 1, 3)
+        assert up.connections == 4, "a direct call does not go through a tunnel"
 
 
 TOKEN = SecretUse("token", header="X-Token", domains=(HOST,))
