@@ -30,10 +30,10 @@ _START_SECONDS = 60.0
 
 
 class EndedCall(NamedTuple):
-    """A call that has ended, and whether the worker must be replaced after it."""
+    """A call that has ended: with a result, or with an error of its runner, which no call may cause."""
 
     call: Call
-    result: Result
+    ended: Result | BaseException
     is_stuck: bool
     """A name is still looked up on its account."""
 
@@ -79,7 +79,8 @@ class Crew:
 
     def __init__(self, make_runner: Callable[[], Runner], *, stuck_seconds: float = STUCK_SECONDS) -> None:
         self._stuck_seconds = stuck_seconds
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE)
+        """Counts what is in `_ended`: it stays readable until all of that is taken."""
         self._ended: SimpleQueue[tuple[str, Result | BaseException]] = SimpleQueue()
         self._idle = [_CrewThread(make_runner(), self._note) for _ in range(MAX_AHEAD)]
         """The thread that ended last is the last: it is the warmest, and begins next."""
@@ -132,21 +133,16 @@ class Crew:
         self._running[call.call_id] = _SharedCall(call, time.monotonic() + seconds, thread)
         thread.give(call, word, secrets)
 
-    def take(self) -> list[EndedCall]:
-        """Calls that have ended. Raises what a runner raised, which no call may cause."""
-        with suppress(BlockingIOError):
+    def take(self) -> EndedCall | None:
+        """The next call that has ended. One at a time: a loop that fails at one has not taken those behind it."""
+        with suppress(BlockingIOError, Empty):
             os.eventfd_read(self._wake)
-        calls = []
-        with suppress(Empty):
-            while True:
-                call_id, ended = self._ended.get_nowait()
-                if isinstance(ended, BaseException):
-                    raise ended
-                call, _, thread = self._running.pop(call_id)
-                self._idle.append(thread)
-                outside = thread.runner.outside
-                calls.append(EndedCall(call, ended, outside is not None and outside.resolver.is_stuck))
-        return calls
+            call_id, ended = self._ended.get_nowait()
+            call, _, thread = self._running.pop(call_id)
+            self._idle.append(thread)
+            outside = thread.runner.outside
+            return EndedCall(call, ended, outside is not None and outside.resolver.is_stuck)
+        return None
 
     def patience(self) -> float | None:
         """Seconds until a call that runs is stuck; None: none runs."""

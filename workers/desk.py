@@ -22,8 +22,8 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD
 from ipc.packets import PacketChannel
 from ipc.sessions import ProtocolError
-from workers.crew import SHARED, Crew
-from workers.log import SAYS_DETAILS, write_line
+from workers.crew import SHARED, Crew, EndedCall
+from workers.log import SAYS_DETAILS, write_failure, write_line
 from workers.runtime.call import Runner, broken_result, refused_result
 from workers.sandbox.places import Standing
 from workers.verifiers.fs_hash import look_at
@@ -43,6 +43,10 @@ NotaryChannel = PacketChannel[m.NotaryToWorker]
 
 class StuckCall(Exception):
     """A shared call goes on beyond its deadline: this process must end."""
+
+
+class BrokenCall(Exception):
+    """A shared call has ended without a result: this process must end after its other calls."""
 
 
 class Desk:
@@ -89,6 +93,9 @@ class Desk:
             return self._serve()
         except StuckCall:
             return Exit.FAILED
+        except BrokenCall:
+            self._finish_shared()
+            return Exit.FAILED
         except (ChannelClosed, FrameError, ProtocolError, OSError):
             self._finish_shared()
             raise
@@ -115,25 +122,38 @@ class Desk:
                 return self._leave()
 
     def _wait(self, poll: "select.poll", seconds: float | None) -> dict[int, int]:
-        """Wait for what `poll` knows, and tell of shared calls that have ended meanwhile. Raises StuckCall."""
+        """Wait for what `poll` knows, and tell of shared calls that have ended meanwhile. Raises StuckCall, and
+        BrokenCall after it has told of all of them."""
         crew = self._crew
         patience = None if crew is None else crew.patience()
         waits = [left for left in (seconds, patience) if left is not None]
         ready = dict(poll.poll(1000 * min(waits) if waits else None))
         if crew is None:
             return ready
-        for ended in crew.take() if crew.fileno() in ready else ():
-            self._note_end(*ended)
+        broken = False
+        while crew.fileno() in ready and (one := crew.take()) is not None:
+            broken = self._note_shared_end(one) or broken
         if stuck := crew.stuck():
             trace_ids = [call.plan.trace_id for call in stuck]
             write_line("error", "calls do not end: their worker does", process=self._process, trace_ids=trace_ids)
             raise StuckCall
+        if broken:
+            raise BrokenCall
         return ready
+
+    def _note_shared_end(self, one: EndedCall) -> bool:
+        """A shared call has ended. True if it has no result."""
+        if isinstance(one.ended, BaseException):
+            write_failure("a call failed", one.ended, process=self._process, trace_id=one.call.plan.trace_id)
+            return True
+        self._note_end(one.call, one.ended, one.is_stuck)
+        return False
 
     def _finish_shared(self) -> None:
         """Wait until each shared call has ended and send its result: it may have had effects. Raises StuckCall."""
         while self._crew is not None and self._crew.is_busy:
-            self._wait(self._crew_poll, None)
+            with suppress(BrokenCall):
+                self._wait(self._crew_poll, None)
 
     def _said(self) -> m.Message | None:
         """What the notary says; None when it has taken that back at the last moment, or has not said it whole."""
@@ -249,7 +269,11 @@ class Desk:
                 rest = self._front.begin(result)
         self._told.append(result)
         self._notary.send(result)
-        self._front.finish(rest)
+        try:
+            self._front.finish(rest)
+        except OSError:
+            self._front.close()  # in the middle of a message: nothing more can be said to it
+            raise
 
 
 def _readable(call: m.Call) -> m.Call:

@@ -3,9 +3,11 @@
 import json
 import os
 import socket
+import struct
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -123,7 +125,7 @@ class Serving:
     def _serve(self) -> None:
         try:
             self._left.append(self._desk.serve())
-        except (ChannelClosed, ConnectionError):
+        except (ChannelClosed, OSError):
             self._left.append(Exit.ORPHANED)
         except ProtocolError as error:
             self.fault = str(error)
@@ -191,6 +193,69 @@ def test_a_worker_leaves_whose_shared_call_does_not_end(seat: Seating, capfd: py
     assert not peers.has_told()
     (line,) = capfd.readouterr().err.splitlines()
     assert json.loads(line)["trace_ids"] == ["trc_1"]
+
+
+class HeldRunner(FakeRunner):
+    """Ends each call once it may; the call "fails" at once, with no result."""
+
+    may_end = threading.Event()
+
+    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+        if call.call_id == "fails":
+            raise MemoryError
+        assert self.may_end.wait(300)
+        return super().run(call, word, secrets)
+
+
+@pytest.fixture
+def held() -> Iterator[Crew]:
+    """A crew whose calls end once HeldRunner.may_end is set."""
+    HeldRunner.may_end.clear()
+    make: Any = HeldRunner
+    crew = Crew(make)
+    crew.start()
+    yield crew
+    HeldRunner.may_end.set()
+
+
+def until_begun(crew: Crew, names: Iterable[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not all(crew.is_running(name) for name in names):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_the_notary_hears_how_each_shared_call_ended_of_a_front_that_takes_nothing(seat: Seating, held: Crew) -> None:
+    desk, peers, _, channels = seat(crew=held)
+    serving = Serving(desk)
+    names = [f"c{number}" for number in range(8)]
+    for name in names:
+        peers.start(make_plan(isolation="shared"), name)
+    until_begun(held, names)
+    channels[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 50_000))
+    with suppress(BlockingIOError):
+        while channels[0].send(b"x" * 4096, socket.MSG_DONTWAIT):
+            pass
+    HeldRunner.may_end.set()
+    assert serving.left() == Exit.ORPHANED
+    assert sorted(peers.attested().call_id for _ in names) == names
+
+
+def test_a_shared_call_without_a_result_costs_none_of_the_others_theirs(
+    seat: Seating, held: Crew, capfd: pytest.CaptureFixture[str]
+) -> None:
+    desk, peers, _, _ = seat(crew=held)
+    serving = Serving(desk)
+    names = ["c1", "c2", "c3"]
+    for name in names:
+        peers.start(make_plan(isolation="shared"), name)
+    until_begun(held, names)
+    peers.start(make_plan(isolation="shared", trace_id="trc_fails"), "fails")
+    HeldRunner.may_end.set()
+    assert serving.left() == Exit.FAILED
+    assert sorted(peers.attested().call_id for _ in names) == names
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert {(line["message"], line["trace_id"]) for line in lines} == {("a call failed", "trc_fails")}
 
 
 def test_a_worker_that_is_woken_after_it_has_taken_a_result_sleeps_again(seat: Seating) -> None:
