@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from itertools import count
 from urllib.parse import quote, quote_plus
 
 from ipc.secret_values import is_searchable
@@ -50,21 +49,30 @@ class Reflections:
 
 def _views(data: bytes, pulse: Callable[[], object]) -> Iterator[bytes]:
     """An answer as it is, and as readers of its escapes see it."""
-    escapes = count(1)
-
-    def unescaped(match: re.Match[bytes]) -> bytes:
-        if next(escapes) % _ESCAPES_BETWEEN_PULSES == 0:
-            pulse()
-        return _unescaped(match)
-
     yield data
     view = data.replace(b"\0", b"")
     for _ in range(_ROUNDS):
-        plain = _ESCAPE.sub(unescaped, view)
+        plain = _unescape(view, pulse)
         if plain == view:
             return
         yield plain
         view = plain
+
+
+def _unescape(data: bytes, pulse: Callable[[], object]) -> bytes:
+    """Each escape replaced. `sub` makes an object of each piece first: that took forty times the memory of an answer,
+    and a worker has sixteen calls."""
+    plain, done = bytearray(), 0
+    for number, match in enumerate(_ESCAPE.finditer(data), 1):
+        if number % _ESCAPES_BETWEEN_PULSES == 0:
+            pulse()
+        plain += data[done : match.start()]
+        plain += _unescaped(match)
+        done = match.end()
+    if not done:
+        return data
+    plain += data[done:]
+    return bytes(plain)
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import tracemalloc
 import urllib.parse
 
 import pytest
@@ -133,3 +134,14 @@ def test_a_secret_that_could_not_be_found_again_is_not_sent() -> None:
             assert client(up.address, value=value).refused(request())[0] == "denied"
         assert up.requests == []
         client(up.address, value="12345678").send(request())
+
+
+@pytest.mark.parametrize("escape", [b"%41", b"\\u0041", b"\\n", b"&#65;"])
+def test_the_search_takes_little_memory_however_many_escapes_an_answer_has(escape: bytes) -> None:
+    body = escape * 100_000
+    tracemalloc.start()
+    try:
+        assert found(body) is None
+        assert tracemalloc.get_traced_memory()[1] < 6 * len(body)
+    finally:
+        tracemalloc.stop()
