@@ -20,7 +20,6 @@ from notary.ledger.witnesses import Witnesses
 from notary.signing.rotation import Signers
 from notary.store.contract import Store
 from notary.store.in_ledger import SqliteStore
-from notary.store.recent_proofs import RecentProofs
 from notary.tree.checkpoint import Checkpoint
 
 if TYPE_CHECKING:  # the client takes half a second to import, and most notaries have none
@@ -116,8 +115,6 @@ class State:
     """Refusals by principal and code; replaced, never changed."""
     unsettled: Unsettled | None = None
     """None: read it again."""
-    recent_proofs: RecentProofs = field(default_factory=RecentProofs)
-    """Used only where the ledger is not shared."""
     has_erased: bool = False
     """Something was overwritten in the file that the WAL may still hold."""
     is_failing: bool = False
@@ -142,7 +139,6 @@ class State:
         that is not shared, then stand as they stood: without the store's tables leases are still issued.
         """
         self.head = self.leaves = self.unsettled = None
-        self.recent_proofs = RecentProofs()
         if not is_undone or self.database.is_shared:
             self.epoch = self.revoked = None
         self.intents.clear()

@@ -184,22 +184,12 @@ class Unit:
 
     def _use_proof(self, key: str) -> bool:
         known = self._unsettled.proofs.get(key, 0.0) > self.now or key in self._proofs
-        if known or not (self._rules_out(key) or self.store.use_proof(key, self.now)):
+        if known or not self.store.use_proof(key, self.now):
             return False
         self._proofs.add(key)
         if self.store.is_in_ledger:
             self._entry.proofs.append(proofs.row_of(key, self.now))
         return True
-
-    def _rules_out(self, key: str) -> bool:
-        """True for a proof that is certainly new. That proofs can be read is found out once a unit all the same."""
-        if self._is_shared or not self.store.is_in_ledger:
-            return False
-        is_new = self.state.recent_proofs.rules_out(key, self.now)
-        self.state.recent_proofs.note(key, self.now)
-        if is_new and not self._proofs:
-            self.store.look()
-        return is_new
 
     def is_known(self, intent_id: str) -> bool:
         """True for the id of any intent that was ever opened."""

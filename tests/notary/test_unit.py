@@ -30,7 +30,6 @@ from ipc.messages import (
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
-from notary.store.proofs import REPLAY_SECONDS
 from notary.tasks import Task
 from notary.unit import Unit
 from notary.units import Units, count_backlog
@@ -179,20 +178,6 @@ def test_without_the_tables_of_the_store_leases_are_issued_in_the_epoch_in_force
         for table in ("proofs", "epochs"):
             stranger.execute(f"ALTER TABLE {table}_elsewhere RENAME TO {table}")
     assert problem(front, make_open())[0] is None
-
-
-def test_that_proofs_can_not_be_read_is_noticed_by_a_notary_that_has_lived_for_long_too(notary: Running) -> None:
-    front = notary.front
-    front.ask(Enter(Proof("earlier")))
-    notary.clock.time += 2 * REPLAY_SECONDS
-    assert front.ask(Enter(Proof("p"))).is_fresh
-    front.ask(QueryEvents(EventQuery()))  # which brings it to its table
-    with notary.stranger() as stranger:
-        stranger.execute("ALTER TABLE proofs RENAME TO elsewhere")
-        assert problem(front, Enter(Proof("q"))) == ("unavailable", "store")
-        assert problem(front, make_issue())[0] is None
-        stranger.execute("ALTER TABLE elsewhere RENAME TO proofs")
-    assert front.ask(Enter(Proof("q"))).is_fresh
 
 
 @pytest.mark.parametrize("table", ["events", "receipts", "unresolved"])

@@ -1,6 +1,6 @@
 """Enter: a proof is used once, and every visit tells the epoch."""
 
-from ipc.messages import Enter, Entered, ListUnresolved, Proof
+from ipc.messages import Enter, Entered, Proof
 from notary.store.proofs import REPLAY_SECONDS
 from tests.notary.running import Running
 from tests.notary.samples import make_revoke
@@ -22,19 +22,6 @@ def test_a_proof_is_known_for_as_long_as_it_could_be_shown_again_and_not_longer(
     notary.clock.time = began + REPLAY_SECONDS
     assert front.ask(Enter(Proof("p"))).is_fresh
     assert not front.ask(Enter(Proof("p"))).is_fresh
-
-
-def test_a_proof_is_used_once_by_a_notary_that_has_lived_for_long_too(notary: Running) -> None:
-    front = notary.front
-    front.ask(Enter(Proof("earlier")))
-    notary.clock.time = began = notary.clock.time + 2 * REPLAY_SECONDS
-    assert front.ask(Enter(Proof("p"))).is_fresh
-    front.ask(ListUnresolved(5))  # which has it settled: it is in its table, and nowhere else
-    for later in (0, 61, REPLAY_SECONDS - 0.001):
-        notary.clock.time = began + later
-        assert not front.ask(Enter(Proof("p"))).is_fresh, later
-    notary.clock.time = began + REPLAY_SECONDS
-    assert front.ask(Enter(Proof("p"))).is_fresh
 
 
 def test_a_proof_stays_used_for_the_notary_that_follows(notary: Running) -> None:
