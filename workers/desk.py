@@ -33,7 +33,7 @@ MAX_PLANS = 2 * MAX_AHEAD
 DROP_SECONDS = 30.0
 """A sound front hears of a refusal within ten seconds and drops the call, or has this worker killed."""
 LOOK_SECONDS = 2.0
-"""Between two looks of an idle worker whether what it may open is still there (workers/sandbox/places.py)."""
+"""Between two looks whether what this worker may open is still there (workers/sandbox/places.py)."""
 MAX_DROPPED = 64
 """Ids of dropped calls that are kept: a notary may speak of one late, or twice."""
 
@@ -102,13 +102,17 @@ class Desk:
 
     def _serve(self) -> Exit:
         patience = LOOK_SECONDS if self._standing.is_watched else None
+        looks_at = time.monotonic() + LOOK_SECONDS
         while True:
             ready = self._wait(self._poll, patience)
-            if not ready and self._standing.has_gone():
-                self._finish_shared()
-                return Exit.RECYCLED
-            if not ready and self._runner.outside is not None:
-                self._runner.outside.kept.close_old()
+            if not ready or time.monotonic() >= looks_at:
+                looks_at = time.monotonic() + LOOK_SECONDS
+                if self._standing.has_gone():
+                    if not ready and not self._has_shared:
+                        return Exit.RECYCLED
+                    self._left = 0  # the next result says so, and the front gives it no more calls
+                if self._runner.outside is not None:
+                    self._runner.outside.kept.close_old()
             if self._notary.fileno() in ready:
                 match self._said():
                     case m.Word() as word:
@@ -149,9 +153,14 @@ class Desk:
         self._note_end(one.call, one.ended, one.is_stuck)
         return False
 
+    @property
+    def _has_shared(self) -> bool:
+        """True while shared calls run."""
+        return self._crew is not None and self._crew.is_busy
+
     def _finish_shared(self) -> None:
         """Wait until each shared call has ended and send its result: it may have had effects. Raises StuckCall."""
-        while self._crew is not None and self._crew.is_busy:
+        while self._has_shared:
             with suppress(BrokenCall):
                 self._wait(self._crew_poll, None)
 
@@ -234,7 +243,7 @@ class Desk:
     def _hear(self) -> None:
         """Take the next message of the front. Raises ChannelClosed when it is gone."""
         message = self._front.pending()
-        while message is None and self._crew is not None and self._crew.is_busy:
+        while message is None and self._has_shared:
             if self._front.fileno() in self._wait(self._front_poll, None):
                 self._front.fill()
             message = self._front.pending()

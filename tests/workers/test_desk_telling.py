@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
+import workers.desk
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME
@@ -37,6 +39,7 @@ from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan
 from workers.crew import Crew
 from workers.desk import DROP_SECONDS, Desk
+from workers.sandbox.places import Standing
 
 CAP = 2000
 PLAN = make_plan()
@@ -86,7 +89,7 @@ Seating = Callable[..., Seated]
 def seat(request: pytest.FixtureRequest) -> Seating:
     def seat(
         runner: FakeRunner | None = None, *, recycle_after_calls: int = 1000, drop_seconds: float = DROP_SECONDS,
-        crew: Crew | None = None,
+        crew: Crew | None = None, standing: Standing | None = None,
     ) -> Seated:  # fmt: skip
         runner = runner or FakeRunner()
         fronts, workers = socket.socketpair()
@@ -100,7 +103,7 @@ def seat(request: pytest.FixtureRequest) -> Seating:
         peers = Worker("w", 1, fronts, attesting, attested.dup())
         peers.tie()
         played: Any = runner
-        desk = Desk(front, notary, played, recycle_after_calls, drop_seconds=drop_seconds, crew=crew)
+        desk = Desk(front, notary, played, recycle_after_calls, drop_seconds=drop_seconds, crew=crew, standing=standing)
         desk.wait_tied()
         front.send(WorkerReady("w", 1, "compute"))
         peers.receive(WorkerReady)
@@ -256,6 +259,47 @@ def test_a_shared_call_without_a_result_costs_none_of_the_others_theirs(
     assert sorted(peers.attested().call_id for _ in names) == names
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert {(line["message"], line["trace_id"]) for line in lines} == {("a call failed", "trc_fails")}
+
+
+def replaced(path: Path) -> Standing:
+    """A worker's look at a file, which is another one by now."""
+    path.write_text("nameserver 192.0.2.1")
+    standing = Standing(str(path))
+    path.with_suffix(".new").write_text("nameserver 192.0.2.2")
+    path.with_suffix(".new").rename(path)
+    return standing
+
+
+def test_a_worker_with_shared_calls_goes_on_until_its_front_has_heard_that_it_retires(
+    seat: Seating, held: Crew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers.desk, "LOOK_SECONDS", 0.05)
+    standing, noticed = replaced(tmp_path / "resolv.conf"), threading.Event()
+    monkeypatch.setattr(standing, "has_gone", lambda: noticed.set() or True)
+    desk, peers, _, _ = seat(crew=held, standing=standing)
+    peers.start(make_plan(isolation="shared"), "c1")
+    serving = Serving(desk)
+    assert noticed.wait(60)
+    peers.start(make_plan(isolation="shared"), "c2")
+    until_begun(held, ["c1", "c2"])
+    HeldRunner.may_end.set()
+    told = [peers.attested() for _ in range(2)]
+    assert [(result.outcome, result.retiring) for result in told] == [("success", True)] * 2
+    peers.hang_up()
+    assert serving.left() == Exit.RECYCLED
+
+
+def test_a_worker_that_is_never_idle_notices_that_what_it_may_open_is_gone(
+    seat: Seating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers.desk, "LOOK_SECONDS", 0.5)
+    desk, peers, _, _ = seat(standing=replaced(tmp_path / "resolv.conf"), recycle_after_calls=10**9)
+    peers.start(PLAN, "first")
+    Serving(desk)
+    peers.ended("first")
+    deadline = time.monotonic() + 60
+    while not peers.call(PLAN).retiring:
+        assert time.monotonic() < deadline
 
 
 def test_a_worker_that_is_woken_after_it_has_taken_a_result_sleeps_again(seat: Seating) -> None:
