@@ -83,7 +83,8 @@ class Crew:
         """Counts what is in `_ended`: it stays readable until all of that is taken."""
         self._ended: SimpleQueue[tuple[str, Result | BaseException]] = SimpleQueue()
         self._idle = [_CrewThread(make_runner(), self._note) for _ in range(MAX_AHEAD)]
-        """The thread that ended last is the last: it is the warmest, and begins next."""
+        """The thread that ended last is the last: it is the warmest, and begins next. The first is one that
+        still looks up a name: another call would wait for that."""
         self._running: dict[str, _SharedCall] = {}
 
     def start(self) -> None:
@@ -139,9 +140,10 @@ class Crew:
             os.eventfd_read(self._wake)
             call_id, ended = self._ended.get_nowait()
             call, _, thread = self._running.pop(call_id)
-            self._idle.append(thread)
             outside = thread.runner.outside
-            return EndedCall(call, ended, outside is not None and outside.resolver.is_stuck)
+            is_stuck = outside is not None and outside.resolver.is_stuck
+            self._idle.insert(0 if is_stuck else len(self._idle), thread)
+            return EndedCall(call, ended, is_stuck)
         return None
 
     def patience(self) -> float | None:

@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from ipc.messages import Call, Result, Verification, Word
@@ -118,3 +119,23 @@ def test_an_error_of_a_runner_is_taken_as_the_end_of_its_call() -> None:
     assert isinstance(ended.pop("fails"), MemoryError)
     assert all(isinstance(one, Result) for one in ended.values())
     assert not crew.is_busy
+
+
+def test_a_thread_that_still_looks_up_a_name_is_the_last_to_get_another_call() -> None:
+    class Looking(HeldRunner):
+        def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+            self.outside = SimpleNamespace(resolver=SimpleNamespace(is_stuck=call.call_id == "stuck"))
+            runners[call.call_id] = self
+            return super().run(call, word, secrets)
+
+    runners: dict[str, HeldRunner] = {}
+    may_end = threading.Event()
+    may_end.set()
+    make: Any = lambda: Looking(may_end)  # noqa: E731
+    crew = Crew(make)
+    crew.start()
+    for name in ("sound", "stuck", "next", "last"):
+        begin(crew, name)
+        assert [one.is_stuck for one in taken(crew, 1)] == [name == "stuck"]
+    assert runners["sound"] is runners["stuck"]
+    assert runners["next"] is runners["last"] is not runners["stuck"]
