@@ -4,7 +4,7 @@ Validators are compiled once for each schema and kept. Guarantees that a refusal
 value, that no schema fetches anything, and that no pattern in it can run for long.
 """
 
-from collections import OrderedDict
+from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
@@ -18,9 +18,6 @@ _MAX_PLACE_CHARACTERS = 200
 
 class SchemaViolated(Exception):
     """The output does not fit; the message is "<JSON pointer>: <keyword>"."""
-
-
-_validators: OrderedDict[str, jsonschema_rs.Draft202012Validator] = OrderedDict()
 
 
 def check_schema(schema: str, value: object) -> None:
@@ -53,16 +50,9 @@ def verify_response_schema(evidence: Evidence) -> dict[str, Any]:
     return {"kind": "response_schema", "valid": True}
 
 
+@lru_cache(maxsize=MAX_VALIDATORS)
 def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
-    validator = _validators.get(schema)
-    if validator is None:
-        validator = jsonschema_rs.Draft202012Validator(
-            msgspec.json.decode(schema), validate_formats=True, offline=True,
-            pattern_options=jsonschema_rs.RegexOptions(),
-        )  # fmt: skip
-        _validators[schema] = validator
-        if len(_validators) > MAX_VALIDATORS:
-            _validators.popitem(last=False)
-    else:
-        _validators.move_to_end(schema)
-    return validator
+    """Raises ValueError. Shared calls ask in several threads at once."""
+    return jsonschema_rs.Draft202012Validator(
+        msgspec.json.decode(schema), validate_formats=True, offline=True, pattern_options=jsonschema_rs.RegexOptions()
+    )
