@@ -20,6 +20,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 FRESH_SECONDS = 1.0
 """A POST or PATCH goes over a connection that has waited no longer: if the upstream ends it at that moment, it is not
 known whether the request was carried out."""
+_SENT_BEFORE = "it was asked before over a connection that ended, and may have done it"
 _TIMED_OUT = 408
 """An upstream says so, too, before it ends a connection that waits (RFC 9110 §15.5.9)."""
 
@@ -48,8 +49,19 @@ class Exchange:
     def run(self, data: bytes, accept: Callable[[Response], None]) -> Response:
         """Send the bytes of the request; `accept` raises HostError for an answer that is refused. Raises HostError."""
         kept = None if self.key is None else self.kept.take(self.key, self._patience())
-        if kept is not None and (response := self._over(kept, data, accept)) is not None:
+        if kept is None:
+            return self._over_new(data, accept)
+        response = self._over(kept, data, accept)
+        if response is not None:
             return response
+        try:
+            return self._over_new(data, accept)
+        except HostError as error:
+            why = error.failure
+            message = f"{why.message}; {_SENT_BEFORE}"
+            raise HostError(why.kind, message, details=why.details, retryable=why.retryable) from None
+
+    def _over_new(self, data: bytes, accept: Callable[[Response], None]) -> Response:
         stream = self.open_stream()
         if not is_quiet(stream):
             stream.close()

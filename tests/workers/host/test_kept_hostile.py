@@ -260,6 +260,21 @@ def test_an_answer_to_half_a_request_is_the_last_on_its_connection(kept: KeptCon
         serving.join(60)
 
 
+def test_the_error_of_a_repeated_request_says_that_the_first_may_have_been_carried_out(kept: KeptConnections) -> None:
+    first = iter([lasting(b"good")])
+    with upstream(lambda connection: next(first, ends)(connection), then=[resets]) as up:
+        plan = http_plan(address=up.address)
+        assert body_of(plan, kept) == b"good"
+        client = Client(plan, kept=kept)
+        kind, message = client.refused(request())
+        assert len(up.requests) == 3
+    assert (kind, message.rpartition("; ")[2]) == (
+        "unavailable", "it was asked before over a connection that ended, and may have done it"
+    )  # fmt: skip
+    (seen,) = client.meter.observations
+    assert seen.error == f"{kind}: {message}"
+
+
 def test_an_error_of_a_kept_connection_says_no_more_than_that_of_a_new_one(kept: KeptConnections) -> None:
     with upstream(lasting(b"good"), then=[resets]) as up:
         plan = http_plan(address=up.address)
