@@ -37,6 +37,9 @@ MAX_AHEAD = 16
 """Calls that one worker has been given, those that it runs included: as many are lost with it at most. Each must fit
 into its channel beside the others: see AHEAD_BYTES."""
 
+HTTP_WORKER_THREADS = 2 * MAX_AHEAD + 3
+"""Threads of an http worker: one and a resolver for each shared call; its loop, the clock and one more resolver."""
+
 AHEAD_BYTES = 16 * 1024
 """Largest plan, as it is hashed, of a call that is given to a worker which runs another. MAX_AHEAD of them fit into a
 socket whose send buffer is as large as an unprivileged process can make it on an untuned kernel."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from ipc.limits import HTTP_WORKER_THREADS
 from supervisor.logs import log
 
 _ROOTS: Final = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
@@ -16,8 +17,8 @@ _DELEGATED: Final = ("user.delegate", "trusted.delegate")
 _CONTROLLERS: Final = ("memory", "pids", "cpu")
 MEMORY_BYTES: Final = 1536 * 1024 * 1024
 """The largest guest memory, and what the host needs beside it, twice over."""
-PIDS: Final = 8
-"""Threads count; a worker has three."""
+PIDS: Final = HTTP_WORKER_THREADS + 5
+"""Threads count: a worker with more of them than this could not start."""
 CPU: Final = "100000 100000"
 """One processor."""
 

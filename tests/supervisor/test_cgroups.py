@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor import cgroups
+from ipc.limits import HTTP_WORKER_THREADS
 from supervisor.cgroups import MEMORY_BYTES, WorkerLimits, delegated_folder
 
 
@@ -39,6 +39,7 @@ def test_a_worker_gets_a_cgroup_of_its_own_with_limits(folder: Path) -> None:
         (own / name).write_text("max")
     limits.hold("w1", 77)
     assert (own / "memory.max").read_text() == str(MEMORY_BYTES)
+    assert int((own / "pids.max").read_text()) >= HTTP_WORKER_THREADS
     assert (own / "cgroup.procs").read_text() == "77"
 
 
@@ -60,4 +61,3 @@ def test_a_worker_that_has_ended_leaves_no_cgroup(folder: Path) -> None:
     (folder / "worker-w1").mkdir()
     limits.forget("w1")
     assert not (folder / "worker-w1").exists()
-    assert cgroups.PIDS >= 3

@@ -12,7 +12,7 @@ import pytest
 
 from ipc import messages as m
 from ipc.exits import Exit
-from ipc.limits import MAX_AHEAD, MAX_SHARED_MEMORY_MB
+from ipc.limits import HTTP_WORKER_THREADS, MAX_AHEAD, MAX_SHARED_MEMORY_MB
 from ipc.plan import Limits, Plan
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import file_plan, plan_for, post_plan
@@ -276,4 +276,4 @@ def test_every_thread_that_runs_calls_yields_to_processes_that_decide(running: T
     stats = [(folder / "stat").read_text().rpartition(")")[2].split() for folder in tasks.iterdir()]
     niceness = sorted(int(fields[16]) for fields in stats)
     assert niceness[-(MAX_AHEAD + 1) :] == [15] * (MAX_AHEAD + 1)
-    assert psutil.Process(worker.pid).num_threads() == len(niceness)
+    assert psutil.Process(worker.pid).num_threads() == len(niceness) == HTTP_WORKER_THREADS
