@@ -191,11 +191,18 @@ class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max: int | Auto = 12
     """Calls at once, and workers. "auto": as this host allows, which the supervisor has looked up before it starts
     anything."""
+    workers: int | None = None
+    """Workers, where the threads that this host allows are too few for `max`: the supervisor finds it."""
 
     @property
     def most(self) -> int:
         """`max` as a number: the least that "auto" may come to, where no supervisor has looked."""
         return LEAST_CALLS if self.max == AUTO else self.max
+
+    @property
+    def most_workers(self) -> int:
+        """Workers at once."""
+        return self.most if self.workers is None else min(self.workers, self.most)
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

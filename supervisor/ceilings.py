@@ -5,14 +5,15 @@ end, or fail at the first burst of calls. Connections are bounded by what fits: 
 descriptors that calls need. Sizes that the configuration leaves to the host ("auto") become numbers here.
 """
 
+import dataclasses
 import os
 import resource
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from ipc.limits import HTTP_WORKER_THREADS
 from ipc.settings import AUTO, LEAST_CALLS, LEAST_IN_FLIGHT, MOST_CALLS, Settings
 from supervisor.config import Loaded
 from supervisor.pool_shares import PROFILES, divided
@@ -24,16 +25,18 @@ _TASKS, _OPEN_FILES, _MEMORY_MIB = 2, 2, 2
 the supervisor keeps; the memory that it does not share with the template."""
 _CALL_TASKS, _CALL_OPEN_FILES, _CALL_MEMORY_MIB = 8, 4, 12
 """Twice the need of an http call with a worker to itself: half of each limit is for everything else."""
+_FEWEST_HTTP_WORKERS = 3
+"""Least number for one front: with fewer of them an action alone could use all."""
 _OF_A_FRONT = 128
 """Open files that a front needs beside those of connections and workers, with room to spare."""
 _FEWEST_CONNECTIONS = 16
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Ceiling:
     """A limit of this host: `most` of what, how many one idle worker needs, what sets it; how many of `most` there must
-    be for each http call."""
+    be for each http call; how many an http worker needs, where that is more."""
 
     what: str
     most: int
@@ -41,6 +44,7 @@ class Ceiling:
     source: str
     mend: str
     of_call: int = 1
+    of_http: int = 0
 
 
 def ceilings_here() -> Iterator[Ceiling]:
@@ -50,14 +54,15 @@ def ceilings_here() -> Iterator[Ceiling]:
     )
     if os.geteuid() != 0:  # the kernel counts no processes of root
         what = "processes and threads"
-        yield from _of_process(resource.RLIMIT_NPROC, what, _TASKS, "ulimit -u", "LimitNPROC=", _CALL_TASKS)
-    for name, what, unit, of_one, setting, of_call in (
-        ("pids.max", "processes and threads", 1, _TASKS, "TasksMax=", _CALL_TASKS),
-        ("memory.max", "MiB of memory", _MIB, _MEMORY_MIB, "MemoryMax=", _CALL_MEMORY_MIB),
+        for one in _of_process(resource.RLIMIT_NPROC, what, _TASKS, "ulimit -u", "LimitNPROC=", _CALL_TASKS):
+            yield dataclasses.replace(one, of_http=HTTP_WORKER_THREADS)
+    for name, what, unit, of_one, setting, of_call, of_http in (
+        ("pids.max", "processes and threads", 1, _TASKS, "TasksMax=", _CALL_TASKS, HTTP_WORKER_THREADS),
+        ("memory.max", "MiB of memory", _MIB, _MEMORY_MIB, "MemoryMax=", _CALL_MEMORY_MIB, 0),
     ):
         least = min(_of_cgroups(name), default=None)
         if least is not None:
-            yield Ceiling(what, least // unit, of_one, f"{name} of its control group", setting, of_call)
+            yield Ceiling(what, least // unit, of_one, f"{name} of its control group", setting, of_call, of_http)
 
 
 def _of_process(limit: int, what: str, of_one: int, source: str, setting: str, of_call: int) -> Iterator[Ceiling]:
@@ -85,11 +90,16 @@ def _of_cgroups(name: str) -> Iterator[int]:
 
 
 def sized(settings: Settings, ceilings: Iterable[Ceiling], memory_mib: int | None = None) -> Settings:
-    """The same settings with a number for each "auto". `memory_mib`: of the host, where another one is meant."""
-    http, limits = settings.workers.http, settings.limits
+    """The same settings with a number for each "auto", and with no more http workers than half of the threads allow:
+    without threads no other process of the gateway can work, either. `memory_mib`: of the host, where another one is
+    meant."""
+    http, limits, known = settings.workers.http, settings.limits, tuple(ceilings)
+    if fitting_workers := [one.most // 2 // one.of_http for one in known if one.of_http]:
+        fewest = max(_FEWEST_HTTP_WORKERS * settings.front_processes, http.min_spare)
+        http = replace(http, workers=max(min(fitting_workers), fewest))
     if http.max == AUTO:
         memory = _memory_mib() if memory_mib is None else memory_mib
-        fitting = min(memory // _CALL_MEMORY_MIB, *(one.most // one.of_call for one in ceilings), MOST_CALLS)
+        fitting = min(memory // _CALL_MEMORY_MIB, *(one.most // one.of_call for one in known), MOST_CALLS)
         http = replace(http, max=max(fitting, LEAST_CALLS, http.min_spare))
     if limits.max_in_flight == AUTO:  # one session may have two thirds of them, and some only wait
         limits = replace(limits, max_in_flight=max(2 * http.most, LEAST_IN_FLIGHT))
@@ -107,7 +117,7 @@ def fitting_connections(settings: Settings) -> int:
     if most == resource.RLIM_INFINITY:
         return wanted
     sockets = 2 + (settings.listen_http_addr is not None) + (settings.metrics.address is not None)
-    workers: int = sum(getattr(settings.workers, profile).most for profile in PROFILES)
+    workers: int = sum(getattr(settings.workers, profile).most_workers for profile in PROFILES)
     return max(min(wanted, (most - _OF_A_FRONT - workers) // sockets), _FEWEST_CONNECTIONS)
 
 
@@ -135,10 +145,11 @@ def ceiling_problems(loaded: Loaded, ceilings: Iterable[Ceiling]) -> list[Proble
     path = ("workers", largest, "min_spare")
     told = []
     for one in ceilings:
-        if count * one.of_one > one.most:
+        needed = count * one.of_one + spare["http"] * max(one.of_http - one.of_one, 0)
+        if needed > one.most:
             wanted = getattr(settings.workers, largest).min_spare
             text = (
-                f"{'.'.join(path)} = {wanted}: the {count} spare workers of all pools need {count * one.of_one} "
+                f"{'.'.join(path)} = {wanted}: the {count} spare workers of all pools need {needed} "
                 f"{one.what}, and {one.most} are allowed here ({one.source})."
             )
             told.append(loaded.document.problem(path, text, f"Lower min_spare, or raise the limit ({one.mend})."))

@@ -29,4 +29,6 @@ def _share(most: int, fronts: int) -> int:
 
 def _part(pool: PoolSettings, fronts: int) -> PoolSettings:
     most = _share(pool.most, fronts)
-    return PoolSettings(min_spare=min(-(-pool.min_spare // fronts), most), max=most)
+    spare = min(-(-pool.min_spare // fronts), most)
+    workers = None if pool.workers is None else max(_share(pool.workers, fronts), spare)
+    return PoolSettings(min_spare=spare, max=most, workers=workers)

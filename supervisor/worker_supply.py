@@ -105,7 +105,7 @@ class WorkerSupply:
             log.warning(f"{front.name} asked for workers of a profile that does not exist")
             return
         asked = self._unmet[front.front_id, profile]
-        if len(asked) < self._pool(profile).most:
+        if len(asked) < self._pool(profile).most_workers:
             asked.append(trio.current_time())
         self._fill(front, profile)
 
@@ -229,7 +229,7 @@ class WorkerSupply:
         # A call that has waited longer than this has been answered without a worker.
         while asked and trio.current_time() - asked[0] > self._state.settings.limits.worker_wait_seconds:
             asked.popleft()
-        for _ in range(min(max(pool.min_spare, count + len(asked)), pool.most) - count):
+        for _ in range(min(max(pool.min_spare, count + len(asked)), pool.most_workers) - count):
             try:
                 self._spawn(front, profile)
             except OSError as error:  # of ours, not of the front: its channel is sound

@@ -5,7 +5,7 @@ arrival, so that one caller's queue never delays all others; no action and no pr
 pool (frontend/pool/places.py); a worker runs one call at a time, and has more only where their callers allow it: ahead,
 while none of its calls takes long, or beside each other, all of one action; a worker that broke the protocol, was used
 for an isolated call or has seen too few module loads is never handed out again; calls that hold a place and processes
-are both bounded by `max`. A worker counts until the supervisor says it is gone, so that two processes never share a
+are both bounded. A worker counts until the supervisor says it is gone, so that two processes never share a
 place.
 """
 
@@ -60,6 +60,7 @@ class ProfilePool:
         self._order = ServiceOrder()
         self._waiting = WaitingCalls(self._order)
         self._places = HeldPlaces(settings.most)
+        self._held_workers = HeldPlaces(settings.most_workers)
         self._generation = 0
 
     @property
@@ -118,6 +119,7 @@ class ProfilePool:
             self._places.give_back(want.action, want.principal)
         if not channel.users:
             first = self._busy.end(channel)
+            self._held_workers.give_back(first.action, first.principal)
             if not first.is_shared:
                 self._places.give_back(first.action, first.principal)
         if self._members.get(channel.worker_id) is not channel:
@@ -236,9 +238,9 @@ class ProfilePool:
     @property
     def _lacks_room(self) -> bool:
         """True when a call waits for a fresh worker and none can come unless a used one leaves."""
-        if len(self._members) + len(self._asked) < self._settings.most:
+        if len(self._members) + len(self._asked) < self._settings.most_workers:
             return False
-        fresh = sum(count for want, count in self._waiting.groups() if want.is_fresh and self._may_take(want))
+        fresh = sum(count for want, count in self._waiting.groups() if want.is_fresh and self._may_have_worker(want))
         return fresh > self._coming + len(self._leaving)
 
     def _all_idle(self) -> Iterator[WorkerChannel]:
@@ -248,9 +250,11 @@ class ProfilePool:
     def _remove_idle(self, channel: WorkerChannel) -> None:
         (self._used if channel.calls else self._unused).remove(channel)
 
-    def _take(self, wants_fresh: bool) -> WorkerChannel | None:
+    def _take(self, want: Want) -> WorkerChannel | None:
+        if not self._may_have_worker(want):
+            return None
         # Used ones first: they are warm, and isolated calls need the others. The latest first: the rest may retire.
-        for idle in (self._unused,) if wants_fresh else (self._used, self._unused):
+        for idle in (self._unused,) if want.is_fresh else (self._used, self._unused):
             while idle:
                 channel = idle.pop()
                 if channel.is_reusable:
@@ -261,13 +265,21 @@ class ProfilePool:
     def _may_take(self, want: Want) -> bool:
         return self._places.may_take(want.action, want.principal)
 
+    def _may_have_worker(self, want: Want) -> bool:
+        """True if it may have a worker without a call."""
+        return self._may_take(want) and self._held_workers.may_take(want.action, want.principal)
+
+    def _is_due(self, want: Want) -> bool:
+        """True for a call that may have a worker, or may as soon as one comes free."""
+        return all(one.is_due(want.action, want.principal) for one in (self._places, self._held_workers))
+
     def _find(self, want: Want) -> WorkerChannel | None:
         """A worker for this call now; None where it has to wait."""
         if want.is_shared:
-            return (self._busy.fullest(want.action) or self._take(want.is_fresh)) if self._may_take(want) else None
+            return (self._busy.fullest(want.action) or self._take(want)) if self._may_take(want) else None
         channel = self._behind_brief_ones() if want.is_brief else None
-        if channel is None and self._may_take(want):
-            channel = self._take(want.is_fresh)
+        if channel is None:
+            channel = self._take(want)
         if channel is None and want.is_patient and self._may_give_ahead:
             channel = self._busy.emptiest()
         return channel
@@ -282,13 +294,13 @@ class ProfilePool:
     @property
     def _may_give_ahead(self) -> bool:
         # A worker that were given calls ahead without end would never come free for a call that needs it alone.
-        waiting = self._waiting.groups()
-        return all(want.is_patient or not self._places.is_due(want.action, want.principal) for want, _ in waiting)
+        return all(want.is_patient or not self._is_due(want) for want, _ in self._waiting.groups())
 
     def _serve(self, channel: WorkerChannel, want: Want) -> None:
         channel.users += 1
         if channel.users == 1:
             self._busy.begin(channel, want)
+            self._held_workers.take(want.action, want.principal)
         if channel.users == 1 or want.is_shared:
             self._places.take(want.action, want.principal)
         channel.is_shared = want.is_patient
@@ -336,7 +348,7 @@ class ProfilePool:
         """Ask for workers that calls wait for: a few at a time, none that a call can't have or that would not help."""
         if not len(self._waiting):
             return
-        most = min(MAX_STARTING - self._coming, self._settings.most - len(self._members) - len(self._asked))
+        most = min(MAX_STARTING - self._coming, self._settings.most_workers - len(self._members) - len(self._asked))
         if most <= 0:
             return
         for _ in range(min(self._wanted - self._coming, most)):
@@ -350,7 +362,7 @@ class ProfilePool:
         fresh = others = 0
         shared: Counter[str] = Counter()
         for want, count in self._waiting.groups():
-            if not self._may_take(want) or (want.is_brief and is_busy_with_brief_ones):
+            if not self._may_have_worker(want) or (want.is_brief and is_busy_with_brief_ones):
                 continue
             if want.is_fresh:
                 fresh += count

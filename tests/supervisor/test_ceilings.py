@@ -4,11 +4,13 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from ipc.exits import Exit
-from ipc.settings import Settings
+from ipc.limits import HTTP_WORKER_THREADS
+from ipc.settings import PoolSettings, Settings, WorkerSettings
 from supervisor.ceilings import Ceiling, ceiling_problems, ceilings_here, sized
 from supervisor.config import check, open_document
 from supervisor.pool_shares import divided
@@ -24,8 +26,8 @@ def problems(folder: Path, more: str, *ceilings: Ceiling) -> list[str]:
     return [str(one).replace(f"{folder}/", "") for one in ceiling_problems(check(*open_document(file, {})), ceilings)]
 
 
-def tasks(most: int) -> Ceiling:
-    return Ceiling("processes and threads", most, 2, "pids.max of its control group", "TasksMax=")
+def tasks(most: int, of_http: int = 0) -> Ceiling:
+    return Ceiling("processes and threads", most, 2, "pids.max of its control group", "TasksMax=", 8, of_http)
 
 
 def test_the_spare_workers_of_all_pools_and_fronts_count(tmp_path: Path) -> None:
@@ -46,6 +48,7 @@ def test_the_spare_workers_of_all_pools_and_fronts_count(tmp_path: Path) -> None
         (64, (), 12, 256),
         (1 << 20, (), 1024, 2048),
         (1 << 20, (Ceiling("open files", 1024, 2, "ulimit -n", "", 4), tasks(5000)), 256, 512),
+        (1 << 20, (tasks(512, HTTP_WORKER_THREADS),), 64, 256),
         (4096, (Ceiling("MiB of memory", 2400, 2, "memory.max", "", 12),), 200, 400),
     ],
 )
@@ -55,6 +58,36 @@ def test_auto_is_as_many_calls_as_the_tightest_limit_of_the_host_has_room_for(
     settings = sized(Settings("/s", "http://h"), ceilings, memory_mib)
     assert (settings.workers.http.max, settings.limits.max_in_flight) == (calls, in_flight)
     assert settings.workers.compute.max == 12
+
+
+@pytest.mark.parametrize("configured", ["auto", 300])
+@pytest.mark.parametrize(("threads", "fronts"), [(512, 1), (4096, 1), (4096, 4), (16_384, 1), (1 << 22, 1)])
+def test_http_workers_have_half_of_the_threads_at_most_however_many_calls_there_may_be(
+    configured: int | Literal["auto"], threads: int, fronts: int
+) -> None:
+    given = Settings(
+        "/s", "http://h", front_processes=fronts, workers=WorkerSettings(http=PoolSettings(max=configured))
+    )
+    settings = sized(given, (tasks(threads, HTTP_WORKER_THREADS),), 1 << 20)
+    part = divided(settings).workers.http
+    assert part.most_workers * fronts * HTTP_WORKER_THREADS <= threads // 2
+    assert part.most_workers >= min(3, part.most)
+    assert settings.workers.http.max == (min(threads // 8, 1024) if configured == "auto" else configured)
+
+
+def test_each_front_has_http_workers_for_more_than_one_action_and_its_spare_ones() -> None:
+    for spare, part in ((1, 3), (8, 8)):
+        workers = WorkerSettings(http=PoolSettings(min_spare=2 * spare, max=100))
+        given = Settings("/s", "http://h", front_processes=2, workers=workers)
+        settings = sized(given, (tasks(100, HTTP_WORKER_THREADS),), 4096)
+        assert divided(settings).workers.http.most_workers == part
+
+
+def test_spare_http_workers_need_all_their_threads(tmp_path: Path) -> None:
+    more = "[workers.http]\nmin_spare = 9\n"
+    assert problems(tmp_path, more, tasks(319, HTTP_WORKER_THREADS)) == []
+    (problem,) = problems(tmp_path, more, tasks(318, HTTP_WORKER_THREADS))
+    assert "the 11 spare workers of all pools need 319 processes and threads, and 318 are allowed here" in problem
 
 
 def test_numbers_of_the_configuration_stay_and_calls_in_flight_follow_them(tmp_path: Path) -> None:
@@ -86,6 +119,7 @@ def test_no_pool_that_was_not_understood_is_judged(tmp_path: Path) -> None:
 def test_the_limits_of_this_process_are_found() -> None:
     limits = {one.source: one.most for one in ceilings_here()}
     assert limits.get("ulimit -n", 0) > 0
+    assert all(one.of_http == HTTP_WORKER_THREADS for one in ceilings_here() if "threads" in one.what)
     assert all(most > 0 for most in limits.values())
 
 

@@ -33,10 +33,13 @@ def pooling(processes: list[EchoProcess]) -> Pooling:
     @asynccontextmanager
     async def start(
         workers: int = 0, *, idle_seconds: float = 60.0, deadlines: PoolDeadlines = PATIENT.pool,
-        max_waiters: int = MAX_WAITERS, abreast: int = 1, profile: str = "compute", **sizes: int,
+        max_waiters: int = MAX_WAITERS, abreast: int = 1, profile: str = "compute",
+        most_workers: int | None = None, **sizes: int,
     ) -> AsyncIterator[Desk]:  # fmt: skip
         desk = Desk()
-        settings = replace(WorkerSettings(idle_seconds=idle_seconds), **{profile: PoolSettings(**sizes)})
+        settings = replace(
+            WorkerSettings(idle_seconds=idle_seconds), **{profile: PoolSettings(**sizes, workers=most_workers)}
+        )
         desk.pools = Pools(settings, desk.need, desk.kill, desk.greeted.append, deadlines, max_waiters, abreast)
         try:
             async with trio.open_nursery() as nursery:

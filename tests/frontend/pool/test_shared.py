@@ -1,5 +1,6 @@
 """Calls of one action beside each other in one http worker: which worker, how many, and how single ones end."""
 
+import contextlib
 from contextlib import AsyncExitStack
 
 import pytest
@@ -77,6 +78,22 @@ async def test_calls_and_not_workers_are_what_the_largest_size_of_the_pool_count
         with pytest.raises(NoWorker):
             await leased(stack, desk, "put")
         assert set(desk.processes) == {"http-1", "http-2"}
+
+
+async def test_calls_wait_where_there_may_be_fewer_workers_than_calls(pooling: Pooling) -> None:
+    async with pooling(2, profile="http", max=200, most_workers=3) as desk, AsyncExitStack() as stack:
+        assert len({await leased(stack, desk, "post") for _ in range(2 * MAX_AHEAD)}) == 2
+        with pytest.raises(NoWorker):
+            await leased(stack, desk, "post")
+        assert desk.needs == [], "two thirds of the workers are its part"
+        for isolation in ("pooled", "shared"):
+            async with desk.pools.lease("http", isolation, 60, is_patient=True, kind="get") as worker:
+                assert worker.worker_id == "http-3", "the last one is for other actions"
+        for kind in ("get", "put"):
+            with contextlib.suppress(NoWorker):
+                await leased(stack, desk, kind, "pooled")
+        assert desk.pools.census()["http"].members == 3
+        assert desk.needs == ["http"]
 
 
 async def test_a_shared_call_whose_lease_ends_early_takes_no_other_call_along(pooling: Pooling) -> None:
