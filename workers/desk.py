@@ -71,6 +71,8 @@ class Desk:
         self._told: deque[m.Result] = deque(maxlen=MAX_AHEAD)
         """Results that are not known to be durable: a notary that died may have taken them along."""
         self._dropped: deque[str] = deque(maxlen=MAX_DROPPED)
+        self._given_up: deque[str] = deque(maxlen=MAX_DROPPED)
+        """Ids of those of them that are never given again."""
         self._is_retired = False
         self._poll = select.poll()
         self._poll.register(notary.fileno(), select.POLLIN)
@@ -188,10 +190,13 @@ class Desk:
         if self._crew is not None and self._crew.is_running(word.call_id):
             return  # a notary that follows repeats the word, and gets the result at the end
         call = self._taken(word.call_id)
+        if call is None:
+            self._tell(refused_result(word.call_id, "the front had given the call up before it began"))
+            return
         secrets = self._secrets.pop(word.call_id, {})
         refusal = self._refusal(call)
         if refusal is not None:
-            self._note_end(call, refused_result(call, refusal))
+            self._note_end(call, refused_result(call.call_id, refusal))
         elif self._crew is not None and call.plan.isolation == SHARED:
             self._crew.begin(call, word, secrets)
         else:
@@ -216,11 +221,14 @@ class Desk:
         if self._left <= 0 or is_stuck:
             self._is_retired = True
             result = msgspec.structs.replace(result, retiring=True)
-        self._tell(call, result)
+        self._tell(result)
 
-    def _taken(self, call_id: str) -> m.Call:
-        """The plan of a call, with its secrets where it has some: both are on their way when the word comes."""
+    def _taken(self, call_id: str) -> m.Call | None:
+        """The plan of a call, with its secrets where it has some: both are on their way when the word comes. None: the
+        front has given the call up."""
         while (call := self._plans.get(call_id)) is None or (call.plan.secrets and call_id not in self._secrets):
+            if call_id in self._given_up:
+                return None
             self._hear()
         return self._plans.pop(call_id)
 
@@ -263,17 +271,19 @@ class Desk:
                 self._plans.pop(message.call_id, None)
                 self._secrets.pop(message.call_id, None)
                 self._dropped.append(message.call_id)
+                if message.is_given_up:
+                    self._given_up.append(message.call_id)
             case m.Retire():
                 self._is_retired = True
 
-    def _tell(self, call: m.Call, result: m.Result) -> None:
+    def _tell(self, result: m.Result) -> None:
         """Both peers hear of it; the front may not read before the notary has answered it."""
         rest = memoryview(b"")
         with suppress(OSError):  # the front is gone; what happened is evidence all the same
             try:
                 rest = self._front.begin(result)
             except FrameError:
-                smaller = broken_result(call, result.observations)
+                smaller = broken_result(result.call_id, result.observations)
                 result = msgspec.structs.replace(smaller, retiring=result.retiring)
                 rest = self._front.begin(result)
         self._told.append(result)

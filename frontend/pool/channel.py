@@ -179,6 +179,11 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         if self.lost is None:
             self._tell(Drop(call_id))
 
+    def renounce(self, call_id: str) -> None:
+        """Tell the worker that a call was given up: it must not wait for secrets, which do not come."""
+        if self.lost is None:
+            self._tell(Drop(call_id, is_given_up=True))
+
     def give_up(self, reason: str) -> None:
         """Never use this worker again."""
         self.lost = self.lost or reason

@@ -156,6 +156,8 @@ class Pools:
         """End a worker whose call is given up, unless it runs calls of others beside that one: it ends by itself."""
         if worker.gives_up(call_id) or not worker.action:
             self.kill(worker, reason)
+        else:
+            worker.renounce(call_id)
 
     def census(self) -> dict[str, Census]:
         """Profile -> what it has now."""

@@ -32,9 +32,11 @@ class Secrets(Message, frozen=True):
 
 
 class Drop(Message, frozen=True):
-    """The notary refused this call: forget its plan."""
+    """This call does not run here: forget its plan."""
 
     call_id: str
+    is_given_up: bool = False
+    """It is never given again, and gets no secrets. The notary may have said the word for it all the same."""
 
 
 class Retire(Message, frozen=True):

@@ -141,6 +141,7 @@ class EchoDesk(Desk):
     """A desk that may tell its front something else than the notary. In the http profile it runs shared calls."""
 
     def __init__(self, sock: socket.socket, front: FrontChannel, notary: NotaryChannel, profile: str) -> None:
+        self._ending: Call | None = None
         echo = EchoRunner()
         echo.retires = self._retires
         self._sock = sock
@@ -153,13 +154,21 @@ class EchoDesk(Desk):
     def _retires(self) -> None:
         self._left = 1
 
-    def _tell(self, call: Call, result: Result) -> None:
+    def _note_end(self, call: Call, result: Result, is_stuck: bool = False) -> None:
+        self._ending = call
+        super()._note_end(call, result, is_stuck)
+
+    def _tell(self, result: Result) -> None:
+        call = self._ending
+        if call is None or call.call_id != result.call_id:  # it was given up, and did not run
+            super()._tell(result)
+            return
         action = call.plan.action_id
         if action not in KNOWN:
             raise Leaving
         otherwise = TOLD_OTHERWISE.get(action)
         if otherwise is None:
-            super()._tell(call, result)
+            super()._tell(result)
         else:
             self._sock.sendall(otherwise(call))
             self._notary.send(result)

@@ -217,6 +217,27 @@ def test_results_go_out_while_the_worker_waits_for_its_front(running: Template) 
         assert worker.call(shared(post_plan(up.address)), "c5").outcome == "success"
 
 
+def test_a_call_that_its_front_has_given_up_holds_up_no_other(running: Template) -> None:
+    """Whether the notary has said the word for it meanwhile, or refuses it."""
+    worker = running.born("http")
+    with holding() as (up, release):
+        worker.start(shared(post_plan(up.address, path="/c1")), "c1")
+        secret = shared(post_plan(up.address, path="/c2", secrets=("token",)))
+        for name in ("c2", "c3"):
+            worker.give(secret, name)
+            worker.channel.send(m.Drop(name, is_given_up=True))
+        worker.allow(secret, "c2")
+        worker.notary.send(m.NoWord("c3"))
+        told = worker.ended("c2")
+        assert (told.outcome, told.io_calls) == ("plan_refused", 0)
+        assert told.failure is not None
+        assert "given the call up" in told.failure.message
+        worker.start(shared(post_plan(up.address, path="/c4")), "c4")
+        worker.wait_for(lambda: len(up.requests) == 2)
+        release.set()
+        assert {one.outcome for one in ended(worker, ["c1", "c4"]).values()} == {"success"}
+
+
 def test_the_notary_hears_how_calls_end_whose_front_has_gone(running: Template) -> None:
     worker = running.born("http")
     with holding() as (up, release):

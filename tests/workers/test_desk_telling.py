@@ -275,7 +275,12 @@ def test_a_worker_with_shared_calls_goes_on_until_its_front_has_heard_that_it_re
 ) -> None:
     monkeypatch.setattr(workers.desk, "LOOK_SECONDS", 0.05)
     standing, noticed = replaced(tmp_path / "resolv.conf"), threading.Event()
-    monkeypatch.setattr(standing, "has_gone", lambda: noticed.set() or True)
+
+    def has_gone() -> bool:
+        noticed.set()
+        return True
+
+    monkeypatch.setattr(standing, "has_gone", has_gone)
     desk, peers, _, _ = seat(crew=held, standing=standing)
     peers.start(make_plan(isolation="shared"), "c1")
     serving = Serving(desk)

@@ -197,18 +197,18 @@ def _checked(ran: _Ran, plan: Plan) -> tuple[_Ran, dict[str, Any]]:
     return ran, value
 
 
-def refused_result(call: Call, reason: str) -> Result:
+def refused_result(call_id: str, reason: str) -> Result:
     """The result of a call that this worker does not run."""
     return Result(
-        call_id=call.call_id, outcome="plan_refused", output=None, failure=ProviderFailure("denied", reason),
+        call_id=call_id, outcome="plan_refused", output=None, failure=ProviderFailure("denied", reason),
         verification=FAILED_BEFORE, observations=(), fuel_consumed=None, duration_us=0, io_calls=0,
     )  # fmt: skip
 
 
-def broken_result(call: Call, observations: tuple[Observation, ...] = ()) -> Result:
+def broken_result(call_id: str, observations: tuple[Observation, ...] = ()) -> Result:
     """What is reported when a whole result can't be sent: too large for a frame."""
     return Result(
-        call_id=call.call_id, outcome="bad_output", output=None,
+        call_id=call_id, outcome="bad_output", output=None,
         failure=ProviderFailure("too-large", "the result is larger than a frame"),
         verification=Verification(FAILED_BEFORE.outcome), observations=observations[:10], fuel_consumed=None,
         duration_us=0, io_calls=len(observations),

@@ -9,6 +9,7 @@ import trio
 from frontend.pool.channel import WorkerChannel
 from frontend.pool.pool import Census, NoWorker
 from ipc.limits import MAX_AHEAD
+from ipc.plan import SecretUse
 from tests.support.worker_desk import Desk, Pooling, call, until
 
 
@@ -133,6 +134,20 @@ async def test_one_that_is_cut_and_ends_all_the_same_does_not_count_against_its_
         await desk.finish(worker, ended)
         assert desk.kills == []
         assert not worker.gives_up("another"), "the call that goes on is wanted"
+
+
+async def test_a_worker_is_told_of_a_call_that_is_given_up_and_does_not_wait_for_its_secrets(pooling: Pooling) -> None:
+    async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
+        worker = await leased(stack, desk)
+        await leased(stack, desk)
+        given_up = call(isolation="shared", secrets=(SecretUse("token"),))
+        for one in (call("hang"), given_up):
+            await worker.give(one)
+        desk.pools.cut(worker, given_up.call_id, "the notary is silent")
+        desk.notary.word(worker.worker_id, given_up)
+        result = await desk.notary.heard(worker.worker_id)
+        assert result is not None
+        assert (result.call_id, result.outcome) == (given_up.call_id, "plan_refused")
 
 
 # ------------------------------------------------------------------ growth
