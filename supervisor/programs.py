@@ -5,6 +5,7 @@ import site
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from pathlib import Path
 
 from ipc.log_level import VARIABLE
@@ -29,10 +30,16 @@ _INHERITED = (
 
 def libraries(path: Sequence[str]) -> list[str]:
     """The folders of a module search path that hold installed libraries: those behind the standard library's, as
-    `site` adds them, `.pth` files' included. Leaves out the user's own packages and PYTHONPATH."""
+    `site` adds them, `.pth` files' included. Leaves out PYTHONPATH, the user's own packages, and what their `.pth`
+    files name, which `site` adds before all others."""
     standard = os.path.dirname(os.__file__)
     last = max(at for at, folder in enumerate(path) if folder in (standard, os.path.join(standard, "lib-dynload")))
-    return [folder for folder in path[last + 1 :] if os.path.isdir(folder) and folder != site.USER_SITE]
+    folders = list(path[last + 1 :])
+    if site.USER_SITE in folders:
+        installed = {os.path.abspath(folder) for folder in site.getsitepackages()}
+        begin = folders.index(site.USER_SITE)
+        folders[begin:] = dropwhile(lambda folder: folder not in installed, folders[begin:])
+    return [folder for folder in folders if os.path.isdir(folder)]
 
 
 INTERPRETER = (

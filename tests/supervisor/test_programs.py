@@ -37,15 +37,15 @@ def test_a_program_finds_what_site_added_for_the_gateway_and_no_folder_of_a_user
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     standard = os.path.dirname(os.__file__)
-    folders = {name: str(tmp_path / name) for name in ("variable", "installed", "added", "user")}
+    folders = {name: str(tmp_path / name) for name in ("variable", "installed", "added", "user", "users")}
     for folder in folders.values():
         os.mkdir(folder)
     monkeypatch.setattr("site.USER_SITE", folders["user"])
-    path = [
-        folders["variable"], standard, f"{standard}/lib-dynload", folders["user"], folders["installed"],
-        folders["added"], "__editable__.finder.__path_hook__",
-    ]  # fmt: skip
-    assert libraries(path) == [folders["installed"], folders["added"]]
+    monkeypatch.setattr("site.getsitepackages", lambda: [folders["installed"]])
+    ours = [folders["installed"], folders["added"], "__editable__.finder.__path_hook__"]
+    for users in ([], [folders["user"]], [folders["user"], folders["users"]]):  # what it added by a .pth file
+        path = [folders["variable"], standard, f"{standard}/lib-dynload", *users, *ours]
+        assert libraries(path) == ours[:2]
 
 
 def test_a_program_is_main_with_its_own_arguments_and_exit_code(tmp_path: Path) -> None:
