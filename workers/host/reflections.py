@@ -41,9 +41,10 @@ class Reflections:
         for view in _views(b"\n".join(parts), pulse):
             comparable = _comparable(view)
             for name, forms in self._forms.items():
-                pulse()
-                if any(form in comparable for form in forms):
-                    return name
+                for form in forms:
+                    pulse()
+                    if form in comparable:
+                        return name
         return None
 
 

@@ -5,6 +5,7 @@ import html
 import json
 import tracemalloc
 import urllib.parse
+from itertools import count
 
 import pytest
 
@@ -145,3 +146,10 @@ def test_the_search_takes_little_memory_however_many_escapes_an_answer_has(escap
         assert tracemalloc.get_traced_memory()[1] < 6 * len(body)
     finally:
         tracemalloc.stop()
+
+
+def test_the_time_of_a_call_is_looked_at_between_all_that_is_searched_for() -> None:
+    """The search of each takes long in a large answer, and other calls of the worker search at the same time."""
+    reflections, pulses = Reflections({"token": VALUE}), count()
+    assert reflections.found_in(Response(200, (), b"nothing of it"), lambda: next(pulses)) is None
+    assert next(pulses) >= len(reflections._forms["token"])
