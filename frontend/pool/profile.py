@@ -240,7 +240,7 @@ class ProfilePool:
         """True when a call waits for a fresh worker and none can come unless a used one leaves."""
         if len(self._members) + len(self._asked) < self._settings.most_workers:
             return False
-        fresh = sum(count for want, count in self._waiting.groups() if want.is_fresh and self._may_have_worker(want))
+        fresh = sum(count for want, count in self._waiting.kinds() if want.is_fresh and self._may_have_worker(want))
         return fresh > self._coming + len(self._leaving)
 
     def _all_idle(self) -> Iterator[WorkerChannel]:
@@ -294,7 +294,7 @@ class ProfilePool:
     @property
     def _may_give_ahead(self) -> bool:
         # A worker that were given calls ahead without end would never come free for a call that needs it alone.
-        return all(want.is_patient or not self._is_due(want) for want, _ in self._waiting.groups())
+        return all(want.is_patient or not self._is_due(want) for want, _ in self._waiting.kinds())
 
     def _serve(self, channel: WorkerChannel, want: Want) -> None:
         channel.users += 1
@@ -361,7 +361,7 @@ class ProfilePool:
         is_busy_with_brief_ones = self._busy.brief >= self._abreast
         fresh = others = 0
         shared: Counter[str] = Counter()
-        for want, count in self._waiting.groups():
+        for want, count in self._waiting.kinds():
             if not self._may_have_worker(want) or (want.is_brief and is_busy_with_brief_ones):
                 continue
             if want.is_fresh:

@@ -1,9 +1,11 @@
 """Calls that wait for a worker of one profile, grouped by what they want.
 
-Calls of one group are equal but for their arrival, so a look for the next one is a look at the first of each group.
+Where one call finds no worker, no other one does that differs from it in session and arrival alone. So a look for the
+next call is a look at one of each kind, however many sessions wait.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import ItemsView
 from typing import NamedTuple
 
 import trio
@@ -31,14 +33,20 @@ class Want(NamedTuple):
         """The largest group that owns the call; empty where none does."""
         return self.owners[0] if self.owners else ""
 
+    @property
+    def kind(self) -> "Want":
+        """The same for all sessions of a principal: all that decides which workers will do."""
+        return self._replace(owners=self.owners[:1])
+
 
 class WaitingCall:
     """One call that waits, until it has a channel."""
 
-    __slots__ = ("arrived", "channel", "number", "want")
+    __slots__ = ("arrived", "channel", "kind", "number", "want")
 
     def __init__(self, want: Want) -> None:
         self.want = want
+        self.kind = want.kind
         self.arrived = trio.Event()
         self.channel: WorkerChannel | None = None
         self.number = 0
@@ -50,7 +58,9 @@ class WaitingCalls:
 
     def __init__(self, order: ServiceOrder) -> None:
         self._order = order
-        self._groups: dict[Want, dict[WaitingCall, None]] = {}
+        self._groups: dict[Want, dict[Want, dict[WaitingCall, None]]] = {}
+        """By kind, and those of a kind by want."""
+        self._counts: Counter[Want] = Counter()
         self._count = 0
         self._arrived = 0
 
@@ -63,24 +73,34 @@ class WaitingCalls:
         self._arrived += 1
         self._count += 1
         waiting.number = self._arrived
-        self._groups.setdefault(waiting.want, {})[waiting] = None
+        self._counts[waiting.kind] += 1
+        self._groups.setdefault(waiting.kind, {}).setdefault(waiting.want, {})[waiting] = None
 
     def remove(self, waiting: WaitingCall) -> None:
         """It waits no longer."""
-        group = self._groups[waiting.want]
+        groups = self._groups[waiting.kind]
+        group = groups[waiting.want]
         del group[waiting]
         self._count -= 1
+        self._counts[waiting.kind] -= 1
         if not group:
-            del self._groups[waiting.want]
+            del groups[waiting.want]
+        if not groups:
+            del self._groups[waiting.kind], self._counts[waiting.kind]
 
-    def groups(self) -> Iterator[tuple[Want, int]]:
-        """Each want of those that wait, and how many have it."""
-        for want, group in self._groups.items():
-            yield want, len(group)
+    def kinds(self) -> ItemsView[Want, int]:
+        """Each kind of those that wait, and how many are of it."""
+        return self._counts.items()
 
     def in_turn(self) -> list[WaitingCall]:
-        """The first call of each group, the least recently served owners first."""
-        first = [next(iter(group)) for group in self._groups.values()]
-        if len(first) > 1:
-            first.sort(key=lambda waiting: (self._order.last(waiting.want.owners), waiting.number))
+        """The next call of each kind, the least recently served owners first."""
+        first = [min(map(_first, groups.values()), key=self._turn) for groups in self._groups.values()]
+        first.sort(key=self._turn)
         return first
+
+    def _turn(self, waiting: WaitingCall) -> tuple[list[int], int]:
+        return self._order.last(waiting.want.owners), waiting.number
+
+
+def _first(group: dict[WaitingCall, None]) -> WaitingCall:
+    return next(iter(group))
