@@ -30,7 +30,9 @@ _FEWEST_HTTP_WORKERS = 3
 _OF_A_FRONT = 128
 """Open files that a front needs beside those of connections and workers, with room to spare."""
 _FEWEST_CONNECTIONS = 16
-_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS, _CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_FIRST_VERSION = {"pids.max": ("pids", "pids.max"), "memory.max": ("memory", "memory.limit_in_bytes")}
+"""Limit -> the controller that has it in the first version of control groups, and its name there."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Ceiling:
     of_http: int = 0
 
 
-def ceilings_here() -> Iterator[Ceiling]:
-    """The limits that apply to this process and what it starts."""
+def ceilings_here(own: Path = _OWN_CGROUPS, mounted: Path = _CGROUPS) -> Iterator[Ceiling]:
+    """The limits that apply to this process and what it starts. `own` names its control groups, below `mounted`."""
     yield from _of_process(
         resource.RLIMIT_NOFILE, "open files", _OPEN_FILES, "ulimit -n", "LimitNOFILE=", _CALL_OPEN_FILES
     )
@@ -60,7 +62,7 @@ def ceilings_here() -> Iterator[Ceiling]:
         ("pids.max", "processes and threads", 1, _TASKS, "TasksMax=", _CALL_TASKS, HTTP_WORKER_THREADS),
         ("memory.max", "MiB of memory", _MIB, _MEMORY_MIB, "MemoryMax=", _CALL_MEMORY_MIB, 0),
     ):
-        least = min(_of_cgroups(name), default=None)
+        least = min(_of_cgroups(name, own, mounted), default=None)
         if least is not None:
             yield Ceiling(what, least // unit, of_one, f"{name} of its control group", setting, of_call, of_http)
 
@@ -71,13 +73,24 @@ def _of_process(limit: int, what: str, of_one: int, source: str, setting: str, o
         yield Ceiling(what, soft, of_one, source, setting, of_call)
 
 
-def _of_cgroups(name: str) -> Iterator[int]:
-    """A limit of this process's control group and of every one around it; nothing where there is no such thing."""
+def _of_cgroups(name: str, own: Path, mounted: Path) -> Iterator[int]:
+    """A limit of this process's control groups, of either version, and of every one around them."""
     try:
-        (own,) = [line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")]
-    except (OSError, ValueError):
+        lines = own.read_text().splitlines()
+    except OSError:
         return
-    group = _CGROUPS / own.strip("/")
+    controller, older_name = _FIRST_VERSION[name]
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            yield from _of_group(name, mounted, group)
+        elif controller in controllers.split(","):
+            yield from _of_group(older_name, mounted / controller, group)
+
+
+def _of_group(name: str, top: Path, own: str) -> Iterator[int]:
+    """A container's group may have another name outside: within, the topmost folder is the group itself."""
+    group = top / own.strip("/")
     for folder in (group, *group.parents):
         try:
             said = (folder / name).read_text().strip()
@@ -85,7 +98,7 @@ def _of_cgroups(name: str) -> Iterator[int]:
             said = ""
         if said.isdecimal():
             yield int(said)
-        if folder == _CGROUPS:
+        if folder == top:
             return
 
 

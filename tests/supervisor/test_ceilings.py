@@ -123,6 +123,28 @@ def test_the_limits_of_this_process_are_found() -> None:
     assert all(most > 0 for most in limits.values())
 
 
+@pytest.mark.parametrize(
+    ("groups", "files"),
+    [
+        ("0::/a/b\n", {"a/pids.max": "700", "a/b/pids.max": "max", "memory.max": str(1 << 30)}),
+        (
+            "9:name=systemd:/\n8:pids:/docker/7\n4:cpu,memory:/docker/7\n0::/\n",
+            {"pids/pids.max": "700", "memory/memory.limit_in_bytes": str(1 << 30), "pids/docker/other/pids.max": "3"},
+        ),
+    ],
+)
+def test_the_limits_of_control_groups_of_either_version_count_inside_of_a_container_too(
+    tmp_path: Path, groups: str, files: dict[str, str]
+) -> None:
+    (tmp_path / "own").write_text(groups)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    found = {one.source: one.most for one in ceilings_here(tmp_path / "own", tmp_path)}
+    assert found["pids.max of its control group"] == 700
+    assert found["memory.max of its control group"] == 1024
+
+
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_check_and_start_refuse_more_spare_workers_than_this_process_may_have(tmp_path: Path, command: str) -> None:
     file = whole_configuration(tmp_path)
