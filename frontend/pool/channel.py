@@ -220,6 +220,20 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         finally:
             del self._waits[call_id]
 
+    async def outlast(self, call_id: str) -> None:
+        """Read until the result of a call that was given up has come, or nothing can: a large one that is not read
+        holds up the worker, and so calls beside it. Raises nothing."""
+        try:
+            async with self._reading:
+                while self._given.get(call_id, self) is None:
+                    await trio.lowlevel.wait_readable(self._plain)
+                    self._take_in()
+        except (FrameError, ProtocolError) as error:
+            if not isinstance(error, FrameCut):
+                self._lose(_fault(error))
+        except _FAULTS:
+            return  # what that means for another call, its task finds
+
     def _take_in(self) -> None:
         """Results that have come, of whichever call: several tasks may wait for theirs."""
         while (result := self.receive_now()) is not None:

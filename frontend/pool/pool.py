@@ -158,6 +158,8 @@ class Pools:
             self.kill(worker, reason)
         else:
             worker.renounce(call_id)
+            if self._nursery is not None:
+                self._nursery.start_soon(worker.outlast, call_id)
 
     def census(self) -> dict[str, Census]:
         """Profile -> what it has now."""

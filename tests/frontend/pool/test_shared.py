@@ -150,6 +150,20 @@ async def test_a_worker_is_told_of_a_call_that_is_given_up_and_does_not_wait_for
         assert (result.call_id, result.outcome) == (given_up.call_id, "plan_refused")
 
 
+async def test_a_large_result_of_a_call_that_was_given_up_holds_up_no_other_call(pooling: Pooling) -> None:
+    async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
+        worker = await leased(stack, desk)
+        await leased(stack, desk)
+        large, other = call(isolation="shared", provider_input=f'"{"x" * 300_000}"'), call(isolation="shared")
+        for one in (large, other):
+            await worker.give(one)
+        desk.notary.word(worker.worker_id, large)
+        assert await desk.notary.heard(worker.worker_id) is not None
+        desk.pools.cut(worker, large.call_id, "the notary is silent")
+        assert (await desk.finish(worker, other)).outcome == "success"
+        assert desk.kills == []
+
+
 # ------------------------------------------------------------------ growth
 
 
