@@ -54,10 +54,10 @@ def ceilings_here(own: Path = _OWN_CGROUPS, mounted: Path = _CGROUPS) -> Iterato
     yield from _of_process(
         resource.RLIMIT_NOFILE, "open files", _OPEN_FILES, "ulimit -n", "LimitNOFILE=", _CALL_OPEN_FILES
     )
-    if os.geteuid() != 0:  # the kernel counts no processes of root
-        what = "processes and threads"
-        for one in _of_process(resource.RLIMIT_NPROC, what, _TASKS, "ulimit -u", "LimitNPROC=", _CALL_TASKS):
-            yield dataclasses.replace(one, of_http=HTTP_WORKER_THREADS)
+    # The kernel counts no processes of root, but those of the user that root gives its workers.
+    what = "processes and threads"
+    for one in _of_process(resource.RLIMIT_NPROC, what, _TASKS, "ulimit -u", "LimitNPROC=", _CALL_TASKS):
+        yield dataclasses.replace(one, of_http=HTTP_WORKER_THREADS)
     for name, what, unit, of_one, setting, of_call, of_http in (
         ("pids.max", "processes and threads", 1, _TASKS, "TasksMax=", _CALL_TASKS, HTTP_WORKER_THREADS),
         ("memory.max", "MiB of memory", _MIB, _MEMORY_MIB, "MemoryMax=", _CALL_MEMORY_MIB, 0),

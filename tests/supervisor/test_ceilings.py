@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import subprocess
 from pathlib import Path
 from typing import Literal
@@ -121,6 +122,15 @@ def test_the_limits_of_this_process_are_found() -> None:
     assert limits.get("ulimit -n", 0) > 0
     assert all(one.of_http == HTTP_WORKER_THREADS for one in ceilings_here() if "threads" in one.what)
     assert all(most > 0 for most in limits.values())
+
+
+def test_threads_of_workers_count_where_root_starts_them_since_they_get_another_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (700, 900))
+    (threads,) = [one for one in ceilings_here() if one.source == "ulimit -u"]
+    assert (threads.most, threads.of_http) == (700, HTTP_WORKER_THREADS)
 
 
 @pytest.mark.parametrize(
