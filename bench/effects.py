@@ -29,6 +29,8 @@ FETCH: Final = "/v1/actions/http_fetch/execute"
 HANG_MS: Final = 5000
 HANGING: Final = 32
 WAITING: Final = 128
+WAIT_MS: Final = 2000
+"""Their delay: long enough that they leave the processors to others."""
 FIRST: Final = 16
 """Connections of the level that waiting calls' memory is counted from."""
 POLITE_CALLS: Final = 100
@@ -134,7 +136,7 @@ def _beside(load: Generator, beside: Generator, plain: Gate, scope: Scope) -> di
     ratios, times = [], []
     for _ in range(scope.rounds):
         alone = _polite(load, plain)
-        with _waiting(beside, plain, WAITING, 200):
+        with _waiting(beside, plain, WAITING, WAIT_MS):
             ratios.append(_polite(load, plain)["p99_ms"] / alone["p99_ms"])
         with _waiting(beside, plain, HANGING, HANG_MS):
             fetched = load.posts(
