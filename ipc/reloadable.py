@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings
+from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WorkerSettings
 from ipc.webhooks import nameable
 
 OPERATORS: Final = "operators"
@@ -23,7 +23,9 @@ _SPELT: Final = {
     "identity.principals": PRINCIPALS,
 }
 """Where the file has a table that the struct does without."""
-_NOT_OF_THE_FILE: Final = frozenset({"dev_mode", "weakened", "walls", "version"})
+_POOLS = WorkerSettings.__struct_fields__
+_NOT_OF_THE_FILE: Final = {"dev_mode", "weakened", "walls", "version"} | {f"workers.{pool}.workers" for pool in _POOLS}
+"""Members that the supervisor finds, and tables of them."""
 
 
 class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,7 +58,7 @@ def with_reloadable(settings: Settings, fresh: Reloadable) -> Settings:
 def named_values(settings: Settings) -> Iterator[tuple[str, object]]:
     """(name, value) of every setting of the file; arrays of tables and tables with free keys are one each."""
     for name, value in _values(settings, ""):
-        if name.partition(".")[0] not in _NOT_OF_THE_FILE:
+        if not {name, name.partition(".")[0]} & _NOT_OF_THE_FILE:
             yield _SPELT.get(name, name), value
 
 
