@@ -10,7 +10,10 @@ from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSe
 from supervisor.kind import Context, Wrong
 from supervisor.schema import SCHEMA, Leaf, Names, Rows, Table, leaf_paths, node_at, spellings
 
-SET_BY_THE_GATEWAY = {"dev_mode", "weakened", "version", "walls.missing", "walls.uid", "walls.gid"}
+SET_BY_THE_GATEWAY = {
+    "dev_mode", "weakened", "version", "walls.missing", "walls.uid", "walls.gid", "workers.compute.workers",
+    "workers.http.workers", "workers.fs.workers",
+}  # fmt: skip
 ONLY_IN_THE_FILE = {"operators.api_key_file"}
 
 
