@@ -38,12 +38,10 @@ class Sentinels:
         places = ",".join(f"127.0.0.1:{port}" for port in self.ports)
         return f"redis+sentinel://{places}/{NAME}?ports={','.join(str(one.port) for one in servers)}"
 
-    def master(self) -> int:
-        """The port of the master, as the first that runs says."""
-        for port, process in zip(self.ports, self._processes, strict=True):
-            if process.poll() is None:
-                return int(self._ask(port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
-        raise AssertionError("no sentinel runs")
+    def masters(self) -> set[int]:
+        """The ports that the running sentinels name as the master's; they may differ while a failover goes on."""
+        running = [port for port, one in zip(self.ports, self._processes, strict=True) if one.poll() is None]
+        return {int(self._ask(port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1]) for port in running}
 
     def fail_over(self) -> None:
         """Make the replica the master now, even if the master lives."""
