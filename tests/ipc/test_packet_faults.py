@@ -71,7 +71,7 @@ def test_a_packet_that_is_no_message_is_refused(data: bytes) -> None:
 
 
 def test_packets_that_hold_nothing_never_make_a_long_list() -> None:
-    """A peer that begins a message and goes on with nothing would be below every cap for ever."""
+    """Empty fragments stay below every size cap, so without a check of their own they would pile up without end."""
     notary, worker = packet_pair()
     with notary, worker:
         channel = notary_end(notary)

@@ -27,7 +27,7 @@ def plan(**changes: Any) -> Plan:
 
 
 def changed(value: Any) -> Any:
-    """Another value of the same type."""
+    """Return a different value of the same type."""
     match value:
         case bool():
             return not value

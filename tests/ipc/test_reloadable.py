@@ -1,4 +1,4 @@
-"""What of a configuration follows a reload, and what two of them differ in."""
+"""Which settings a reload applies, and how two configurations are compared."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""What an operator is shown, and what its hash covers."""
+"""The text that an operator is shown for an approval, and the fields that its hash covers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a webhook's secret may be."""
+"""The accepted forms of a webhook's secret."""
 
 import pytest
 

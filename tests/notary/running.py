@@ -152,7 +152,7 @@ class Running:
         self.workers.close()
 
     def restart(self) -> Asker:
-        """Another notary on the same folder, with the same workers."""
+        """Start a new notary on the same folder, with the same workers."""
         self.stop()
         return self.start()
 

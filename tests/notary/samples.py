@@ -52,7 +52,7 @@ def make_held(seed: int = 1) -> HeldKey[Ed25519PrivateKey]:
 
 
 def make_signer(seed: int = 1) -> ReceiptSigner:
-    """What signs with it."""
+    """The signer that uses this key."""
     return ReceiptSigner(make_held(seed))
 
 
@@ -100,7 +100,7 @@ def make_note(**given: Any) -> Note:
 
 
 def make_refuse(proof: Proof | None = None, *, unless_held: bool = False, **given: Any) -> Refuse:
-    """A denied call, which endpoints are told of; `given` are fields of its event."""
+    """Write a denied call, which is delivered to the endpoints; `given` are fields of its event."""
     event = call_event(**{"decision": "deny", "error_code": "policy_denied"} | given)
     return Refuse(event, proof, unless_held)
 
@@ -240,7 +240,7 @@ def call(front: Asker, asked: Open, result: Result) -> Closed:
 
 
 def notify(front: Asker, **given: Any) -> AuditEvent:
-    """Write an event that every endpoint of HOOKS is told of."""
+    """Write an event that is delivered to every endpoint of HOOKS."""
     asked = make_refuse(**given)
     front.ask(asked)
     return asked.event
@@ -249,7 +249,7 @@ def notify(front: Asker, **given: Any) -> AuditEvent:
 def claim(
     front: Asker, endpoint: str = "chat", *, now: int = NOW_MS, until: int = UNTIL, limit: int = 100
 ) -> list[Delivery]:
-    """What of an endpoint is due; at NOW, if nothing else is said."""
+    """Return the due deliveries of an endpoint, at NOW by default."""
     deliveries: list[Delivery] = front.ask(ClaimDeliveries(endpoint, now, until, limit))
     return deliveries
 
@@ -261,12 +261,12 @@ def claim_one(front: Asker, *, now: int = NOW_MS, until: int = UNTIL) -> Deliver
 
 
 def settled(delivery: Delivery, **given: Any) -> SettleDelivery:
-    """What became of a claimed delivery: delivered, unless `due` or `error` say something else."""
+    """Return the outcome of a claimed delivery: delivered, unless `due` or `error` is given."""
     return SettleDelivery(delivery.seq, delivery.attempt, delivery.event_id, **given)
 
 
 def hooks(*names: str) -> tuple[WebhookSettings, ...]:
-    """Endpoints that are told everything."""
+    """Return endpoints that get every event."""
     return tuple(WebhookSettings(name=name, url=f"http://{name}.test/", secret="a secret of words") for name in names)
 
 

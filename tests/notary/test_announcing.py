@@ -32,7 +32,7 @@ _INSERT = "INSERT INTO checkpoints (size, time, note) VALUES (?, ?, ?)"
 
 
 def payloads(notary: Running) -> list[dict[str, Any]]:
-    """What is queued, oldest first."""
+    """The queued payloads, oldest first."""
     return [json.loads(row) for row in notary.stored("SELECT payload FROM outbox ORDER BY seq")]
 
 
@@ -79,7 +79,8 @@ def test_nobody_is_told_who_did_not_ask_for_it_by_name(start_notary: StartNotary
 
 
 def test_a_quiet_gateway_stays_quiet_once_it_has_told(telling: Running) -> None:
-    """What is told has no event: it would make a checkpoint, which would be told, for ever."""
+    """An announcement writes no event: the event would lead to a checkpoint, which would be announced, in an endless
+    loop."""
     telling.front.ask(make_note())
     wait_for(lambda: payloads(telling), "a delivery")
     before = telling.front.ask(ReadCheckpoint())
@@ -142,7 +143,7 @@ class Still:
         self.notary.clock.time += seconds
 
     def checkpoint(self) -> int:
-        """Another one is signed; its size."""
+        """Wait until the next checkpoint is signed; return its size."""
         state = self.state
         assert state.checkpoint is not None
         with state.database.unit() as connection:

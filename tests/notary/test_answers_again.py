@@ -49,7 +49,7 @@ TABLES = ("events", "receipts", "intents", "unresolved", "proofs", "budgets", "a
 
 @pytest.fixture
 def notary(start_notary: StartNotary) -> Running:
-    """One that remembers what the last unit of a test has answered, since no unit of its own comes after it."""
+    """A notary that keeps the answers of a test's last unit, because it runs no later unit of its own."""
     return start_notary(limits=UNDISTURBED)
 
 

@@ -47,7 +47,7 @@ def run(settings: Settings, *arguments: object) -> int:
 
 @pytest.fixture
 def no_umask() -> Iterator[None]:
-    """Whatever is made has the mode that it is made with."""
+    """Clear the umask: every file keeps the mode that it is created with."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -139,7 +139,7 @@ def test_a_gateway_that_starts_from_it_is_refused_until_somebody_says_why(notary
     assert taken_at.startswith("20"), "what any version looks for"
     with pytest.raises(RolledBack, match=f"the ledger is a backup of {taken_at}"):
         open_state(settings_in(tmp_path / "kept"))
-    open_state(notary.settings)[0].database.close()  # what was copied is none
+    open_state(notary.settings)[0].database.close()  # the original is not a backup
 
 
 def test_what_is_there_is_not_written_over(notary: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ def state_of(notary: Running) -> State:
 
 
 def checked(notary: Running, note: str) -> Checkpoint:
-    """What a note says, once its signature holds."""
+    """Verify a note's signature and return its text."""
     return opened_checkpoint(note, public_keys(state_of(notary).signers))
 
 
@@ -135,7 +135,7 @@ def test_one_checkpoint_is_proven_to_continue_another(notary: Running) -> None:
 
 
 def proven(notary: Running, bundle: Bundle) -> list[str]:
-    """What the auditors' own program says of a bundle."""
+    """Return the verdict of the auditors' own program on a bundle."""
     keys = (notary.folder / "receipt-keys.jwks.json").read_bytes()
     return verify_bundle(msgspec.json.encode(bundle), bundle.keys.checkpoints[0], keys)
 

@@ -1,4 +1,4 @@
-"""All fronts of a notary: what is looked for at their channels, whose turn it is, and how the end of one is told."""
+"""All fronts of a notary: the poll events of their channels, the order in which they are served, and the end of one."""
 
 import select
 import socket
@@ -54,7 +54,7 @@ class Several:
         return self.ends[deliverer_id]
 
     def serve(self) -> list[int]:
-        """What epoll tells is served, once; the events."""
+        """Serve each event that epoll reports, once; return the events."""
         events = self.poll.poll(0)
         assert all(self.fronts.serve(*one) for one in events)
         return [event for _, event in events]

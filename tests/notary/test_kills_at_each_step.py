@@ -1,8 +1,8 @@
 """A notary that is killed at each step of what reaches its disk, or whose disk fails there: the next one goes on.
 
 Steps are the system calls that reach the database, its log and the file of checkpoints: a unit's commit, settling
-(rows, leaves, tiles), the line of a checkpoint, its row, the end. strace delivers the kill: no code of ours takes part.
-"""
+(rows, leaves, tiles), the line of a checkpoint, its row, the end. strace delivers the kill, so that the notary has no
+code for it."""
 
 import json
 import random
@@ -74,7 +74,7 @@ class Lives:
                 self.heard[number] = front.answer(number)
 
     def sizes(self) -> list[int]:
-        """Of the checkpoints in the file."""
+        """The sizes of the checkpoints in the file."""
         lines = [json.loads(line) for line in self.checkpoints.read_text().splitlines()]
         return [Checkpoint.parse(parted(line["note"])[0]).size for line in lines]
 

@@ -1,4 +1,4 @@
-"""What waits for endpoints that are not configured any more: given up with a word, and nothing else is."""
+"""Deliveries to endpoints that are no longer configured: the notary gives up these alone, and records the reason."""
 
 from collections.abc import Iterator
 from math import inf

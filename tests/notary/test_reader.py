@@ -48,7 +48,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 class PlayedFront:
-    """What a front has of a reader."""
+    """A front's end of a reader."""
 
     def __init__(self, file: Path, parent: int) -> None:
         ours, theirs = socket.socketpair()
@@ -66,7 +66,7 @@ class PlayedFront:
         )  # fmt: skip
 
     def answer(self) -> Any:
-        """What it says once it does not walk any more."""
+        """The reader's message after its walk has ended."""
         while isinstance(message := self.channel.receive(), m.Walking):
             pass
         return message

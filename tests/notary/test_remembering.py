@@ -30,7 +30,7 @@ def note(number: int) -> Task:
 
 
 def breaks(unit: Unit, asked: m.Enter) -> m.Entered:
-    """A fault of ours."""
+    """Fail with an unexpected error."""
     raise RuntimeError("ours")
 
 

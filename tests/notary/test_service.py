@@ -190,7 +190,7 @@ def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(start_
 
 @pytest.fixture
 def service(notary: Running, tmp_path: Path) -> Iterator[Service]:
-    """One that does not run, over a state of its own."""
+    """A service that does not run, with its own state."""
     assert notary.thread is not None
     state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
     yield Service(state, notary.thread._notarys, {})

@@ -48,13 +48,13 @@ class Signing:
         self.clock.time += seconds
 
     def keep(self, size: int, age: float, note: str = "note") -> None:
-        """Another checkpoint that was signed so long ago."""
+        """Store a checkpoint that was signed `age` seconds ago."""
         row = (size, iso(self.clock.time - age), note)
         with self.state.database.unit() as connection:
             connection.execute("INSERT INTO checkpoints (size, time, note) VALUES (?, ?, ?)", row)
 
     def sizes(self) -> list[int]:
-        """Of the checkpoints that the test has kept, those that are there still."""
+        """The sizes of the test's checkpoints that are still stored."""
         with self.state.database.unit(writes=False) as connection:
             rows = connection.execute("SELECT size FROM checkpoints WHERE size < 0 ORDER BY size DESC").fetchall()
         return [size for (size,) in rows]

@@ -227,7 +227,7 @@ def test_nothing_is_left_to_be_said_of_a_call_that_has_ended_sooner(start_notary
     assert notary.front.begun == []
 
 
-# ------------------------------------------------------------------ intents of before
+# ------------------------------------------------------------------ intents of an earlier run
 
 
 def test_an_intent_that_was_written_without_a_worker_is_shown_and_stays_unresolved_for_a_person(

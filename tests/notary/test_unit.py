@@ -184,7 +184,7 @@ def test_without_the_tables_of_the_store_leases_are_issued_in_the_epoch_in_force
 def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_nothing_is_lost(
     start_notary: StartNotary, table: str
 ) -> None:
-    # Nothing but an operation settles: one that comes late finds the ledger as it was.
+    # Only an operation settles, so an operation that comes late finds the ledger unchanged.
     notary = start_notary(limits=replace(UNDISTURBED, quiet_seconds=3600.0))
     front = notary.front
     front.ask(ReadEpoch())  # it serves by now
@@ -213,7 +213,7 @@ def test_a_fault_of_ours_is_told_as_one_with_the_part_that_was_at_work_and_by_it
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(unit: Unit, asked: Any) -> None:
-        raise RuntimeError("what nobody else is to read")
+        raise RuntimeError("a secret text")
 
     assert notary.thread is not None
     handlers = notary.thread._service._units._handlers
@@ -312,7 +312,7 @@ def test_the_deliverer_is_woken_although_another_operation_of_the_unit_failed(te
 def test_a_front_is_told_the_same_of_a_call_however_many_endpoints_hear_of_it(
     start_notary: StartNotary, endpoints: tuple[str, ...]
 ) -> None:
-    # However long a call takes, nobody is told before its end that it was begun.
+    # A long interval, so that no front is told of the call's beginning before its end.
     notary = start_notary(webhooks=hooks(*endpoints), limits=replace(LIMITS, begun_seconds=3600.0))
     front = notary.front
     if endpoints:

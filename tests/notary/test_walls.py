@@ -1,4 +1,4 @@
-"""What the walls of notary and reader are made of. That they hold, processes show (tests/escape)."""
+"""The rules of the walls of notary and reader. The tests of tests/escape show that the walls hold."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ def walls_of(folder: Path, ledger: LedgerSettings | None = None, **store: str) -
 
 
 def judged(walls: Walls, name: str, *arguments: int) -> int:
-    """What the filter does with a call."""
+    """Return the filter's verdict on a system call."""
     number = number_of(name)
     assert number is not None
     return outcome(decoded(walls.filter), number, *arguments)

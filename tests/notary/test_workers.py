@@ -29,7 +29,7 @@ class Tied:
         return self.channels[-1]
 
     def heard(self) -> list[object]:
-        """What the worker takes now."""
+        """Return the messages that the worker receives now."""
         messages: list[object] = []
         while self.worker.has_news():
             messages.append(self.worker.hear())

@@ -38,8 +38,8 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def gateway(standing: Running) -> Running:
-    """A gateway that serves, with one worker of each profile and room for two. Others have used it before, and nothing
-    of what they ended is left."""
+    """A gateway that serves, with one worker of each profile and room for two. Earlier tests have used it, and the
+    processes that they ended are replaced."""
 
     def is_whole() -> bool:
         state = standing.state()
@@ -55,10 +55,9 @@ def gateway(standing: Running) -> Running:
 
 @contextmanager
 def starting(folder: Path) -> Iterator[Start]:
-    """What starts supervisors in a folder: `front`, `notary` and `template` are the scripts of the fakes, the rest are
-    settings; `environ` is added to the environment.
-
-    With `is_real` only front and notary are fakes. All of them are gone at the end.
+    """Start supervisors in a folder. `front`, `notary` and `template` are the scripts of the fakes, the other
+    arguments are settings; `environ` is added to the environment. With `is_real` only front and notary are fakes. All
+    supervisors are stopped at the end.
     """
     started: list[Running] = []
 

@@ -1,4 +1,4 @@
-"""What a command is told by a gateway that does not listen to it, whenever that closes the connection."""
+"""The message of a command whose gateway closes the connection without an answer."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""Spare workers held against what the host allows: a configuration that can't be had is refused before it is tried."""
+"""Spare workers compared with the host's limits: a configuration beyond them is refused at once."""
 
 import os
 import re

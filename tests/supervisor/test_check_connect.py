@@ -1,4 +1,5 @@
-"""`gateway check` of a configuration whose policy engine is an OPA, and `--connect`: what does not answer is told."""
+"""`gateway check` of a configuration whose policy engine is an OPA; `--connect` reports the dependencies that do not
+answer."""
 
 import subprocess
 from collections.abc import Callable

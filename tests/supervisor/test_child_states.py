@@ -42,7 +42,7 @@ class Told(Standings):
         self.changes += 1
 
     def loops(self) -> list[str]:
-        """What readiness hears."""
+        """The problems that readiness reports."""
         return list(self.crash_loops)
 
     def life(self, *, serves: bool, is_loop: bool = False, is_storm: bool = False) -> None:

@@ -1,4 +1,5 @@
-"""Children that end again and again: readiness hears of it and why, restarts are bounded, and it ends by itself."""
+"""Children that end again and again: readiness reports the reason, restarts are bounded, and the state clears by
+itself."""
 
 import json
 import os

@@ -57,7 +57,7 @@ class Dev:
 
 @pytest.fixture
 def devs() -> Iterator[list[Dev]]:
-    """What is put in here is gone at the end."""
+    """The gateways in this list are stopped at the end."""
     started: list[Dev] = []
     yield started
     for one in started:

@@ -34,7 +34,7 @@ def reload(gateway: Running) -> dict[str, Any]:
 
 
 def states(gateway: Running) -> dict[str, dict[str, Any]]:
-    """What each of two fronts has seen, by its name."""
+    """The messages that each of two fronts has received, by the front's name."""
     seen: dict[str, dict[str, Any]] = {}
 
     def both() -> bool:

@@ -15,7 +15,7 @@ from tests.supervisor.test_provision import run
 
 
 def init(folder: Path, *more: str) -> tuple[str, Path]:
-    """What it told, and the configuration."""
+    """The output of the command, and the path of the configuration."""
     places = ("--state-dir", str(folder / "state"), "--run-dir", str(folder / "run"))
     done = run("init", "--production", str(folder / "etc"), *places, *more)
     assert done.returncode == 0, done.stderr

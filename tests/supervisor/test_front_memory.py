@@ -1,4 +1,5 @@
-"""What the supervisor clears of a front that ended, and what it leaves; and what of its settings is divided."""
+"""The shared memory of a front that ended: the parts that the supervisor clears and keeps, and the division of settings
+among fronts."""
 
 import os
 

@@ -19,7 +19,7 @@ HOOK = WebhookSettings("w", "https://hooks.gateway.test", secret="hidden-1")
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Of a gateway that this process plays."""
+    """The state folder of a gateway that this process plays."""
     return Settings(str(tmp_path), "http://gateway.test", webhooks=(HOOK,))
 
 

@@ -1,4 +1,4 @@
-"""A program of ours whose libraries can't be loaded says so in one sentence, with the exit code for it."""
+"""A program of the gateway that can't load its libraries says so in one sentence and has the exit code for it."""
 
 import json
 import os

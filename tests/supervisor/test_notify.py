@@ -1,4 +1,4 @@
-"""What a service manager hears, over a real datagram socket."""
+"""The messages to a service manager, over a real datagram socket."""
 
 import os
 import socket

@@ -92,7 +92,7 @@ def test_a_call_that_policy_would_never_see_is_no_question(folder: Path) -> None
 
 @pytest.fixture(scope="module")
 def trace_id(folder: Path) -> str:
-    """Of a call that the ledger has."""
+    """Explain a call that stands in the ledger."""
     made = explained(folder, *BILLING, "--request", "request.json")["input"]
     notary = Running(folder / "state")
     try:

@@ -1,4 +1,4 @@
-"""What refuses to start outside dev mode: one test a rule; and what a configuration weakens."""
+"""The rules that refuse a start outside dev mode, one test each, and the warnings about weak settings."""
 
 from pathlib import Path
 from typing import Any

@@ -113,7 +113,7 @@ def set_in(gateway: Running, family: dict[str, int], front: str, **values: objec
 
 
 def states(gateway: Running) -> dict[str, dict[str, object]]:
-    """What each of two fronts has seen, by its name."""
+    """The messages that each of two fronts has received, by the front's name."""
     seen: dict[str, dict[str, object]] = {}
 
     def both() -> bool:

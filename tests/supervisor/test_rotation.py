@@ -16,7 +16,7 @@ from tests.support.key_files import PURPOSES, keys_command
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a dev gateway makes at its first start."""
+    """The keys that a dev gateway makes at its first start."""
     folder: Path = tmp_path_factory.mktemp("made")
     make_keys(folder)
     return folder

@@ -15,7 +15,7 @@ from supervisor.stop import LEAVING_SECONDS, stop_fronts
 
 
 class Posted(Front):
-    """A front without a process: what it is told, and when."""
+    """A front without a process, which records each message with its time."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -1,4 +1,4 @@
-"""What a service manager is told by a whole supervisor, from its start to its end."""
+"""The messages of a whole supervisor to a service manager, from its start to its end."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ WATCHDOG_SECONDS, LONG_WATCHDOG_SECONDS = 2, 16
 
 
 class Manager:
-    """Collects what it is told."""
+    """A service manager that collects the messages."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -31,7 +31,7 @@ class Manager:
                 return self.heard
 
     def states(self) -> list[str]:
-        """What came but beats, statuses and time."""
+        """The messages without heartbeats, statuses and times."""
         return [line for line in self.take() if line.startswith(("READY", "STOPPING", "RELOADING"))]
 
     def beats(self) -> int:
@@ -58,7 +58,7 @@ def serving(start: Start, manager: Manager) -> Running:
 
 
 def wait_ready(gateway: Running, manager: Manager) -> None:
-    """Until it serves. The manager takes what it is told meanwhile: its socket holds ten messages, and no more come."""
+    """Wait until the supervisor serves. The manager reads its messages meanwhile, because its socket holds only ten."""
     wait_until(manager.states)
     gateway.wait_ready()
 

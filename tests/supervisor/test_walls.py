@@ -1,4 +1,5 @@
-"""What a gateway does where its machine lacks walls: refuse in production, warn in development, say so everywhere."""
+"""A gateway on a machine without walls refuses to start in production, warns in development, and reports it
+everywhere."""
 
 import os
 import pwd

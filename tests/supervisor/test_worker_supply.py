@@ -25,7 +25,7 @@ SETTINGS = Settings(
 
 
 class PlayedFront(Front):
-    """A front without a process: what it is told goes nowhere."""
+    """A front without a process, which drops its messages."""
 
     def __init__(self, number: int) -> None:
         self.name = self.front_id = f"front-{number}"

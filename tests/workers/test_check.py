@@ -107,7 +107,7 @@ def test_the_folder_of_compiled_modules_is_only_looked_into(tmp_path: Path) -> N
     assert checker.verdicts(file)[0].verdict == "refused"
     assert not cache.exists()
     checker.close()
-    # What a gateway has compiled and mapped is good; that it was is believed only of code whose digest it has noted, in
+    # Code that a gateway has compiled and mapped is good, but only if its digest is noted in
     # a folder that it alone can write.
     known = Cache(str(cache))
     kept = Path(known.path(file.reference))

@@ -1,4 +1,5 @@
-"""The desk over real channels with a runner that a test plays: what its peers are told, and what it waits for."""
+"""The desk over real channels with a runner that a test plays: the messages to its peers, and the events that it waits
+for."""
 
 import json
 import os
@@ -121,7 +122,7 @@ class Serving:
         self._desk = desk
         self._left: list[Exit] = []
         self.fault = ""
-        """What its peers did that the protocol does not allow."""
+        """Steps of its peers that the protocol forbids."""
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 

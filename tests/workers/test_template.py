@@ -273,7 +273,7 @@ def test_a_command_line_that_makes_no_sense_is_refused(arguments: list[str]) -> 
 
 
 def test_loading_again_after_a_restart_gives_the_same_digests(tmp_path: Path) -> None:
-    """What a supervisor does when a template dies: the same request, the same answer."""
+    """Forking a worker again, as a supervisor does when a template dies: the same request gets the same answer."""
     file = ModuleFile("builtin:echo", None, ())
     with template(tmp_path) as first:
         before = first.load(file)

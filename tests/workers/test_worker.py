@@ -16,7 +16,7 @@ from workers.sandbox.profiles import WORKER_DATA_BYTES
 
 
 def open_files(pid: int) -> dict[int, str]:
-    """What each descriptor of a process is."""
+    """The target of each descriptor of a process."""
     return {int(name): os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
 
 

@@ -19,7 +19,7 @@ RULES = {
 
 
 def judged(program: list[Instruction], number: int, *arguments: int, arch: int = X86) -> int:
-    """What a filter for x86_64 does with a call there."""
+    """Return the verdict of an x86_64 filter on a system call."""
     return outcome(program, number, *arguments, arch=arch)
 
 

@@ -1,4 +1,5 @@
-"""What tests of the database run in processes of their own: `python -m tests.notary.backends.children ROLE PATH …`."""
+"""Programs that tests of the database run in separate processes: `python -m tests.notary.backends.children ROLE PATH
+…`."""
 
 import os
 import resource

@@ -23,17 +23,18 @@ class Losing(Between):
         self._deaf: dict[socket.socket, bytes] = {}
 
     def lose(self, words: bytes, how: str = RESET) -> None:
-        """Of the next request with these words: the connection is reset once the server has answered (RESET), nothing
-        comes for as long as the client waits (SILENT), or the request has not come to the server yet (LATE)."""
+        """Lose the answer to the next request that contains `words`. RESET resets the connection after the server has
+        answered; SILENT sends the client nothing for as long as it waits; LATE holds the request back from the
+        server."""
         self._words, self._how = words, how
 
     def open(self) -> None:
-        """The way is as before; first of all, an answer that is to be lost is lost."""
+        """Open the connection to the server again, after any pending loss has happened."""
         wait_for(lambda: not self._deaf, "the answer")
         self._listen()
 
     def shut(self) -> None:
-        """No answer is lost, and no more are to be had."""
+        """Close the connection to the server without losing an answer."""
         self._leave()
 
     def deliver(self) -> bytes:

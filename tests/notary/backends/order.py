@@ -92,7 +92,7 @@ def tidied(notary: Running, patch: Patch) -> None:
 
 def _at_tidying(notary: Running, patch: Patch, *, is_done: bool) -> None:
     stores = stores_of(notary)
-    before = stores._undoable  # a unit of before may be tidied only now, and is none of those that end here
+    before = stores._undoable  # an earlier unit may be tidied only now; it does not count
 
     def ending() -> None:
         is_ours = stores._undoable not in (None, before)

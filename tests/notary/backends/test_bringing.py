@@ -1,4 +1,4 @@
-"""A state folder of before, when proofs, budgets, approvals and the epoch lay in a file of their own.
+"""A state folder of an older version, which kept proofs, budgets, approvals and the epoch in a separate file.
 
 `fixtures/d1d583e` was written by the gateway of that commit: four calls, one of them approved, with receipts; an intent
 without one; a delivery that waits and one that was given up; three proofs, three budgets, an approval in each state;
@@ -61,7 +61,7 @@ COLUMNS = {
     ),
     "events": "seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes",
 }
-"""What the tables that have grown since had then."""
+"""The columns that extended tables had in the older version."""
 
 
 @pytest.fixture
@@ -81,20 +81,20 @@ def old(tmp_path: Path) -> Path:
 
 
 def rows(path: Path, tables: tuple[str, ...]) -> dict[str, list[object]]:
-    """What tables hold, as far as every version has it."""
+    """The rows of these tables, in the columns that every version has."""
     return {table: stored(path, f"SELECT {COLUMNS.get(table, '*')} FROM {table} ORDER BY 1") for table in tables}
 
 
 @cache
 def everything() -> dict[str, list[object]]:
-    """What the folder held; asked of a copy, beside which SQLite may put its own files."""
+    """The rows of the folder's databases, read from a copy because SQLite puts files of its own beside a database."""
     with tempfile.TemporaryDirectory() as folder:
         ledger, store = (Path(shutil.copy(FIXTURE / name, folder)) for name in ("ledger.sqlite3", "store.sqlite3"))
         return rows(ledger, LEDGER) | rows(store, STORE)
 
 
 def part(tables: tuple[str, ...]) -> dict[str, list[object]]:
-    """What it held in these tables."""
+    """The fixture's rows in these tables."""
     return {table: everything()[table] for table in tables}
 
 
@@ -109,7 +109,7 @@ def whole(folder: Path) -> bool:
 
 
 def brought(folder: Path) -> None:
-    """What a notary does first."""
+    """Open the folder as a notary does at its start."""
     database = Database(folder / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     try:
@@ -143,7 +143,7 @@ def test_a_file_made_of_the_old_ones_has_the_tables_of_a_new_one(old: Path, tmp_
     fresh = Database(tmp_path / "new" / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     fresh.open()
     fresh.close()
-    # A file of before stays unique by grant, too: that goes only with its whole table.
+    # An older file keeps its unique index on grants, which can only be dropped with the whole table.
     names = "SELECT type, name, tbl_name FROM sqlite_master WHERE name <> 'sqlite_autoindex_intents_1' ORDER BY name"
     assert stored(old / "ledger.sqlite3", names) == stored(fresh.path, names)
     for table in (*LEDGER, *STORE):
@@ -162,7 +162,7 @@ def test_a_notary_goes_on_where_the_old_gateway_was(old: Path, start_notary: Sta
     assert [front.ask(Enter(Proof(f"proof-{number}"))).is_fresh for number in range(3)] == [False] * 3
     assert front.ask(Enter(Proof("another"))).is_fresh
     assert [front.ask(ReadBudget(name)).remaining for name in ("ses_whole", "ses_used", "ses_empty")] == [5, 2, 0]
-    # Nothing says of which epoch the one that waited was: it waits no more.
+    # The older version did not store the epoch of a pending hold, so the hold has ended.
     listed = front.ask(ListHolds(None, 9)).approvals
     assert [one.state for one in listed] == ["denied", "approved", "claimed", "expired"]
     assert [one.approval_id for one in front.ask(OrphanedHolds(("front-2",)))] == ["apr_1"]

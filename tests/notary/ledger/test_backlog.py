@@ -10,7 +10,7 @@ from tests.support.logs import capture_logs
 
 @pytest.fixture
 def now() -> list[float]:
-    """Of a host that has just started."""
+    """The clock of a host that has just started."""
     return [0.5]
 
 
@@ -21,7 +21,7 @@ def backlog(now: list[float]) -> Backlog:
 
 
 def queue(backlog: Backlog, name: str, count: int) -> Queued:
-    """What a transaction counts that writes so many deliveries."""
+    """The counts of a transaction that writes so many deliveries."""
     queued = Queued()
     for _ in range(count):
         backlog.has_room(name, queued)

@@ -1,4 +1,4 @@
-"""From worker outcomes to receipts: every row of the table, and results that are none."""
+"""From worker outcomes to receipts: every row of the table, and malformed results."""
 
 import re
 from typing import Any

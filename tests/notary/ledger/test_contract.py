@@ -1,4 +1,4 @@
-"""What every kind of ledger does in the same way: asked through operations alone, so that no table is known here."""
+"""The behaviour that all kinds of ledger share, tested through operations alone: no test here knows a table."""
 
 import json
 from base64 import b64decode
@@ -158,7 +158,7 @@ def test_a_delivery_is_claimed_by_one_put_off_given_up_and_sent_again(kept: Runn
     front.ask(settled(deliveries[1], due=NOW_MS + 5))
     (again,) = claim(front, now=NOW_MS + 5, until=UNTIL)
     assert (again.event_id, again.attempt) == (deliveries[1].event_id, 2)
-    front.ask(settled(deliveries[1]))  # a claim of before says nothing any more
+    front.ask(settled(deliveries[1]))  # an expired claim has no effect
     front.ask(settled(again, error="refused \x00 by 'it'", at=NOW_MS + 9))
     (dead,) = front.ask(ListDeliveries("chat", 9)).letters
     assert (dead.event_id, dead.attempts, dead.at) == (again.event_id, 2, NOW_MS + 9)

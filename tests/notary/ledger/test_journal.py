@@ -36,7 +36,7 @@ from tests.support.notary_thread import LIMITS, SMALL_WAL
 
 FRAME = 24 + 4096
 NEVER_QUIET = replace(LIMITS, quiet_seconds=3600.0, checkpoint_seconds=3600.0)
-"""Nothing settles the journal but need."""
+"""The journal settles only when it has to, never by time."""
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ ROW: dict[str, Any] = {name: f"é {name}" for name in INTENT_COLUMNS} | {"approv
 
 
 def leaf(**changes: Any) -> bytes:
-    """Of the row with other values."""
+    """The leaf of the row with other values."""
     return intent_leaf(tuple((ROW | changes).values()))
 
 

@@ -30,7 +30,7 @@ class Row:
 
 @dataclass
 class Model:
-    """What an outbox must hold. `waiting` is in the order of writing."""
+    """The expected contents of an outbox. `waiting` is in the order of writing."""
 
     now: int = NOW_MS
     waiting: list[Row] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Model:
     """Every claim that ever was."""
 
     def due(self, endpoint: str, limit: int) -> list[Row]:
-        """What a claim must take now."""
+        """The deliveries that a claim must take now."""
         rows = [
             row for row in self.waiting
             if row.endpoint == endpoint and (row.due <= self.now or row.due > self.now + FAR_MS)

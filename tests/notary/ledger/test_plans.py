@@ -1,4 +1,4 @@
-"""Whatever the API asks of a ledger in PostgreSQL is found by an index, however large the ledger is."""
+"""Every query of the API on a ledger in PostgreSQL uses an index, at any size of the ledger."""
 
 import re
 from typing import Any

@@ -126,7 +126,7 @@ def evidence(path: Path) -> list[list[object]]:
 
 
 NOT_OF_BEFORE = "name <> 'sqlite_autoindex_intents_1'"
-"""A file of before stays unique by grant, too: that goes only with its whole table."""
+"""An older file keeps its unique index on grants, which can only be dropped with the whole table."""
 
 
 def outline(path: Path) -> list[object]:
@@ -146,7 +146,7 @@ def opened(path: Path) -> None:
 
 
 def audited(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the auditor's command says."""
+    """The output of the auditor's command."""
     main([str(path), "--keys", str(keys_beside(path))])
     return capsys.readouterr().out
 

@@ -1,4 +1,5 @@
-"""What is kept of witnesses: what a configured key has cosigned last, and what is in the way of more."""
+"""The stored state of witnesses: the last size that each configured key has cosigned, and the reason why it does not go
+on."""
 
 import sqlite3
 from collections.abc import Iterator

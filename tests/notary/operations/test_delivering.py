@@ -1,4 +1,5 @@
-"""What the notary counts as waiting for an endpoint, without looking: it follows what became of each delivery."""
+"""The notary's count of waiting deliveries of an endpoint, which it keeps in memory and updates with each delivery's
+outcome."""
 
 from ipc.events import AuditEvent
 from ipc.messages import NextDelivery, ReadLedger, RedeliverDeliveries

@@ -46,7 +46,7 @@ def held(notary: Running, name: str, length: int, **given: Any) -> ApprovalRecor
 
 
 def requests_in(notary: Running) -> set[str]:
-    """Whose requests can be found in any byte of the database's files."""
+    """The approvals whose requests still stand anywhere in the bytes of the database's files."""
     files = b"".join(one.read_bytes() for one in notary.folder.glob("ledger.sqlite3*"))
     return {name.decode() for name in re.findall(rb"MARK-([a-z0-9]+)-", files)}
 

@@ -1,4 +1,5 @@
-"""What no front may have written, taken over or not: each of it is refused, alone, and leaves no trace.
+"""Evidence that no front may write, compromised or not: the notary refuses each item by itself and stores nothing of
+it.
 
 The same rules against a notary that is a process: tests/integration/test_hostile_evidence.py and
 tests/integration/test_hostile_approvals.py.

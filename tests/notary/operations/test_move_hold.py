@@ -214,7 +214,7 @@ def test_a_front_finds_what_it_has_claimed_and_no_task_of_it_settles(notary: Run
         return [record.approval_id for record in asker.ask(UnsettledHolds(at_work))]
 
     assert unsettled(front) == mine[:1]
-    # What is at work never hides what is not.
+    # Holds that are being worked on never hide the others.
     assert unsettled(front, *mine[:3]) == mine[3:]
     assert unsettled(front, *mine) == []
     assert unsettled(other) == [theirs]

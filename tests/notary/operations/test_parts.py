@@ -59,7 +59,7 @@ def approved_call(front: Asker, **given: Any) -> Any:
 
 
 def begun(front: Asker, asked: Any) -> Withdraw:
-    """Of a call that no worker has begun."""
+    """Open the call and return the withdrawal of it before a worker has begun."""
     front.begin(asked)
     return Withdraw(asked.intent_id, "error", "overloaded")
 
@@ -71,7 +71,7 @@ def held(front: Asker, **given: Any) -> Any:
 
 
 def listed(front: Asker, **given: Any) -> ListSessions:
-    """Of a session with such a lease."""
+    """Issue such a lease and return the question that lists its session."""
     front.ask(make_issue(**given))
     return ListSessions(5)
 

@@ -26,7 +26,7 @@ def give_up(telling: Running, endpoint: str, *, at: int, error: str) -> None:
 
 
 def given_up(telling: Running, count: int, endpoint: str = "chat") -> list[str]:
-    """So many of an endpoint; the ids of their events, oldest first."""
+    """Make so many dead letters of an endpoint; return the ids of their events, oldest first."""
     for _ in range(count):
         notify(telling.front)
     give_up(telling, endpoint, at=NOW_MS, error="gone")

@@ -1,4 +1,4 @@
-"""An operator says what came of an intent without a receipt."""
+"""An operator resolves an intent that has no receipt."""
 
 import pytest
 

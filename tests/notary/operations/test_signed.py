@@ -1,6 +1,6 @@
 """Operators' own signatures, as the notary holds them against claims, denials and approved calls from any front.
 
-What a front may do with them over its channel: tests/integration/test_hostile_signatures.py.
+The tests over a front's channel: tests/integration/test_hostile_signatures.py.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def strict(start_notary: StartNotary) -> Running:
 
 @pytest.fixture
 def lenient(start_notary: StartNotary) -> Running:
-    """One that takes decisions without, too."""
+    """A notary that accepts unsigned decisions, too."""
     return start_notary("lenient", operators=OPERATORS)
 
 

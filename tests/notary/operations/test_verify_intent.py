@@ -55,12 +55,12 @@ def heard(worker: PlayedWorker) -> Look:
 
 @pytest.fixture
 def worker(notary: Running) -> PlayedWorker:
-    """One that runs nothing."""
+    """A worker that runs no call."""
     return notary.workers.start(notary.front.front_id)
 
 
 def look(notary: Running, worker: PlayedWorker, intent_id: str, state: str, sha256: str | None = None) -> Any:
-    """What comes of a look that finds this."""
+    """Return the outcome of a verification that finds `this`."""
     (number,) = notary.front.send(asked(worker, intent_id))
     told = heard(worker)
     assert (told.number, told.file) == (number, FILE)

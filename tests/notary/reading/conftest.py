@@ -42,13 +42,13 @@ def long_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """What a gateway left that was stopped."""
+    """The files of a gateway that was stopped."""
     return recorded(tmp_path_factory.mktemp("recorded") / "state")
 
 
 @pytest.fixture(scope="session")
 def torn(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """What a gateway left that was killed."""
+    """The files of a gateway that was killed."""
     return killed(tmp_path_factory.mktemp("killed"))
 
 

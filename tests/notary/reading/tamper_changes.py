@@ -75,7 +75,7 @@ def give_other_keys(folder: Folder) -> None:
 
 
 def sign_another_receipt(folder: Folder) -> None:
-    """Of the same call, with the gateway's own key."""
+    """A valid receipt of the same call, signed with the gateway's own key."""
     ((seq, stored),) = folder.rows("SELECT seq, bytes FROM receipts ORDER BY seq LIMIT 1")
     assert isinstance(stored, bytes)
     key = load_pem_private_key((folder.path / "keys" / "receipt.pem").read_bytes(), None)

@@ -46,7 +46,8 @@ ROWS = {
     for line in DOCUMENT.splitlines()
     if len(row := [cell.strip() for cell in line.strip("|").split("|")]) == 5 and row[-1] in STARTS
 }
-"""Of the document: what was changed -> the check alone, with the log's key, with a kept checkpoint; the start."""
+"""The document's table: the change -> the results of the check alone, with the log's key, with a kept checkpoint, and
+of the start."""
 NEGATED = "-seq - 1"
 
 

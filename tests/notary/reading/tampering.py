@@ -64,7 +64,7 @@ class Folder:
         self.ledger = path / "ledger.sqlite3"
         self.keys = path / "receipt-keys.jwks.json"
         self.given_keys = self.keys
-        """What the check is given."""
+        """The inputs of the check."""
         self.checkpoints = path / "checkpoints"
         self.kept = path / "kept.json"
         self.verifier_key = verifier_key
@@ -94,7 +94,7 @@ class Folder:
         return code, (out.getvalue() + err.getvalue()).splitlines()[-1]
 
     def start(self) -> tuple[int, str]:
-        """What the notary of a gateway that starts here says: OK and nothing, or why it ends."""
+        """The exit code and the message of a notary that starts on this folder; OK and no message if it serves."""
         try:
             state, _ = open_state(self.settings, HandClock(), limits=LIMITS)
         except RolledBack as error:
@@ -115,7 +115,8 @@ class Folder:
 
 
 def recorded(folder: Path) -> Folder:
-    """Everything is settled, and the last checkpoint commits to all of it. Beside it lies `early`, a copy of before."""
+    """Everything is settled, and the last checkpoint commits to all of it. The folder also holds `early`, an earlier
+    copy."""
     notary = Running(folder, webhooks=hooks("chat", "pager"))
     for number in range(4):
         notary.clock.time += 1

@@ -1,4 +1,4 @@
-"""What the offline check counts, and what it says of ledgers without a tree and of files that it can't read."""
+"""The counts of the offline check, and its messages about ledgers without a tree and unreadable files."""
 
 import json
 import sqlite3
@@ -42,7 +42,7 @@ class Audited:
                 connection.execute(statement)
 
     def check(self, *, has_kept: bool = False, has_signers: bool = False) -> Findings:
-        """Without the journal's help: the key of receipts is none, since there are none."""
+        """The journal is not asked, and without receipts there is no key of receipts."""
         signers = self.signers if has_signers else None
         kept = read_kept(self.folder / checkpoint_file.FILE_NAME, self.signers) if has_kept else []
         with closing(open_read_only(self.folder / "ledger.sqlite3")) as connection:

@@ -85,6 +85,6 @@ def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_finds_a_break_at_
     assert len(sizes) > 5
     assert max(sizes) - sizes[0] < 16 << 20, [size >> 20 for size in sizes]
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE events SET principal = 'somebody else' WHERE seq = ?", (LONG - 1,))
+        connection.execute("UPDATE events SET principal = 'another principal' WHERE seq = ?", (LONG - 1,))
     broken, _ = walked(path)
     assert (broken.intact, broken.broken_at, broken.events_checked) == (False, f"evt_{LONG - 1:07d}", LONG - 2)

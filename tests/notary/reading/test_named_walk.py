@@ -1,4 +1,5 @@
-"""What events name: receipts beside them, intents that ended, the epoch; each is counted, or missed."""
+"""The records that events name: receipts, ended intents and the epoch. The walk counts each of them and reports a
+missing one."""
 
 import json
 import sqlite3

@@ -34,7 +34,7 @@ CALLS = 9
 
 
 class Done(NamedTuple):
-    """What a run of the command left."""
+    """The result of a run of the command."""
 
     returncode: int
     stdout: str
@@ -50,7 +50,7 @@ class Case:
         for number in range(CALLS):
             notary.clock.time = NOW + number
             if number in (4, 5):
-                # What is rotated while no notary lives has no event.
+                # A rotation while no notary runs writes no event.
                 notary.stop()
                 self.kid = rotate(place)[0].kid
                 notary.start()
@@ -100,7 +100,7 @@ class Case:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """What each test has a copy of."""
+    """The state that each test gets a copy of."""
     return Case(tmp_path_factory.mktemp("whole"))
 
 

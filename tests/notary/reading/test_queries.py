@@ -149,7 +149,7 @@ def test_the_newest_evidence_of_event_or_intent_is_what_no_clock_may_be_before(n
 
 
 def newest(notary: Running) -> float:
-    """What the next notary tells its fronts."""
+    """The state that the next notary tells its fronts."""
     front = notary.restart()
     front.ask(ReadEpoch())
     return front.in_force[0].newest_evidence

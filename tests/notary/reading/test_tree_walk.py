@@ -22,7 +22,7 @@ WITH_RECEIPT = 4
 
 
 def rewritten(file: Tampered) -> None:
-    """Another text in the fourth event, with every link and the head computed anew."""
+    """Change the text of the fourth event and compute every link and the head again."""
     with closing(sqlite3.connect(file.path)) as connection, connection:
         link: str | None = None
         for seq in range(1, EVENTS + 1):

@@ -52,7 +52,7 @@ def place_of(places: KeyPlaces, purpose: str) -> Any:
 
 
 def holds(held: HeldKey[ec.EllipticCurvePrivateKey], token: str) -> bool:
-    """Whether a front that was told of these keys accepts a lease; raises GateError where it does not."""
+    """Verify a lease as a front that knows these keys; raise GateError if it refuses the lease."""
     verifier = LeaseVerifier(SystemClock(0), lambda: None)
     verifier.use(changed(NOTHING, lease_keys=lease_keys(held)))
     return verifier.verify(token).principal == "uid:1000"
@@ -242,7 +242,7 @@ def test_a_folder_that_somebody_keeps_is_waited_for_and_then_given_up(places: Ke
     assert places.lease.key.read_bytes() == before
     with hold_folder(places.lease.key.parent):
         for place in places.each():
-            open_key(place, wait_seconds=0.0)  # nothing is to be written: the folder's lock is not needed
+            open_key(place, wait_seconds=0.0)  # it writes nothing, so it needs no lock of the folder
 
 
 def test_a_key_is_made_where_there_never_was_one_and_nowhere_else(places: KeyPlaces) -> None:

@@ -29,7 +29,7 @@ DEADLINE = 120.0
 
 
 class Done(NamedTuple):
-    """What a run of the command left."""
+    """The result of a run of the command."""
 
     returncode: int
     stdout: str

@@ -27,7 +27,7 @@ PURPOSES = ("lease", "grant", "receipt", "checkpoint")
 
 @pytest.fixture
 def notary(start_notary: StartNotary) -> Running:
-    """One that follows its files when it is told to, and not by itself."""
+    """A notary that reads its key files when it is asked to, and not by itself."""
     return start_notary(limits=UNDISTURBED)
 
 
@@ -47,7 +47,7 @@ def rotations(front: Asker) -> list[dict[str, str]]:
 
 
 def signing(notary: Running) -> dict[str, str]:
-    """What the notary itself signs with."""
+    """The keys that the notary itself signs with."""
     token = notary.front.ask(make_issue()).lease_jwt
     asked, closed = record_call(notary.front)
     receipt = json.loads(notary.front.ask(ShowReceipt(closed.receipt_id)).receipt)

@@ -1,4 +1,4 @@
-"""What operations may rely on of any store: one suite for the one in the ledger and the one in Redis."""
+"""The guarantees that operations rely on: one suite for the store in the ledger and the store in Redis."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ MINUTE = minute_of(NOW)
 
 
 def approval(approval_id: str = "apr_1", **given: object) -> ApprovalRecord:
-    """One that waits until a minute from now."""
+    """An approval that expires in a minute."""
     fields = {"approval_id": approval_id, "created_at": NOW, "expires_at": NOW + 60, "epoch": 0}
     return msgspec.structs.replace(make_hold().approval, **fields | given)
 

@@ -1,4 +1,4 @@
-"""What the ledger remembers of a store elsewhere."""
+"""The ledger's record of a store outside of it."""
 
 from pathlib import Path
 

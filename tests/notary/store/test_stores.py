@@ -1,4 +1,4 @@
-"""What one notary knows of its Redis between two units."""
+"""A notary's knowledge of its Redis between two units."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

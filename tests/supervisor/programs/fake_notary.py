@@ -1,9 +1,9 @@
-"""A notary without a database: says that it is ready, keeps the channels of fronts, and leaves when it is told to.
+"""A notary without a database: it reports that it is ready, keeps the channels of fronts, and exits on request.
 
-`fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`; `detaches`, a
-number of fronts that are told to be detached as soon as they are attached; `never_follows`. Told to stop, it writes
-`notary-stopped.json` with the number of fronts whose channels are still open; told of settings, the operators' names
-to `notary-follows.json`.
+`fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`; `detaches`,
+the number of fronts that it reports as detached as soon as they are attached; `never_follows`. Told to stop, it
+writes `notary-stopped.json` with the number of fronts whose channels are still open; told of settings, the operators'
+names to `notary-follows.json`.
 """
 
 import argparse

@@ -30,7 +30,8 @@ FAKES = Programs(
 
 
 def reread(settings: Settings) -> Loaded:
-    """What a test has put into `settings.json` in the state directory, or the same settings again."""
+    """The settings in `settings.json` of the state directory if a test has written one, else the same settings
+    again."""
     file = Path(settings.state_dir) / "settings.json"
     latest = msgspec.json.decode(file.read_bytes(), type=Settings) if file.exists() else settings
     return Loaded(Document(), (), latest)

@@ -60,7 +60,7 @@ def dripping(connection: socket.socket) -> None:
 
 
 def silent(connection: socket.socket) -> None:
-    """Nothing, until the other side has gone."""
+    """Send nothing until the other side closes the connection."""
     connection.settimeout(None)
     connection.recv(1)
 

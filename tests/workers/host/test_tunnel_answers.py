@@ -165,7 +165,7 @@ def dripping(connection: socket.socket) -> None:
 
 
 def silent(connection: socket.socket) -> None:
-    """Nothing, until the other side has gone; then the answer that would have let it through."""
+    """Send nothing until the other side closes the connection; then send the answer that opens the tunnel."""
     connection.settimeout(None)
     connection.recv(1)
     connection.sendall(ESTABLISHED)

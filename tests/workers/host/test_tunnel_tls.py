@@ -1,4 +1,5 @@
-"""TLS to the egress proxy: who the proxy is, TLS for the upstream inside of it, and ends that are none."""
+"""TLS to the egress proxy: the proxy's certificate, TLS to the upstream inside the tunnel, and truncated
+connections."""
 
 import base64
 import socket

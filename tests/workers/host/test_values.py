@@ -1,4 +1,5 @@
-"""What a guest hands to a host function: how much of it the function sees, and what becomes of the rest."""
+"""The arguments that a guest passes to a host function: how much of them the function sees, and how the rest is
+handled."""
 
 import gc
 

@@ -16,7 +16,7 @@ UNKNOWN = "no question has this field; the nearest is input.action_id"
 
 
 def problems(body: str) -> list[str]:
-    """What the policy is refused for."""
+    """Return the reason why the policy is refused."""
     try:
         candidate({"gateway.rego": HEADER + body + REST}, '{"policy_version": "1"}', Deadline())
     except PolicyError as error:

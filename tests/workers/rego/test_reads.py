@@ -1,4 +1,4 @@
-"""Which fields of the input a policy reads is told exactly, or not at all."""
+"""The analysis names exactly the fields of the input that a policy reads, or none."""
 
 import pytest
 from regopy import Interpreter

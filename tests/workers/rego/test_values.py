@@ -1,4 +1,4 @@
-"""Whatever a request holds, policy sees that text and no other, and can't be made to write fields by it."""
+"""Policy sees the text of a request unchanged, and no text can add fields to the input."""
 
 import json
 import string

@@ -1,4 +1,4 @@
-"""What a provider's answer must be."""
+"""The rules for a provider's output."""
 
 import json
 

@@ -58,7 +58,7 @@ def test_calls_that_end_in_time_do_not_wake_the_ticker() -> None:
     ticker.start()
     deadline = time.monotonic() + 3600
     ticker.arm(deadline)
-    wait_until(lambda: ticker.wakes == 2)  # its start, and the first call that it hears of
+    wait_until(lambda: ticker.wakes == 2)  # at its start, and for the first call
     for _ in range(1000):
         ticker.disarm(deadline)
         deadline = time.monotonic() + 3601

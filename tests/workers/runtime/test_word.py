@@ -1,4 +1,4 @@
-"""What a plan needs before anything of it runs: the notary's word for that very plan, and a worker that it fits."""
+"""A plan runs only with the notary's permit for that very plan, and in a worker of its profile."""
 
 from typing import Any
 

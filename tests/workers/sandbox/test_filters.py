@@ -1,4 +1,4 @@
-"""What each profile's filter says about calls, by its compiled program; and that the table of walls is true."""
+"""The verdicts of each profile's compiled filter on system calls; they agree with the table of walls."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ SHOULD_END = """
 
 
 def judged(profile: str, name: str, *arguments: int, machine: str = MACHINE) -> int:
-    """What the filter of a profile does with a call."""
+    """Return the verdict of a profile's filter on a system call."""
     number = number_of(name, machine)
     assert number is not None
     program = decoded(compile_rules(rules_of(PROFILES[profile].interfaces), machine=machine))

@@ -26,7 +26,7 @@ def database(postgres_server: PostgresServer) -> str:
 
 @pytest.fixture
 def store(redis_server: RedisServer) -> StoreSettings:
-    """Of this test."""
+    """The schema of this test."""
     return msgspec.structs.replace(redis_server.settings, redis_prefix=f"postgres-{next(_prefixes)}")
 
 

@@ -1,5 +1,5 @@
-"""A PostgreSQL that is gone, silent, read-only, restarted, or not the one of before: nothing is answered that it has
-not committed, a call waits for it once, and whatever comes back is gone on with by itself."""
+"""A PostgreSQL that is gone, silent, read-only, restarted or replaced: the notary answers only what is committed, a
+call waits for the server once, and the notary resumes by itself when the server is back."""
 
 import threading
 import time
@@ -37,7 +37,8 @@ Fault = Callable[[PostgresServer, str], AbstractContextManager[None]]
 FRONTS_WAIT = 10.0
 """Seconds after which fronts give up."""
 SOON = 0.2
-"""What a call may cost while PostgreSQL is sought: microseconds, and whatever else a busy machine does meanwhile."""
+"""The upper bound of a call's duration while the notary reconnects to PostgreSQL: microseconds of work, plus the delays
+of a busy machine."""
 
 
 def told(running: Running, asked: Operation) -> str:

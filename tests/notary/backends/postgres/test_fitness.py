@@ -28,7 +28,7 @@ PASSWORD = "a password of words"
 
 
 def problem(ledger: LedgerSettings) -> str:
-    """As `gateway check --connect` tells it; empty where there is none."""
+    """The problem as `gateway check --connect` prints it; empty if there is no problem."""
     return problem_of_postgres(Settings("/state", "http://gateway.test", ledger=ledger)) or ""
 
 

@@ -1,5 +1,5 @@
 """A notary that ends between two steps of a unit in Redis and PostgreSQL: docs/decisions.md, "The order of Redis
-and ledger". What one has that the other lacks is undone before anything else is served."""
+and ledger". Before it serves, the next notary undoes every change that only one of the two stores has."""
 
 import gc
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """What a notary leaves open that ended is let go of here, and in no later test."""
+    """Collect the files that an ended notary left open here, not in a later test."""
     yield
     gc.collect()
 

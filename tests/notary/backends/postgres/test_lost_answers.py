@@ -126,7 +126,7 @@ WAITS_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type 
 def hold_commit(
     running: Running, is_committing: threading.Event, goes_on: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server is slow to commit the next unit, and the notary does not live to hear of it."""
+    """Make the next COMMIT slow, and end the notary before the server answers it."""
     assert running.thread is not None
     postgres = running.thread.state.database
     assert isinstance(postgres, PostgresDatabase)

@@ -18,13 +18,13 @@ _prefixes = itertools.count()
 
 @pytest.fixture
 def prefix() -> str:
-    """Of this test's keys."""
+    """The prefix of this test's keys."""
     return f"test-{next(_prefixes)}"
 
 
 @pytest.fixture
 def store(redis_server: RedisServer, prefix: str) -> StoreSettings:
-    """Of this test."""
+    """The settings of this test's notary."""
     return msgspec.structs.replace(redis_server.settings, redis_prefix=prefix)
 
 

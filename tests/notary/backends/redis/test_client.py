@@ -30,7 +30,7 @@ def way(redis_server: RedisServer) -> Iterator[Between]:
 
 @pytest.fixture
 def client(way: Between) -> Iterator[Client]:
-    """One that is connected by this way."""
+    """Return a client that is connected through `way`."""
     client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")).connect)
     client.open()
     yield client
@@ -113,7 +113,7 @@ def test_its_end_leaves_no_connection_and_nobody_who_seeks_one(
     wait_for(lambda: client.is_there, "the connection")
     client.close()
     assert (is_known(client), seeker.is_alive()) == ((False, False), False)
-    wait_for(lambda: named(redis_server) == 0, "the end of the connection that nobody took")
+    wait_for(lambda: named(redis_server) == 0, "the end of the unused connection")
 
 
 def test_its_end_ends_who_seeks_it(client: Client, way: Between) -> None:

@@ -30,7 +30,7 @@ FRONTS_WAIT = 10.0
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """One that these tests may hurt."""
+    """A server of its own for tests that break it."""
     server = RedisServer(tmp_path_factory.mktemp("redis"))
     yield server
     server.close()

@@ -1,5 +1,5 @@
-"""What a Redis must be, and how it is reached: TLS, users, passwords in files, Unix sockets; each refusal in a
-sentence."""
+"""The requirements on a Redis, and the ways to reach it: TLS, users, passwords in files, Unix sockets; each refusal in
+a sentence."""
 
 import socket
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ PASSWORD = "a-password-that-nobody-may-see"
 
 
 def problem(store: StoreSettings, *, is_dev: bool = False) -> str | None:
-    """What is said of a Redis."""
+    """Return the problem that the check reports for a Redis."""
     return problem_of_redis(msgspec.structs.replace(PRODUCTION, store=store, dev_mode=is_dev))
 
 

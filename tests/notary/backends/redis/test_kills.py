@@ -1,5 +1,5 @@
 """A notary that ends between two steps of a unit in Redis and ledger (docs/decisions.md, "The order of Redis and
-ledger"). What one has that the other lacks is undone before anything else is served."""
+ledger"). Before it serves, the next notary undoes every change that only one of the two stores has."""
 
 from collections.abc import Callable
 from math import inf

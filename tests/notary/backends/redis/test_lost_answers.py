@@ -1,5 +1,5 @@
-"""Redis has done what a unit asked for, and its answer is lost: the ledger does not have the unit, and may go on with
-others. What such a unit took is given back before the store is used again, by this notary or the next."""
+"""Redis has applied a unit and its answer is lost: the ledger does not have the unit and may commit others. This
+notary or the next one returns the unit's debits before it uses the store again."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

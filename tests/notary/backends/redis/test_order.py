@@ -28,7 +28,7 @@ def budgeted_hold(notary: Running) -> Hold:
 
 
 def follow(notary: Running) -> None:
-    """What the killed one has left is taken over by another."""
+    """Start another notary that recovers the state of the killed one."""
     bury(notary)
     notary.start()
 

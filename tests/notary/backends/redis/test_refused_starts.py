@@ -42,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 def refused(folder: Path, store: StoreSettings) -> list[str]:
-    """What check and start say."""
+    """The messages of `check` and of a start."""
     told = problem_of_redis(Settings("/state", "http://gateway.test", store=store))
     with pytest.raises(StoreGone) as start:
         open_state(settings_in(folder, store=store))

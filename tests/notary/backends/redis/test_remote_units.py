@@ -30,7 +30,7 @@ def way(redis_server: RedisServer) -> Iterator[Between]:
 
 @pytest.fixture
 def state(store: StoreSettings, way: Between, tmp_path: Path) -> Iterator[State]:
-    """Of a notary that reaches its Redis by this way."""
+    """The remote units of a notary that reaches its Redis through `way`."""
     store = msgspec.structs.replace(store, redis_url=f"redis://127.0.0.1:{way.port}")
     state, _ = open_state(settings_in(tmp_path, store=store, dev_mode=True), HandClock())
     with closing(state.database):

@@ -1,5 +1,5 @@
-"""A Redis that sentinels watch: the master is found through them, a failover is followed without a restart, and a new
-master that lacks what was done ends every lease of before."""
+"""A Redis that sentinels watch: the notary finds the master through them, follows a failover without a restart, and
+ends every earlier lease if the new master lacks committed writes."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -120,7 +120,7 @@ def test_a_notary_behind_its_walls_reaches_sentinels_and_master(watched: Watched
 
 
 def view(port: int, failover: int | None, address: str = "127.0.0.1") -> bytes:
-    """What a sentinel says of a master; without a number of the failover if that is None."""
+    """A sentinel's answer about a master, without the failover's number if that is None."""
     number = () if failover is None else ("config-epoch", str(failover))
     words = ("name", "main", "ip", address, "port", str(port), *number)
     return f"*{len(words)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in words)

@@ -1,4 +1,4 @@
-"""What one gateway does in a Redis, another one on it sees; and what is kept there has an end."""
+"""Gateways that share a Redis see each other's changes, and keys of ended things expire."""
 
 import time
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def test_a_session_that_is_revoked_at_one_gateway_opens_no_call_at_the_other_and
     assert other.thread is not None
     remote = other.thread._service._remote
     assert remote is not None
-    remote._poll_at = inf  # it does not hear of it by itself
+    remote._poll_at = inf  # it does not poll for changes
     session_id = one.front.ask(make_issue()).session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
     one.front.ask(RevokeSession(session_id, event))
@@ -138,7 +138,7 @@ def test_what_is_kept_has_an_end(start: StartNotary, redis_server: RedisServer, 
     one.front.ask(RevokeSession(session_id, event))
     one.front.ask(make_hold(calls_per_hour=5))
     one.front.ask(Enter(fresh_proof()))
-    # What is gone before it is asked for (-2), as the probe of a start may be, did have one.
+    # A key that has expired meanwhile (-2), such as the probe of a start, did have an expiry.
     lasting = {name.partition(":")[2] for name in redis_server.names(prefix) if redis_server.ask("PTTL", name) == -1}
     hold = next(name for name in lasting if name.startswith("hold:"))
     assert lasting == {"epoch", "marker", "live", "live:version", hold}
@@ -184,7 +184,7 @@ def test_a_call_without_a_proof_of_its_own_is_held_against_a_revocation_at_anoth
     assert other.thread is not None
     remote = other.thread._service._remote
     assert remote is not None
-    remote._poll_at = inf  # it does not hear of it by itself
+    remote._poll_at = inf  # it does not poll for changes
     current = one.front.ask(make_revoke()).current
     proven_before = other.front.ask(make_open(proof=None))
     assert (proven_before.code, str(current) in proven_before.cause) == ("invalid_lease", True)
@@ -199,7 +199,7 @@ def test_a_call_without_a_proof_of_its_own_may_be_of_an_epoch_that_its_gateway_h
     assert other.thread is not None
     remote = other.thread._service._remote
     assert remote is not None
-    remote._poll_at = inf  # it does not hear of it by itself
+    remote._poll_at = inf  # it does not poll for changes
     current = one.front.ask(make_revoke()).current
     assert isinstance(other.front.ask(make_open(proof=None, epoch=current)), Closed)
 
