@@ -1,7 +1,7 @@
 """One fault at a time, anywhere: whatever the notary does, a call has one price, one end, and evidence of both.
 
 Every operation that a call, a decision of an operator, an expiry, a lease or a revocation asks, times everything that
-may go wrong with it. What happened is read from the database itself.
+may go wrong with it. The effects are read from the database itself.
 """
 
 import sqlite3
@@ -29,7 +29,7 @@ KINDS = (
     "clock breaks after", "cut before", "cut after", "cut meanwhile",
 )  # fmt: skip
 UNKNOWN = "silent, done"
-"""What its asker can't know may be told twice."""
+"""With this fault the caller can't know the outcome, so it may be reported twice."""
 CALLS = {"allowed": ALLOW, "held": HOLD, "denied": DENY, "no worker": ALLOW}
 OF_CALLS = ("ReadBudget", "Open", "Close", "Refuse", "Hold", "GetHold")
 OF_DECISIONS = ("Enter", "GetHold", "MoveHold", "Open", "Close")
@@ -39,7 +39,7 @@ Answer = tuple[int, Any] | None
 
 
 def fault(kind: str, core: Core, cut: Cut) -> Fault:
-    """What becomes of one operation."""
+    """Return the fault of one operation."""
 
     async def breaks_the_clock(operation: Any, args: Any, kwargs: Any) -> Any:
         core.clock.is_broken = True
@@ -88,7 +88,7 @@ class Executions:
 
 @pytest.fixture
 def executions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executions]:
-    """What workers have the word for."""
+    """The executions that workers are permitted to run."""
     spy, give_word, take_back = Executions(), WorkerChannel.give_word, WorkerChannel.take_back
 
     def noted(worker: WorkerChannel, intent_id: str, plan_hash: str, **how: bool) -> Any:
@@ -132,7 +132,7 @@ async def or_500(request: Awaitable[tuple[int, Any]]) -> Answer:
 
 
 async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unresolved: int, kind: str) -> None:
-    """What holds of one call of a fresh session with three calls, whatever became of it."""
+    """Check one call of a fresh session with three calls, for any outcome."""
     events = await core.events(session_id=agent.session_id, event_type="ActionCall")
     codes = [event.get("error_code", event["decision"]) for event in events]
     receipts = [event["receipt_id"] for event in events if "receipt_id" in event]
@@ -191,7 +191,7 @@ async def test_a_call_survives_any_one_fault(tmp_path: Path, executions: Executi
 async def test_a_decision_survives_any_one_fault(
     tmp_path: Path, executions: Executions, verb: str, operation: str
 ) -> None:
-    """Whatever breaks, the approval ends or still waits, once, and its call is paid for exactly when it ran."""
+    """With any fault the approval ends or waits, once, and its call is debited exactly when it ran."""
     verb, _, without = verb.partition(" ")
     limits = LimitSettings(worker_wait_seconds=0.0 if without else 60.0)
     async with front_core(tmp_path, workers=0 if without else 2, limits=limits) as core:
@@ -215,7 +215,7 @@ async def test_a_decision_survives_any_one_fault(
 async def check_decision(
     core: Core, agent: Agent, approval_id: str, answer: Answer, ran: bool, unresolved: int, kind: str
 ) -> None:
-    """What holds of a held call once an operator has decided it, or has tried to."""
+    """Check a held call after an operator has decided it, or has tried to."""
     record = await core.real.approval(approval_id)
     trace = await core.real.trace_of_approval(approval_id)
     assert record is not None

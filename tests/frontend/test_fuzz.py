@@ -1,4 +1,4 @@
-"""Whatever is sent: every answer is one that the document has, no refusal is a 5xx, and nothing raises.
+"""For any request the answer is one of the documented ones, no refusal is a 5xx, and nothing raises.
 
 One front for all of it, in a thread of its own; its answers are held against docs/openapi.json as they come
 (tests/support/front_core.py).

@@ -29,7 +29,7 @@ FULL = NotaryUnavailable("the disk is full")
 
 
 class Loading:
-    """A configuration whose load ends as it is told."""
+    """A configuration whose load ends as the test sets."""
 
     def __init__(self, current: Current, outcome: Exception | None = None) -> None:
         self.current = current

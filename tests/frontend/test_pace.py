@@ -1,4 +1,5 @@
-"""What one session may ask in a second and hold at a time; what its refusals cost others, and the ledger: nothing."""
+"""The rate and the concurrent calls of one session; its refusals cost neither other sessions nor the ledger
+anything."""
 
 from pathlib import Path
 from typing import Any

@@ -23,7 +23,7 @@ ANSWER_SECONDS = 60.0
 """No answer for so long is a failure of the test."""
 
 ENDS = m.Refusal | m.NoSuchWorker | m.Unbegun | m.Closed
-"""What an Open may come to."""
+"""The possible answers to an Open."""
 ANSWERS: dict[type[m.Operation], Any] = {
     m.Enter: m.Entered, m.Open: ENDS, m.Assign: ENDS, m.Withdraw: m.Withdrawn, m.Refuse: m.Refused,
     m.Hold: m.Held | m.Refusal, m.Issue: m.Issued | m.TooManySessions, m.Note: None, m.Revoke: m.Revoked,
@@ -57,7 +57,7 @@ class Told(Exception):
 class Asker:
     """One front. `in_force` is the last word of the notary.
 
-    What only a deliverer may ask is asked by `deliverer`. A call without a worker gets one of `workers` that obeys: it
+    Operations of deliverers go through `deliverer`. A call without a worker gets one of `workers` that obeys: it
     runs while an answer is waited for.
     """
 
@@ -155,7 +155,7 @@ class Asker:
         self._channel.close()
 
     def left(self) -> set[int]:
-        """Numbers whose answers a notary that was killed has left in the channel, or before: they can be had still."""
+        """Numbers whose answers a notary that was killed has left in the channel, or before: they can still be read."""
         with suppress(ChannelClosed, FrameError, OSError):
             while True:
                 self._take(self._channel.receive())

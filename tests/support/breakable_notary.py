@@ -26,7 +26,7 @@ Fault = Callable[[Operation, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 
 
 def refuses(error: Exception) -> Fault:
-    """Nothing is done."""
+    """Do nothing."""
 
     async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         await trio.lowlevel.checkpoint()
@@ -133,7 +133,7 @@ class _Closing:
 
 
 def _in_the_notary(error: Exception) -> Exception:
-    """What goes wrong there, so that this is heard of it here."""
+    """The error there that this front hears."""
     match error:
         case NotaryRefused():
             return NotOpen(str(error))
@@ -144,14 +144,14 @@ def _in_the_notary(error: Exception) -> Exception:
 
 
 class BreakableClient(NotaryClient):
-    """`faults` maps names of operations to what becomes of them."""
+    """`faults` maps names of operations to their faults."""
 
     def __init__(self, dialect: Dialect = FRONTS) -> None:
         super().__init__(dialect=dialect)
         self.faults: dict[str, Fault] = {}
         self.asked: list[str] = []
         self.on_begun: Callable[[], None] = lambda: None
-        """Hears of every call whose worker has the word, as this front hears of it."""
+        """Called for every call that a worker may run, when this front is notified of it."""
         self.patience: dict[str, float] = {}
         """Operation -> seconds until it is given up, where the test wants others than usual."""
         self._unasked: dict[Waiter, Callable[[], Waiter]] = {}
@@ -187,7 +187,7 @@ class BreakableClient(NotaryClient):
             raise
 
     def begin(self, operation: m.Operation, course: Course | None = None, *, seconds: float | None = None) -> Waiter:
-        """As NotaryClient.begin. What is to fail is not asked before its answer is awaited."""
+        """As NotaryClient.begin. An operation with a fault is sent only when its answer is awaited."""
         name = type(operation).__name__
         if course is None and name != "Withdraw":
             return super().begin(operation, seconds=seconds)

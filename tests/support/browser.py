@@ -1,6 +1,6 @@
 """A real Chromium without a window, driven over the DevTools protocol by a pipe: no driver, no port.
 
-What people do is done as they do it: keys and clicks at places, controls found by their role and name in the
+Input is given as people give it: keys and clicks at places, controls found by their role and name in the
 accessibility tree, which is what a screen reader has.
 """
 
@@ -31,7 +31,7 @@ CONTROLS = frozenset(
 
 
 def program() -> str:
-    """One that is installed and runs, or the one that was fetched."""
+    """The installed browser if it runs, else the downloaded one."""
     installed = [path for path in map(shutil.which, NAMES) if path is not None]
     runs = (path for path in installed if subprocess.run([path, "--version"], capture_output=True).returncode == 0)
     chromium = next(runs, str(FETCHED / "bin" / NAMES[0]))
@@ -125,18 +125,18 @@ class Browser:
         return told["result"].get("value")
 
     def text(self) -> str:
-        """What is to be read."""
+        """The visible text."""
         return str(self.run("document.body?.innerText ?? ''"))
 
     def sees(self, text: str, seconds: float = WAIT_SECONDS) -> None:
-        """Wait until it is to be read."""
+        """Wait until the text is visible."""
         try:
             wait_for(lambda: text in self.text(), text, seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}; the page says:\n{self.text()}\n{self.complaints}") from None
 
     def nodes(self) -> list[tuple[str, str, int]]:
-        """(role, name, node) of all that a screen reader is told of."""
+        """(role, name, node) of everything that a screen reader sees."""
         nodes = self.ask("Accessibility.getFullAXTree")["nodes"]
         return [
             (one["role"]["value"], one.get("name", {}).get("value", ""), one.get("backendDOMNodeId", 0))
@@ -186,7 +186,7 @@ class Browser:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """One that is gone when the block ends."""
+    """Start a browser and end it with the block."""
     made = Browser(folder)
     try:
         yield made

@@ -18,7 +18,7 @@ from tests.support.processes import GATEWAY
 
 @dataclass
 class Console:
-    """One that serves."""
+    """Start a console and wait until it serves."""
 
     process: subprocess.Popen[bytes]
     origin: str
@@ -26,7 +26,7 @@ class Console:
     http: httpx.Client
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it has logged, but for a line that is being written."""
+        """The lines of its log, without an unfinished last line."""
         return [json.loads(line) for line in self.log.read_text().split("\n")[:-1]]
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:

@@ -25,7 +25,7 @@ class Cosigner:
 
     @property
     def key(self) -> VerifierKey:
-        """What it is verified with."""
+        """The verifier's key of this witness."""
         return VerifierKey(f"{self.name}.example/w", WITNESS, self.private.public_key().public_bytes_raw())
 
     def settings(self, **changes: Any) -> WitnessSettings:

@@ -14,7 +14,7 @@ from frontend.api.openapi.document import document
 from frontend.api.routes import ROUTES
 
 OUTSIDE = frozenset({"not_found", "method_not_allowed", "foreign_host"})
-"""Codes that belong to no operation: there is none for such a request."""
+"""Codes that belong to no operation: such a request reaches no operation."""
 
 
 class _Judge(NamedTuple):

@@ -128,7 +128,7 @@ class _Forking:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._running: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, where its exit code is told)
+        self._running: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, the channel for its exit code)
 
     def run(self) -> None:
         """Fork what is asked for and tell how it ended, until the tests are over."""

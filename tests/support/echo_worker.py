@@ -1,8 +1,8 @@
 """A worker process without a runtime: a real desk (workers/desk.py), whose runner answers with the provider input.
 
-What it does with a call is the call's `action_id`, so that tests choose hostile behaviour call by call; `--first` says
-what it sends instead of WorkerReady. What is hostile it tells its front alone: the notary hears of a success, unless
-the worker ends before. Run by tests/support/echo_template.py.
+The `action_id` of a call chooses its behaviour, so that tests choose hostile behaviour call by call; `--first` names
+the message that it sends instead of WorkerReady. It sends hostile messages to its front alone, and reports a success
+to the notary unless it ends before. Run by tests/support/echo_template.py.
 """
 
 import argparse
@@ -83,7 +83,7 @@ TOLD_OTHERWISE: dict[str, Callable[[Call], bytes]] = HOSTILE | {
     "another-output": lambda call: encode_frame(result_of(call, output='{"forged":1}'), MAX_RESULT_FRAME),
     "speak while idle": lambda call: encode_frame(result_of(call), MAX_RESULT_FRAME) * 2,
 }
-"""What these actions tell the front in place of the result."""
+"""The messages that these actions send to the front in place of the result."""
 LEAVES_AFTER = frozenset({"half frame", "leave while idle"})
 
 

@@ -1,4 +1,4 @@
-"""What a worker that was taken over may say to front and notary: lies of every kind, one step each."""
+"""Messages of a compromised worker to front and notary: lies of every kind, one step each."""
 
 import socket
 import struct

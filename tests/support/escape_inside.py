@@ -1,8 +1,8 @@
 """A process of a gateway that tries to escape: `-m tests.support.escape_inside FOLDER MODULE ARGUMENTS…`.
 
 MODULE is the product's, in a gateway that runs. In the moment in which it builds its walls it forks once for each step
-of its table: each child builds the very same walls and tries its step. What came of each goes to FOLDER, a file for
-each kind of process, and the process goes on as it would have.
+of its table: each child builds the very same walls and tries its step. The results go to FOLDER, one file for each
+kind of process, and the process continues normally.
 """
 
 import json
@@ -20,13 +20,13 @@ from tests.support.escape_table import STEPS
 from tests.support.escape_walled import OWN, WALLED
 
 FACTS = "facts.json"
-"""Of each kind of process."""
+"""The escape table of each kind of process."""
 WAIT_SECONDS = 60.0
 _confine = Confinement.confine
 
 
 def kind_of(walls: Walls) -> str | None:
-    """Whose walls these are; None: of a process that has a table elsewhere."""
+    """Return the kind of process that builds these walls, or None for a process whose table stands elsewhere."""
     if walls.has_files:
         return "template"
     if walls.checks_owners:
@@ -48,7 +48,7 @@ def _confined(confinement: Confinement, folder: Path) -> None:
 
 
 def _wait_for(file: Path) -> None:
-    """What is not there can't be refused."""
+    """A missing file can't be refused."""
     deadline = time.monotonic() + WAIT_SECONDS
     while not file.exists() and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,8 +1,8 @@
 """A program of the product that tries to escape: `-m tests.support.escape_program REPORT FACTS MODULE ARGUMENTS…`.
 
 MODULE runs as it is until it builds its walls. In that moment it forks once for each step of the escape table; each
-child builds the walls of the program, by its own code, and tries its step. What came of each goes to the descriptor
-REPORT, as JSON.
+child builds the walls of the program, by its own code, and tries its step. The results go to the descriptor REPORT,
+as JSON.
 """
 
 import errno

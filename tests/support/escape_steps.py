@@ -1,8 +1,8 @@
-"""What a provider that has taken over its worker would try: one step each, as native code and not through wasm.
+"""The attempts of a provider that has taken over its worker: one step each, as native code and not through wasm.
 
 A step runs in a worker of the product, behind its walls (tests/support/escape_template.py). It returns what it gained,
-or raises OSError. Arguments are such that a step would work, or fail harmlessly for another reason than a wall, where
-there is none. `facts` are what an attacker would know: paths, ports, process ids.
+or raises OSError. The arguments are chosen so that without walls a step works, or fails harmlessly for another
+reason. `facts` are what an attacker would know: paths, ports, process ids.
 """
 
 import ctypes
@@ -42,13 +42,13 @@ NUMBERS = {
     "accept4": 288, "socketpair": 53, "splice": 275, "copy_file_range": 326, "remap_file_pages": 216, "move_pages": 279,
     "mlockall": 151, "uselib": 134, "io_setup": 206, "map_shadow_stack": 453, "quotactl_fd": 443, "wait4": 61,
 }  # fmt: skip
-"""Of x86_64: ours, so that a number that is wrong in the product is wrong there alone."""
+"""System call numbers of x86_64, separate from the product's, so that a wrong number in the product shows."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _buffer = ctypes.create_string_buffer(4096)
 SIGNAL_INFO = ctypes.create_string_buffer(b"\0" * 8 + b"\xff" * 4, 128)
-"""One that may be sent to others: si_code is below zero."""
+"""A siginfo that may be sent to other processes: its si_code is below zero."""
 _ANONYMOUS = 0x22
 
 
@@ -236,6 +236,6 @@ def descriptors(_facts: Facts) -> object:
 
 
 def environment(_facts: Facts) -> object:
-    """What is left of it, as Python and as the C library see it."""
+    """The remaining environment, as Python and the C library see it."""
     variables = ctypes.POINTER(ctypes.c_char_p).in_dll(_libc, "environ")
     return [dict(os.environ), bool(variables and variables[0])]

@@ -1,4 +1,4 @@
-"""What an escape would be after: files beside those of actions, and sockets of others."""
+"""The targets of an escape: files beside those of actions, and sockets of others."""
 
 import errno
 import os

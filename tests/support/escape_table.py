@@ -39,7 +39,7 @@ REFUSED = frozenset({"SIGSYS", "EPERM", "EACCES"})
 UNIX, INET, INET6, NETLINK, PACKET, VSOCK, ALG = 1, 2, 10, 16, 17, 40, 38
 STREAM, DATAGRAM, RAW = socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW
 NO_FAMILY = ("EAFNOSUPPORT",)
-"""What the filter of the http profile says of every family but that of the internet."""
+"""The verdict of the http profile's filter on every address family except the internet's."""
 _AT = -100
 
 
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def allowed(self) -> frozenset[str]:
-        """What counts as refused."""
+        """The errors that count as refused."""
         return REFUSED.union(self.also)
 
 
@@ -244,7 +244,7 @@ KERNEL = (
     Row("raise an ambient capability", call("prctl", 47, 2, 21, 0, 0)),
     Row("keep capabilities", call("prctl", 8, 1, 0, 0, 0)),
     Row("change securebits", call("prctl", 28, 0, 0, 0, 0)),
-    Row("be traced by whoever wants to", call("prctl", 0x59616D61, -1, 0, 0, 0)),
+    Row("let any process trace it", call("prctl", 0x59616D61, -1, 0, 0, 0)),
     Row("outlive the parent", call("prctl", 1, 0, 0, 0, 0)),
     Row("a filter of its own", call("seccomp", 1, 0, ...)),
     Row("rules for files of its own", call("landlock_create_ruleset", 0, 0, 1)),
@@ -270,5 +270,5 @@ KERNEL = (
 
 ROWS = (*FILES, *NETWORK, *PROCESSES, *MEMORY, *KERNEL)
 FOUND: dict[str, Step] = {"descriptors": descriptors, "environment": environment}
-"""What a worker finds."""
+"""The facts about its surroundings that a worker gets."""
 STEPS = {row.name: row.step for row in ROWS} | FOUND

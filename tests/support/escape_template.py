@@ -1,8 +1,8 @@
 """The template of the product whose workers try to escape: `python -m tests.support.escape_template`.
 
 All that happens before a worker's first call is the product's: fork, descriptors, walls, channels. Only its Runner is
-exchanged: a plan whose input names a step (tests/support/escape_table.py) or a lie (tests/support/escape_frames.py) is
-answered with what came of it.
+exchanged: a plan whose input names a step (tests/support/escape_table.py) or a lie (tests/support/escape_frames.py)
+is answered with its result.
 """
 
 import ctypes

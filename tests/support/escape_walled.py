@@ -1,4 +1,5 @@
-"""What front, notary, deliverer, template and compiler are kept from: rows of the escape table, and their own."""
+"""The steps that the walls of front, notary, deliverer, template and compiler refuse: rows of the escape table, and
+their own."""
 
 import os
 

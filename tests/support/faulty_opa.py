@@ -1,4 +1,4 @@
-"""What stands between a gateway and a real OPA in tests, and misbehaves when it is told to.
+"""A proxy between a gateway and a real OPA, which misbehaves on request.
 
 For faults that a real OPA can't be made to show. A request comes whole, is met by the fault of that moment if it is one
 that the fault is for, and goes to the OPA otherwise.

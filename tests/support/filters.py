@@ -7,7 +7,7 @@ from ipc.walls.syscalls import AUDIT_ARCH, MACHINE
 
 
 def outcome(program: list[Instruction], number: int, *arguments: int, arch: int = AUDIT_ARCH[MACHINE]) -> int:
-    """What the kernel would do with this call (a machine for the instructions that filters are made of)."""
+    """Return the kernel's verdict on this call (an interpreter of the filter's instructions)."""
     filled = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=IIQ6Q", number, arch, 0, *filled)
     accumulator = position = 0

@@ -32,7 +32,7 @@ class Flood:
             self.identity.token = json.loads(sock.recv(65536).partition(b"\r\n\r\n")[2])["lease_jwt"]
 
     def connected(self) -> socket.socket:
-        """Another connection."""
+        """Open one more connection."""
         return socket.create_connection(tuple(self.job["address"]), timeout=LIMIT)
 
     def head(self, path: str, length: int, *, signed: bool = True) -> bytes:

@@ -1,6 +1,6 @@
 """A whole front in the test's own process, over a real notary and real worker processes.
 
-Requests go in where the HTTP skin hands them on, answers come out as it would send them. What a test can break: any
+Requests go in where the HTTP skin hands them on, answers come out as it would send them. A test can break these: any
 operation of the notary (`BreakableClient`), the policy engine's answer, the clock, the supervisor's reading.
 """
 
@@ -83,7 +83,7 @@ class TestClock:
 
     @property
     def right(self) -> float:
-        """The time, whether or not it is told."""
+        """The time, even while the clock is broken."""
         return (time.time() if self._stood_at is None else self._stood_at) + self.ahead
 
     def now(self) -> float:
@@ -99,7 +99,7 @@ class TestClock:
 
 
 class ScriptedPolicy:
-    """A policy engine that answers what it is told to; `before` is awaited first."""
+    """A policy engine with an answer set by the test; `before` is awaited first."""
 
     policy_version = "p1"
     is_available = True
@@ -126,7 +126,7 @@ class ScriptedPolicy:
             raise GateError("policy_engine_unavailable", cause="it is scripted so")
 
     async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
-        """Takes any, unless it is told what to raise."""
+        """Accept every request, or raise the error that the test has set."""
         await trio.lowlevel.checkpoint()
         if self.refusal is not None:
             raise self.refusal
@@ -200,7 +200,7 @@ class Core:
         return [msgspec.json.decode(event) for event in events]
 
     async def remaining(self, agent: "Agent") -> int:
-        """What is left of a session's budget, from the store itself."""
+        """The remaining budget of a session, read from the store itself."""
         budget = await self.real.budget(agent.session_id)
         assert budget.found
         return int(budget.remaining)
@@ -215,7 +215,7 @@ class Core:
         return None if shown is None else msgspec.json.decode(shown.receipt)
 
     async def raise_epoch(self) -> None:
-        """As an operator of another front does: every lease and hold of before is dead."""
+        """As an operator of another front does: every earlier lease and hold ends."""
         await self.real.revoke(m.Revoke(self.services.journal.own_event("AdminRevokeAll")))
 
     @property

@@ -44,7 +44,7 @@ def b64(data: bytes) -> str:
 
 
 def as_documented(answer: httpx.Response) -> None:
-    """What each client here does with each answer."""
+    """The hook that each client here calls with each answer."""
     sent = answer.request
     path = sent.url.raw_path.decode("ascii").partition("?")[0]
     check_answer(sent.method, path, answer.status_code, answer.headers.get("content-type", ""), answer.read())
@@ -165,13 +165,13 @@ class Gateway:
         return client
 
     def child(self, title: str) -> psutil.Process:
-        """The process of ours whose title starts with `gateway: <title>`."""
+        """The only child process with a title that starts with `gateway: <title>`."""
         processes = self.children(title)
         assert processes, f"no process with the title gateway: {title}"
         return processes[0]
 
     def children(self, title: str = "") -> list[psutil.Process]:
-        """Processes of ours whose titles start with `gateway: <title>`."""
+        """The child processes with titles that start with `gateway: <title>`."""
         return [process for process, _ in self.titled(title)]
 
     def titled(self, title: str) -> list[tuple[psutil.Process, str]]:
@@ -189,7 +189,7 @@ class Gateway:
         return processes
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it has logged as JSON, but for a line that is being written."""
+        """The JSON lines of its log, without an unfinished last line."""
         return [json.loads(line) for line in self.log.read_text().split("\n")[:-1] if line.startswith("{")]
 
     def is_ready(self) -> bool:
@@ -257,7 +257,7 @@ def gateway(
 
 
 def ready_line(process: "subprocess.Popen[str]", log: Path) -> dict[str, Any]:
-    """What a gateway says on standard output once it serves."""
+    """The line that a gateway prints on standard output once it serves."""
     assert process.stdout is not None
     assert readable(process.stdout, START_SECONDS), f"no start; its log:\n{log.read_text()[-4000:]}"
     line = process.stdout.readline()

@@ -11,7 +11,7 @@ from tests.support.manifests import REPOSITORY
 
 BUILT = REPOSITORY / ".venv" / "go"
 VERSION = {"age": "--version", "age-keygen": "--version", "opa": "version", "sops": "--version"}
-"""What each is asked to show that it runs, as in the script."""
+"""The arguments that show that each program runs, as in the script."""
 
 
 def go_program(name: str) -> str:

@@ -28,7 +28,7 @@ async def state_of(core: Core, approval_id: str) -> str:
 
 
 async def told(core: Core, approval_id: str) -> list[tuple[str, str, str | None]]:
-    """What evidence says of an approval, oldest first."""
+    """The events of an approval, oldest first."""
     return [
         (event["event_type"], event["decision"], event.get("error_code"))
         for event in reversed(await core.events())
@@ -74,7 +74,7 @@ def filing(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
 
 
 async def reached(core: Core, agent: Agent, body: dict[str, str], action_id: str = "echo") -> tuple[str, ...]:
-    """What policy is told to be unresolved in such a call."""
+    """The fields that policy sees as unresolved in such a call."""
     core.policy.answer = HOLD
     status, answer = await agent.call(action_id, body)
     assert status == 202, answer

@@ -1,4 +1,4 @@
-"""What a front asks a notary, sound by default and false where a test says so, and what is looked at afterwards."""
+"""A front's requests to a notary, valid by default and false where a test chooses, and the checks afterwards."""
 
 import sqlite3
 from contextlib import closing

@@ -33,7 +33,7 @@ class Connection:
 
     @property
     def token(self) -> str:
-        """What the client authenticates with."""
+        """The client's credentials."""
         return self._header(b"authorization").removeprefix("DPoP ")
 
     @property

@@ -189,7 +189,7 @@ class Refused:
 
     @property
     def action_id(self) -> str:
-        """What its action is called."""
+        """The name of its action."""
         return f"refused_{self.name}"
 
 

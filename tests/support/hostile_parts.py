@@ -1,4 +1,4 @@
-"""What the texts of hostile modules have in common, and where they lie: see tests/support/hostile_modules.py."""
+"""The common text of hostile modules, and the paths of their files: see tests/support/hostile_modules.py."""
 
 from pathlib import Path
 

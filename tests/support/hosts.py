@@ -14,13 +14,13 @@ from functools import cache
 from pathlib import Path
 
 NET = "10.213.77"
-"""Nothing outside of these namespaces sees it."""
+"""It is visible only inside these namespaces."""
 COMMAND_SECONDS = 60
 
 
 @cache
 def missing() -> str | None:
-    """What this machine lacks for hosts; None when nothing is."""
+    """The reason why this machine can't make hosts, or None."""
     if os.geteuid() != 0:
         return "making network namespaces needs root"
     if lacking := [name for name in ("ip", "nsenter", "setpriv", "unshare") if shutil.which(name) is None]:
@@ -75,7 +75,7 @@ class Network:
 
 @contextmanager
 def network(count: int) -> Iterator[Network]:
-    """So many hosts, the first of them 10.213.77.1, until the block ends."""
+    """Make so many hosts, from 10.213.77.1 up, and remove them with the block."""
     top = f"gwt{os.getpid()}"
     with ExitStack() as stack:
         switch = _made(stack, f"{top}-switch")

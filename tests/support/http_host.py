@@ -21,7 +21,7 @@ from workers.host.wire import Response
 URL = "http://upstream.test/path?q=1"
 TLS = make_tls()
 AT_ONCE = ProxyLimits(pauses_seconds=(0.0,) * len(ProxyLimits().pauses_seconds), look_again_seconds=0.01)
-"""What is tried again is tried as often as otherwise, and almost at once."""
+"""Retries are as many as usual, and come almost at once."""
 
 
 class Names(Resolver):

@@ -36,7 +36,7 @@ def rotations(gate: Gateway, purpose: str | None = None) -> list[dict[str, Any]]
 
 
 def lease_key_ids(gate: Gateway) -> list[str]:
-    """What /.well-known/jwks.json lists, the current key first."""
+    """The keys of /.well-known/jwks.json, the current key first."""
     return [key["kid"] for key in gate.http.get("/.well-known/jwks.json").json()["keys"]]
 
 

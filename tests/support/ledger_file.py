@@ -12,7 +12,7 @@ from tests.support.gateway import WAIT_SECONDS, wait_for
 
 
 def has_settled(path: Path) -> bool:
-    """Nothing is left in the journal alone."""
+    """Settle everything that stands in the journal alone."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=WAIT_SECONDS)) as connection:
         return all(entry.is_settled for entry in unsettled(connection))
 

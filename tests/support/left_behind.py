@@ -1,9 +1,9 @@
 """Runs a command and holds it to leave no process behind: `python left_behind.py SECONDS COMMAND ...`.
 
-Whatever the command has started becomes a child of this process when the command ends, so that it is seen however it
-was started. If this process is killed, the command is too. Ends as the command did; with 70 and a line on stderr when
-one of them is still there SECONDS later.
-Imports nothing of the repository: it is one more start of an interpreter for each command.
+A process that the command has started becomes a child of this process when the command ends, so that none is missed.
+If this process is killed, the command is too. Ends as the command did; with 70 and a line on stderr when one of them
+is still there SECONDS later. Imports nothing of the repository: it is one more start of an interpreter for each
+command.
 """
 
 import ctypes

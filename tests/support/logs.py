@@ -1,4 +1,4 @@
-"""What this process has logged, as a list of events instead of lines."""
+"""The log of this process, as a list of events instead of lines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -26,7 +26,7 @@ class PlayedLog:
 
     @property
     def key(self) -> VerifierKey:
-        """What its checkpoints are verified with."""
+        """The key that verifies its checkpoints."""
         return VerifierKey(self.origin, 1, self.private.public_key().public_bytes_raw())
 
     def grown(self, count: int, word: str = "leaf") -> "PlayedLog":
@@ -45,7 +45,7 @@ class PlayedLog:
         return signed(f"{self.origin}\n{self.size}\n{encoded}\n", self.origin, self.private)
 
     def request(self, old_size: int, *, note: str | None = None, proof: list[bytes] | None = None) -> bytes:
-        """What has a witness cosign it, with the proof from `old_size` on."""
+        """The request to a witness to cosign it, with the proof from `old_size` on."""
         if proof is None:
             proof = naive_consistency(old_size, self.leaves) if 0 < old_size <= self.size else []
         lines = [f"old {old_size}", *(b64encode(one).decode() for one in proof), "", note or self.note()]

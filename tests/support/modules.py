@@ -1,4 +1,4 @@
-"""What the first gateway of a test run has compiled, for those that start after it: a third of a second each.
+"""The modules that the first gateway of a test run has compiled, for later gateways: it saves each a third of a second.
 
 A gateway takes it as it takes what it compiled before a restart: by digest, from two folders of the same user.
 """

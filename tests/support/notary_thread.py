@@ -1,7 +1,7 @@
 """A whole notary in a thread of the test's own process: real database, real keys, real channels, the test's clock.
 
-What needs a process (kills, descriptors) is tested with one; here several fronts of one test can share a notary, and a
-test can ask it directly.
+Several fronts of one test can share this notary, and a test can ask it directly; tests that need a process (kills,
+descriptors) start one.
 """
 
 import itertools
@@ -97,7 +97,7 @@ class NotaryThread:
         self._control.send(message, fds)
 
     def hears_now(self) -> list[m.NotaryReady | m.FrontDetached | m.WorkerBroke]:
-        """What the notary has said to its supervisor by now."""
+        """The messages from the notary to its supervisor so far."""
         heard = []
         while True:
             while (message := self._control.pending()) is not None:
@@ -130,7 +130,7 @@ class NotaryThread:
         return lose_call(unit, asked)
 
     def hears(self) -> m.NotaryReady | m.FrontDetached | m.WorkerBroke:
-        """What the notary says to its supervisor next."""
+        """Wait for the notary's next message to its supervisor."""
         return self._control.receive()
 
     def stop(self) -> None:

@@ -66,7 +66,7 @@ class Opa:
         return self.http.get("/health").status_code == 200
 
     def kill(self) -> None:
-        """End it at once. What was pushed is lost."""
+        """End it at once. Its pushed data is lost."""
         with self.lock:
             self.is_up = False
         if self.process is not None:
@@ -94,7 +94,7 @@ class Opa:
             self.start()
 
     def data(self, path: str) -> Any:
-        """A document of its data; None where there is none."""
+        """A document of its data, or None."""
         return self.http.get(f"/v1/data/{path}").json().get("result")
 
     def put_rules(self, text: str, name: str = "more.rego") -> None:

@@ -31,7 +31,7 @@ class Pace:
 
 
 class Paces:
-    """What the clients of one gateway keep to together: four fifths of each rate, the rest is for programs beside them.
+    """The common rate of all clients of one gateway: four fifths of each rate, the rest is for programs beside them.
 
     One agent's calls have a pace of their own where they come in a loop: `session`, a fresh one for each lease.
     """

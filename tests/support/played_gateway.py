@@ -97,7 +97,7 @@ class World:
             return end.value
 
     def paths(self) -> list[str]:
-        """What was asked for, in order."""
+        """The requests so far, in order."""
         return [request.target for request in self.sent]
 
     def header(self, name: str, path: str | None = None) -> list[str]:
@@ -146,5 +146,5 @@ def execute(world: World, core: AgentCore) -> Executed | Held:
 
 
 def polled(state: str, **more: Any) -> Reply:
-    """What an agent hears of its hold."""
+    """The agent's view of its hold."""
     return answer(200, {"approval_id": "apr_1", "state": state} | more)

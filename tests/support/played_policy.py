@@ -77,7 +77,8 @@ class PlayedPeer:
 
 
 class PlayedEngine:
-    """An engine whose processes are all played. What it asks for is noted; nothing is replaced by itself."""
+    """An engine whose processes are all played. It records the processes that it asks for; the test alone replaces
+    them."""
 
     def __init__(self, deadlines: PolicyDeadlines) -> None:
         self.engine = EmbeddedPolicy(self._note, deadlines=deadlines)
@@ -130,7 +131,7 @@ async def playing(deadlines: PolicyDeadlines = PATIENT.policy) -> AsyncIterator[
 
 
 class Outcome:
-    """What one question came to: a Decision or the code and cause of a GateError."""
+    """The answer to one question: a Decision or the code and cause of a GateError."""
 
     def __init__(self) -> None:
         self.decision: Decision | None = None

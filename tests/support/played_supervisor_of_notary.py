@@ -188,7 +188,7 @@ class PlayedSupervisor:
         assert self.hears() == m.SettingsFollowed("reload-1")
 
     def hears(self) -> Heard:
-        """What the notary says to its supervisor next."""
+        """Wait for the notary's next message to its supervisor."""
         return self._control.receive()
 
     def attach(self, front_id: str, first: int = 1) -> PlayedFront:

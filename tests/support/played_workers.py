@@ -28,7 +28,7 @@ _ids = itertools.count(1)
 
 
 def sound_result(call_id: str = "c", **given: Any) -> m.Result:
-    """What a worker tells of a call without a verifier that went well; `given` are fields."""
+    """A worker's report of a successful call without a verifier; `given` are fields."""
     fields: dict[str, Any] = {
         "outcome": "success", "output": '{"a":1}', "failure": None, "verification": m.Verification("skipped"),
         "observations": (), "fuel_consumed": 1, "duration_us": 1, "io_calls": 0,
@@ -43,7 +43,7 @@ class PlayedWorker:
         self.worker_id = f"worker-{next(_ids)}"
         self.front_id = front_id
         self.calls: set[str] = set()
-        """What its front believes that it has been given."""
+        """The calls that its front believes it has."""
         self.words: list[m.Word] = []
         """All that it has heard, repeated ones too."""
         self.refused: list[str] = []
@@ -94,9 +94,8 @@ class PlayedWorker:
             self.own.send(packet)
 
     def run(self, word: m.Word, result: m.Result) -> None:
-        """What a sound worker does on a word: run the plan, whose result this is, once, and repeat what it has told.
-
-        It keeps what is not known to be durable, and that alone, as workers/desk.py does.
+        """Act as a correct worker on a permit: run the plan once with this result, and repeat an earlier report. It
+        keeps a report until it is known to be durable, as workers/desk.py does.
         """
         for kept in [one for one in self._told if one.call_id in word.settled]:
             self._told.remove(kept)
@@ -118,11 +117,11 @@ class PlayedWorker:
 class Workers:
     """Every worker of one gateway, tied to the notary of now.
 
-    Those that obey run the calls they hear of while a caller waits in `serve_until`; a test drives the others.
+    Obedient workers run their calls while a caller waits in `serve_until`; a test drives the others.
     """
 
     def __init__(self, result: Callable[[], m.Result] = sound_result) -> None:
-        """`result` is what comes of each call of those that obey."""
+        """`result` is the result of each call of an obedient worker."""
         self._result = result
         self._tell: Tell | None = None
         self._all: dict[str, PlayedWorker] = {}
@@ -147,7 +146,7 @@ class Workers:
         return worker
 
     def end(self, worker: PlayedWorker, reason: str = "SIGKILL") -> None:
-        """Its process has ended, and the notary is told so."""
+        """End its process, and report that to the notary."""
         self.forget(worker)
         self.told(m.WorkerEnded(worker.worker_id, reason))
 
@@ -187,7 +186,7 @@ class Workers:
             worker.calls.discard(intent_id)
 
     def serve_until(self, sock: socket.socket) -> None:
-        """Have those that obey run what they hear of, until there is something to read here. Raises TimeoutError."""
+        """Let the obedient workers run their calls until there is something to read here. Raises TimeoutError."""
         until = time.monotonic() + SECONDS
         obeying = {
             worker.own.fileno(): worker for name, worker in self._all.items() if name in self._obeying

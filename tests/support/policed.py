@@ -40,7 +40,7 @@ async def policed(
     folder: Path, *manifests: dict[str, Any], is_real: bool = False, data: dict[str, Any] | None = None, **changes: Any
 ) -> AsyncIterator[Core]:
     """A front core with ACTIONS (or these), its policy in `folder/policy` loaded. Without `is_real` the engine is the
-    core's own, which answers what it is told to."""
+    core's own, with answers set by the test."""
     write_policy(folder / "policy", **(data or {}))
     async with AsyncExitStack() as stack:
         engine: EmbeddedPolicy | None = None
@@ -60,7 +60,7 @@ async def policed(
 
 
 async def sent(core: Core) -> list[Any]:
-    """What this front has posted to its supervisor, in order."""
+    """The messages of this front to its supervisor, in order."""
     messages = []
     while core.services.control._unsent_out.statistics().current_buffer_used:
         messages.append(await core.services.control._unsent_out.receive())

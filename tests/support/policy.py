@@ -121,7 +121,7 @@ class PolicyPeer:
 
 
 class SmallSupervisor:
-    """What the supervisor does for a policy process, and a record of what it was asked for."""
+    """The supervisor's part for a policy process, with a record of the requests."""
 
     def __init__(self) -> None:
         self.engine = EmbeddedPolicy(self._replace, deadlines=PATIENT.policy)

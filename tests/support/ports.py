@@ -14,8 +14,8 @@ _ONE_AT_A_TIME = Lock()
 
 
 def free_port() -> int:
-    """A port of this machine without a listener, which the kernel gives to no connection meanwhile, and nobody who asks
-    here gets: no other run of tests, and this one only after hundreds of others."""
+    """A port of this machine without a listener. The kernel gives it to no connection meanwhile; no other run of
+    tests gets it from here, and this run gets it again only after hundreds of others."""
     with _ONE_AT_A_TIME:
         for port in itertools.islice(_own_ports(), BLOCK):
             with socket.socket() as probe:

@@ -50,7 +50,7 @@ class PostgresServer(Cluster):
         return name
 
     def settings(self, database: str, *, by_tcp: bool = False) -> LedgerSettings:
-        """Of a gateway whose ledger it is."""
+        """The settings of a gateway with its ledger on this server."""
         if by_tcp:
             return LedgerSettings(url=f"postgresql://{USER}@127.0.0.1:{self.port}/{database}")
         return LedgerSettings(url=self.url(database))
@@ -60,7 +60,7 @@ class PostgresServer(Cluster):
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on with what it has read."""
+        """Let it continue with its received requests."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the kernel says about the processes of a running gateway, and gateways started in unusual ways."""
+"""The kernel's view of the processes of a running gateway, and gateways started in unusual ways."""
 
 import contextlib
 import os
@@ -20,11 +20,11 @@ MOST_SEARCHED = 1 << 30
 
 
 FRONT_MEMORY = "/memfd:gateway-fronts (deleted)"
-"""What /proc calls the memory that fronts share."""
+"""The name of the fronts' shared memory in /proc."""
 
 
 def title(pid: int) -> str:
-    """What `ps` shows."""
+    """The command line that `ps` shows."""
     return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
 
 
@@ -70,7 +70,7 @@ def holds_text(pid: int, text: bytes) -> bool:
 def memory_of(pid: int, rights: str) -> Iterator[bytes]:
     """The content of every mapping whose rights begin like this. For root.
 
-    What is reserved by the hundred gigabytes (the policy evaluator's allocator does that) is left out.
+    Reservations of hundreds of gigabytes (by the policy evaluator's allocator) are left out.
     """
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:
@@ -107,8 +107,8 @@ def family(pid: int) -> dict[int, str]:
 def titles_below(pid: int) -> dict[int, str]:
     """pid -> title of every process below one that has a title of its own.
 
-    One that was forked a moment ago still shows its parent's: it is another process only once it has executed a
-    program or given itself a name.
+    A freshly forked child still shows its parent's title: it counts only once it has executed a program or set its
+    own title.
     """
     parents, names = {}, {pid: title(pid)}
     for child in psutil.Process(pid).children(recursive=True):
@@ -177,5 +177,5 @@ def attempt(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
 
 
 def sentences(done: "subprocess.CompletedProcess[str]") -> list[str]:
-    """What a person reads on standard error: the lines that are no log lines."""
+    """The text for people on standard error: the lines that are no log lines."""
     return [line for line in done.stderr.splitlines() if not line.startswith("{")]

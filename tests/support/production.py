@@ -1,6 +1,6 @@
 """A real production gateway for tests: `gateway run` on both Unix sockets, with keys from `gateway keys make`.
 
-What it needs is made in one folder, as an operator would make it: keys, one operator bound to a key, the test's own
+Its files are made in one folder, as an operator would make them: keys, one operator bound to a key, the test's own
 user mapped to a principal, manifests and policy.
 """
 
@@ -40,7 +40,7 @@ class Production(Gateway):
 
 @dataclass(frozen=True)
 class Credentials:
-    """What `gateway keys make` said."""
+    """The output of `gateway keys make`."""
 
     settings: str
     """Lines for the top of the configuration."""
@@ -137,7 +137,7 @@ def over(path: str) -> httpx.Client:
 
 
 def credentials(folder: Path) -> Credentials:
-    """The credentials of this folder: made once, since the API key is told once."""
+    """The credentials of this folder: made once, because the API key is shown once."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / "credentials"
     if not kept.exists():

@@ -29,7 +29,7 @@ YOUNG_SECONDS = 50.0
 
 
 def used_codes(signed_at: float) -> set[str]:
-    """What a proof that was signed then and used may be refused with now, on however slow a machine."""
+    """The codes that a used proof of that time may be refused with now, even on a slow machine."""
     return {"replay_detected"} if time.time() - signed_at < YOUNG_SECONDS else {"replay_detected", "invalid_dpop"}
 
 

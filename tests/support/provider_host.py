@@ -1,7 +1,7 @@
 """A host for one provider component, with nothing behind its host calls but memory.
 
 Runs a component with wasmtime directly, as the workers do (a store and an instance for each call, fuel, a memory
-limit), so that a test of a provider needs no process. What the provider asked the host for is kept.
+limit), so that a test of a provider needs no process. The provider's host calls are recorded.
 """
 
 import json
@@ -30,7 +30,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call gave: `output` (its text) or `failure`, and the fuel that it took."""
+    """The result of a call: `output` (its text) or `failure`, and the fuel that it used."""
 
     text: str | None
     failure: Failure | None
@@ -71,7 +71,7 @@ class Host:
     """When set, every host call that can fail answers with it."""
     nanoseconds: int = 1_000
     step: int = 1_000_000
-    """What the clock moves on with each look at it."""
+    """The seconds that the clock advances with each reading."""
     looks: int = 0
 
     def refuse(self, kind: str, message: str, details: str | None = None, retryable: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What providers of one's own are built with: brought once, by scripts/provider_tools.sh, for the builds of tests."""
+"""The tools that build providers: brought once, by scripts/provider_tools.sh, for the builds of tests."""
 
 import os
 import subprocess

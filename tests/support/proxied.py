@@ -66,7 +66,7 @@ def policy_for(folder: Path, mode: str, *actions: str) -> Path:
 
 @dataclass
 class Stage:
-    """What there is to be seen."""
+    """The observed requests."""
 
     mode: str
     gate: Gateway

@@ -1,4 +1,4 @@
-"""What `make quick` runs: `pytest -p tests.support.quick`. Examples alone, and every test stays within this process.
+"""The tests of `make quick`: `pytest -p tests.support.quick`. Examples alone, and every test stays within this process.
 
 Owns the choice, made from the code of the tests alone; `make test` never loads this. No gateway is started because no
 process is: a start that the choice did not foresee fails its test.
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Watch what is started from here on: what libraries ask of the system when they are imported is none of a test."""
+    """Watch for started processes from here on: system calls of libraries at their import belong to no test."""
     sys.addaudithook(refuse_processes)
 
 

@@ -2,7 +2,7 @@
 
 `-m tests.support.rebinding FOLDER COMMAND…`, in fresh namespaces of network and mounts whose `resolv.conf` names
 127.0.0.1. PUBLIC is an address of this host there, so that whatever is sent to it stays here. Serves names and HTTP
-until COMMAND ends, and then ends as it did. What was asked and what arrived stands in FOLDER, a line each.
+until COMMAND ends, and then ends as it did. FOLDER gets a line for each question and each request.
 """
 
 import os
@@ -33,7 +33,7 @@ def add_line(file: Path, line: str) -> None:
 
 
 def answer(asked: bytes, turns: Counter[str], log: Path) -> bytes:
-    """To a question for addresses of a name (RFC 1035 §4.1); for anything but IPv4 there are none."""
+    """The answer to a question for addresses of a name (RFC 1035 §4.1), empty for every type but IPv4."""
     labels, at = [], 12
     while length := asked[at]:
         labels.append(asked[at + 1 : at + 1 + length].decode())

@@ -17,7 +17,7 @@ DOWN_MS = 2000
 
 
 class Sentinels:
-    """So many, of whom two have to agree."""
+    """The number of sentinels; two of them have to agree."""
 
     def __init__(self, folder: Path, master: RedisServer, number: int = 3) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -34,7 +34,7 @@ class Sentinels:
         wait_for(lambda: all(self._knows(port, number) for port in self.ports), "the sentinels")
 
     def url(self, *servers: RedisServer) -> str:
-        """Of a gateway whose Redis is one of these."""
+        """The settings of a gateway that uses these sentinels."""
         places = ",".join(f"127.0.0.1:{port}" for port in self.ports)
         return f"redis+sentinel://{places}/{NAME}?ports={','.join(str(one.port) for one in servers)}"
 

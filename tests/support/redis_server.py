@@ -64,7 +64,7 @@ class RedisServer:
         return redis.Redis(unix_socket_path=str(self.socket), password=self._password, decode_responses=True)
 
     def names(self, prefix: str) -> list[str]:
-        """Of all keys of one gateway."""
+        """The prefix of all keys of one gateway."""
         return sorted(self.ask("KEYS", f"{{{prefix}}}:*"))
 
     def kill(self) -> None:
@@ -78,7 +78,7 @@ class RedisServer:
         self._signal("STOP")
 
     def thaw(self) -> None:
-        """It goes on with what it has read."""
+        """Let it continue with its received requests."""
         self._signal("CONT")
 
     def _signal(self, name: str) -> None:
@@ -86,7 +86,7 @@ class RedisServer:
         self._process.send_signal(getattr(signal, f"SIG{name}"))
 
     def wipe(self) -> None:
-        """What it kept is gone; it must not run."""
+        """Delete its data; it must not run."""
         for path in self.folder.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -98,6 +98,6 @@ class RedisServer:
             self._process.wait(120)
 
     def info(self, section: str) -> str:
-        """What INFO says of one section, as Redis writes it."""
+        """A section of INFO, as Redis writes it."""
         with self._client() as client:
             return "\n".join(f"{name}:{value}" for name, value in client.info(section).items())

@@ -45,7 +45,7 @@ class Screen:
 
     @property
     def pid(self) -> int:
-        """Of the program."""
+        """The exit code of the program."""
         return self._process.pid
 
     def press(self, *keys: str) -> None:
@@ -72,7 +72,7 @@ class Screen:
             time.sleep(0.02)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Another size, of which the program hears."""
+        """Change the size and signal it to the program."""
         with self._lock:
             self._drawn.resize(lines, columns)
         termios.tcsetwinsize(self._terminal, (lines, columns))
@@ -98,7 +98,7 @@ class Screen:
 
 
 def _with_a_terminal() -> None:
-    """A session that hears when its terminal hangs up, whatever this run of the tests was told to ignore."""
+    """Start a session that gets SIGHUP from its terminal even if this test run ignores it."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

@@ -13,7 +13,7 @@ from typing import Any
 class ScriptedGateway:
     """`answers`: `METHOD path` without query to status and JSON body; a list is answered one by one, the last for ever.
 
-    A body that is a string is sent as it stands. What is not there is 404 not_found.
+    A body that is a string is sent as it stands. Every other request gets 404 not_found.
     """
 
     answers: dict[str, Any] = field(default_factory=dict)

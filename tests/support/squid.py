@@ -1,8 +1,8 @@
 """A real squid for tests, with the configuration that operators are shown (contrib/squid/gateway.conf).
 
-Of that file a test changes where things lie, the port it listens on, and which ports of upstreams are allowed; and
-loopback, where every upstream of a test is, counts as public unless the test wants the file as it is. What can't be in
-such a file is added behind it. Names lead to loopback, and no name server is ever asked.
+A test changes its paths, its port and the allowed ports of upstreams; and loopback, the address of every test's
+upstream, counts as public unless the test wants the file unchanged. Settings that can't be in such a file are
+appended. Names lead to loopback, and no name server is ever asked.
 """
 
 import os
@@ -25,7 +25,7 @@ FETCHED = REPOSITORY / ".venv" / "servers"
 NOBODY = 65534
 GUARD = 'read -r _ || { kill -9 "$0"; rm -rf "$1" "$2"-*; }'
 """A shell beside a squid: it ends at a line, and kills the squid if the process that started both ends without one. A
-signal at a parent's end is lost to a squid that becomes the user nobody."""
+parent-death signal is lost when squid changes its user."""
 
 
 class Line(NamedTuple):
@@ -38,8 +38,8 @@ class Line(NamedTuple):
 
 
 def program(fetched: Path = FETCHED) -> tuple[str, Path | None]:
-    """(the program, the folder of the files that came with it unless they lie where it expects them). One that is
-    installed and runs goes before one that was fetched to that folder."""
+    """(the program, the folder of the files that came with it unless they lie where it expects them). An installed
+    squid that runs is preferred to the downloaded one."""
     places = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
     installed = shutil.which("squid", path=places)
     if installed is not None and subprocess.run([installed, "-v"], capture_output=True, check=False).returncode == 0:
@@ -51,7 +51,7 @@ def program(fetched: Path = FETCHED) -> tuple[str, Path | None]:
 
 def _companions(folder: Path) -> str:
     """Lines of configuration that say where the files lie that came with the program: in the folder of this squid,
-    which as nobody can't get into a checkout that is closed to others."""
+    whose user can't read a checkout that is closed to others."""
     files = program()[1]
     if files is None:
         return ""
@@ -77,7 +77,7 @@ class Squid:
     guard: "subprocess.Popen[bytes] | None" = field(default=None)
     """Ends it when this process ends without a word."""
     name: str | None = None
-    """By which it is known over TLS; None: it speaks none."""
+    """Its name in the TLS certificate, or None without TLS."""
 
     @property
     def url(self) -> str:
@@ -86,7 +86,7 @@ class Squid:
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
+        """The id of the running process."""
         assert self.process is not None
         return self.process.pid
 
@@ -141,7 +141,7 @@ class Squid:
         return [Line(int(parts[3].rpartition("/")[2]), parts[5], parts[6]) for parts in rows]
 
     def says(self) -> str:
-        """What it said of itself."""
+        """Its own log."""
         return "".join(
             path.read_text(errors="replace")
             for name in ("cache.log", "output")
@@ -213,7 +213,7 @@ def squid(
     name and a file with it and its key: it speaks TLS. `ports` of upstreams are allowed besides 443. `is_strict`:
     loopback is refused, as it is for operators.
 
-    Its folder is no pytest folder: a squid that root starts becomes nobody, who can't get into those.
+    Its folder is no pytest folder: a squid that root starts changes to an unprivileged user, who can't read those.
     """
     folder = Path(tempfile.mkdtemp(prefix="gateway-squid-"))
     try:

@@ -1,4 +1,4 @@
-"""What a program reads as its standard input while a test calls it in its own process."""
+"""Standard input for a program that a test calls in its own process."""
 
 import io
 import sys

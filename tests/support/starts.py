@@ -1,7 +1,6 @@
-"""Which tests start processes: told from their code, so that no list of tests has to be kept.
-
-A test does when its function, or a fixture that it asks for, names `subprocess` or a fork, the code of ours that starts
-processes, or a helper or class of the tests or of the benchmark that does.
+"""The tests that start processes, found from their code, so that no list of tests has to be kept. A test starts one
+if its function, or a fixture that it uses, names `subprocess`, a fork, the gateway's code that starts processes, or a
+helper or class of the tests or of the benchmark that does.
 """
 
 import ctypes.util
@@ -52,7 +51,7 @@ def starts_processes(functions: list[Any], module: str) -> bool:
 
 
 def _named(variables: dict[str, Any], names: set[str]) -> Iterator[Any]:
-    """What these names are among the globals of a function, and in modules of the tests that it names."""
+    """The values of these names among the globals of a function, and in test modules that it names."""
     for name in names & variables.keys():
         value = variables[name]
         yield value

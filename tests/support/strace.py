@@ -24,7 +24,7 @@ def program() -> str:
 
 
 class Trace:
-    """Calls of one process, in order. A call is told before its process goes on: what it answered comes after it."""
+    """Calls of one process, in order. A call is reported before its process continues, so its effects come later."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

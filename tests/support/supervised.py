@@ -77,7 +77,7 @@ class Running:
         self.ask(do="send", message=message)
 
     def state(self) -> dict[str, Any]:
-        """What the front has seen; asks until one answers."""
+        """The front's records; asks until a front answers."""
         state: dict[str, Any] = wait_until(lambda: self.ask(do="state"))
         return state
 

@@ -36,7 +36,7 @@ exec {PYTHON}/bin/python -I {SOURCE}/launch.py supervisor.cli "$@"
 
 @cache
 def missing() -> str | None:
-    """What this machine lacks for a box; None when nothing is."""
+    """The reason why this machine can't run a box, or None."""
     if os.geteuid() != 0:
         return "booting a systemd needs root"
     needed = ("systemctl", "nsenter", "unshare", "setpriv", "pivot_root", "ip", "hostname", "runuser", "curl")
@@ -152,7 +152,7 @@ class Installed(Gateway):
 @contextmanager
 def installed(inside: Box) -> Iterator[Installed]:
     """Install the gateway in the box, as its documentation says; with one agent who may call text_digest and spin.
-    Nothing is started."""
+    The service is not started."""
     # This machine's Python may lie in a home, which the service does not see: it has the same one elsewhere.
     interpreter = f"{INTERPRETER}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     inside.put(f"{PYTHON}/pyvenv.cfg", f"home = {INTERPRETER}/bin\ninclude-system-site-packages = false\n")

@@ -53,7 +53,7 @@ class Pair:
 
 
 def redis_on(host: Host, port: int, certificate: Path, folder: Path) -> RedisServer:
-    """Start one. Others reach it by TLS alone; the gateways' user has the documented rights."""
+    """Start one. Other hosts connect with TLS only; the gateways' user has the documented rights."""
     server = RedisServer(
         folder, "--tls-port", str(port), "--bind", host.address, "127.0.0.1",
         "--tls-cert-file", str(certificate), "--tls-key-file", str(certificate.with_name("key.pem")),
@@ -65,7 +65,7 @@ def redis_on(host: Host, port: int, certificate: Path, folder: Path) -> RedisSer
 
 
 def postgres_on(host: Host, certificate: Path) -> PostgresServer:
-    """Start one. Others reach its one database by TLS and with a password alone."""
+    """Start one. Other hosts connect to its one database with TLS and a password only."""
     server = PostgresServer(f"listen_addresses = '127.0.0.1, {host.address}'", within=host.within)
     files = {"server.crt": certificate, "server.key": certificate.with_name("key.pem")}
     server.admit("hostssl ledger gate samenet scram-sha-256", **files)
@@ -84,8 +84,8 @@ def pair_on(
     folders: Sequence[Path],
 ) -> Iterator[Pair]:  # fmt: skip
     """Two gateways that share the Redis, which others reach at this port, and the PostgreSQL where there is one: the
-    operators of the first one, and its lease key, or all keys where the ledger is shared; all else is their own. What
-    lies at one path, `files`, is a folder of its own on each."""
+    operators of the first one, and its lease key, or all keys where the ledger is shared; all else is their own. The
+    path `files` is a separate folder on each host."""
     redis_server, redis_port = redis
     started, is_shared = list[Production](), postgres is not None
     ledger = "" if postgres is None else shared_ledger(postgres, hosts, certificate)
@@ -121,7 +121,7 @@ def shared_ledger(server: PostgresServer, hosts: Network, certificate: Path) -> 
 
 
 def share_credentials(first: Path, second: Path, keys: Sequence[str]) -> None:
-    """What an operator copies: keys, and who the operators are."""
+    """Copy the keys and the operators' file, as an operator does."""
     ours, theirs = credentials(first), credentials(second)
     copied = [path for pattern in keys for path in (first / "keys" / "keys").glob(pattern)]
     copied += [] if keys == ["lease.pem"] else (first / "keys").glob("*.jwks.json")

@@ -31,7 +31,7 @@ class Received:
 
     @property
     def kind(self) -> str:
-        """What it notifies of."""
+        """The types of its events."""
         return str(self.json["type"])
 
 
@@ -46,7 +46,7 @@ class Receiver:
     answer: "Answer" = field(default_factory=lambda: says(200))
     stop: threading.Event = field(default_factory=threading.Event)
     let_go: threading.Event = field(default_factory=threading.Event)
-    """What `holds` waits for."""
+    """The condition that `holds` waits for."""
     tls: ssl.SSLContext | None = None
 
     def of(self, kind: str) -> list[Received]:
@@ -79,7 +79,7 @@ def redirects(to: str) -> Answer:
 
 
 def holds(status: int = 200) -> Answer:
-    """Nothing until it is let go."""
+    """Answer nothing until it is released."""
 
     def answer(sock: socket.socket, receiver: Receiver) -> None:
         receiver.let_go.wait(SECONDS)

@@ -45,7 +45,7 @@ class Ties(Protocol):
         """A worker's process has ended."""
 
     def broken(self) -> list[WorkerBroke]:
-        """What the notary has said of workers since it was asked last."""
+        """The notary's messages about workers since the last call."""
 
 
 class PlayedNotary:
@@ -108,14 +108,14 @@ class Desk:
     ) -> None:  # fmt: skip
         self.pools: Pools
         self.notary = PlayedNotary()
-        """For pools without a front; where `ties` is none."""
+        """A stand-in for the notary's ties, for pools without a front."""
         self._ties: Ties = self.notary if ties is None else ties
         self._front_id = front_id
         self._numbers = itertools.count(1) if numbers is None else numbers
         self.answers_needs = True
         self.reports_ends = True
         self.killed: Callable[[], None] | None = None
-        """Called once the notary was told of the end of a worker that was killed, before `kill` returns. None: `kill`
+        """Called before `kill` returns, when the notary knows that the killed worker has ended. None: `kill`
         returns at once."""
         self.needs: list[str] = []
         self.wanted: list[str] = []
@@ -154,7 +154,7 @@ class Desk:
         return worker_id
 
     def end(self, worker_id: str) -> None:
-        """SIGKILL; the pools hear of it from `watch`."""
+        """Send SIGKILL; `watch` reports it to the pools."""
         if worker_id in self.processes:
             self.processes[worker_id].kill()
 

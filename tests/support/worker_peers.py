@@ -50,7 +50,7 @@ class Worker:
         )  # fmt: skip
 
     def tie(self) -> None:
-        """A notary takes over: it knows nothing of what one before was told, nor of half a message."""
+        """Replace the notary by a new one, which has none of the earlier messages, nor half of one."""
         self.notary: PacketChannel[m.WorkerToNotary] = PacketChannel(
             self.attesting, m.WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
@@ -85,7 +85,7 @@ class Worker:
         self.allow(plan, call_id)
 
     def told(self) -> m.WorkerToNotary:
-        """What the notary hears next."""
+        """The next message to the notary."""
         while (told := self.notary.receive()) is None:
             pass
         return told
@@ -112,7 +112,7 @@ class Worker:
         call_id = call_id or f"call-{self.calls}"
         rest = self.channel.begin(call_of(plan, call_id))
         self.allow(plan, call_id, **word)
-        self.channel.finish(rest)  # a large plan is read once the word is heard
+        self.channel.finish(rest)  # a large plan is read once the permit has come
         if secrets is not None:
             self.channel.send(m.Secrets(call_id, dict(secrets)))
         return self.ended(call_id)
@@ -126,7 +126,7 @@ class Worker:
         self.attesting.send(data)
 
     def take_back(self) -> list[bytes]:
-        """What the worker has not taken of what the notary has told, taken at the worker's own end."""
+        """Read the notary's messages that the worker has not read, at the worker's own end."""
         packets = []
         try:
             while True:

@@ -1,5 +1,5 @@
-"""A proxy for the http host call: one that lets through, and plans that go through it. What proxies do wrong is said by
-a script, as of an upstream (tests/support/worker_upstream.py)."""
+"""A proxy for the http host call that forwards, and plans that use it. A script plays a faulty proxy, as for an
+upstream (tests/support/worker_upstream.py)."""
 
 import select
 import socket

@@ -117,7 +117,7 @@ def manifest_of_kind(read_kind: Callable[..., tuple[Manifest | None, list[Proble
 
 
 def verdicts_for(manifests: list[Manifest], verdict: str = "ok") -> list[ModuleVerdict]:
-    """What a template process would answer, each built-in module having a digest of its own."""
+    """The answer of a template process; each built-in module has a digest of its own."""
     files = module_files(manifests, Path("/modules"))
     return [ModuleVerdict(file.reference, verdict, file.reference if file.path else DIGEST, "") for file in files]
 

@@ -30,7 +30,7 @@ NOT_A_MATTER_OF_FORM = re.compile(
 
 
 def problems_of(document: Any) -> list[Problem]:
-    """What the reader says of the fields, one by one."""
+    """The reader's problems with the fields, one by one."""
     report = Report("m.yaml")
     tree = read_bytes(msgspec.json.encode(document), report)
     assert tree is not None

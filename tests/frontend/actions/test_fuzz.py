@@ -18,7 +18,7 @@ from tests.support.mutations import spoilt
 
 FILES = [path.read_bytes() for path in sorted((EXAMPLES / "actions").glob("*.yaml"))]
 LINE_ENDS = [end.encode() for end in ("\n", "\r", "\x85", "\u2028", "\u2029")]
-"""Of YAML 1.1."""
+"""The words that YAML 1.1 reads as truth values."""
 WORDS = [
     "\n", "  ", "- ", ": ", "{", "}", "[", "]", "&a", "*a", "!!python/object:os.system ", "|\n", ">-\n", "---\n", "#",
     "null", "~", "0x10", "1e999", "-0", "\t", "\x00", "\ufeff", "'", '"', "%YAML 1.1\n", "? ", "<<: ", "fs:",

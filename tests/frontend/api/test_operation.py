@@ -1,4 +1,4 @@
-"""What a row says of itself: the signature of its handler is its description, and no row is without one."""
+"""The description of a row comes from the signature of its handler, and every row has one."""
 
 import inspect
 import re
@@ -69,7 +69,7 @@ class Thanks(msgspec.Struct, frozen=True):
 
 
 class Regrets(msgspec.Struct, frozen=True):
-    """Another."""
+    """Another summary."""
 
 
 class Unread:

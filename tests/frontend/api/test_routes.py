@@ -246,7 +246,7 @@ async def test_without_credentials_it_is_401_whatever_path_query_and_body_say(tm
             assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
 
 
-# ------------------------------------------------------------------ questions that are none
+# ------------------------------------------------------------------ malformed requests
 
 QUERIES = {
     "unknown": "/v1/approvals?color=red", "twice": "/v1/approvals?limit=1&limit=2", "no value": "/v1/approvals?limit",

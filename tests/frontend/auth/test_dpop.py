@@ -1,4 +1,4 @@
-"""What a proof may look like and still hold; edges of its window; the oracle."""
+"""The accepted forms of a proof, the edges of its time window, and a comparison with an oracle."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What the verifier remembers of headers: it saves work for the same bytes and lets nothing pass that was refused."""
+"""The verifier's memory of headers: it saves work for the same bytes and never accepts a refused header."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ KEY = Key()
 
 @pytest.fixture
 def verifier() -> DpopVerifier:
-    """One that has accepted a proof of KEY, so that it remembers the header."""
+    """A verifier that has accepted a proof of KEY, so that it remembers the header."""
     seasoned = DpopVerifier(BASE)
     check(seasoned, good())
     return seasoned

@@ -1,4 +1,4 @@
-"""Who a lease is for, and which scopes it gets."""
+"""The principal and the scopes of a lease."""
 
 from dataclasses import dataclass
 

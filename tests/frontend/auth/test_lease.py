@@ -50,7 +50,7 @@ def held(key: ec.EllipticCurvePrivateKey, *listed: ListedKey) -> LeaseKeys:
 
 
 def in_force(keys: LeaseKeys) -> InForce:
-    """What the notary says of keys."""
+    """The keys as the notary announces them."""
     return msgspec.structs.replace(NOTHING, lease_keys=lease_keys(keys))
 
 

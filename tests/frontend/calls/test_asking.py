@@ -1,4 +1,4 @@
-"""What the notary is asked about a call, and what its answers and its silence mean for the caller."""
+"""The questions to the notary about a call, and the effect of its answers and of its silence on the caller."""
 
 import pytest
 
@@ -19,7 +19,7 @@ TERMS = terms_of(PLAN, hash_of(plan_bytes(PLAN)))
 
 
 class Worker(WorkerChannel):
-    """As much of a worker as a question names."""
+    """The part of a worker that a question names."""
 
     def __init__(self) -> None:
         pass

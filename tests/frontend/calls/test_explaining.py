@@ -1,4 +1,4 @@
-"""What would come of a call, as an operator asks the front: the decision, its code and rule, and what was supposed."""
+"""An operator asks the front to explain a call: the decision, its code and rule, and the assumptions."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every kind of verifier that a manifest may name can look again, or the operator is told why not."""
+"""Every kind of verifier that a manifest may name can verify again, or tells the operator why it can't."""
 
 from pathlib import Path
 from typing import Any

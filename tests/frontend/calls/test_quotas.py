@@ -1,4 +1,4 @@
-"""What a principal may use through all of its leases: who sets it, what an agent hears, and what tells of it."""
+"""Quotas of a principal over all of its leases: setting them, the agent's answer, and the evidence."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the event and the log line of a call tell: all that was known where it ended, and nothing more."""
+"""The event and the log line of a call: everything that was known when it ended, and nothing more."""
 
 from pathlib import Path
 from typing import Any

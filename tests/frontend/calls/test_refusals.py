@@ -44,7 +44,7 @@ async def refused(core: Core, headers: Headers, uid: int | None = 7, path: str =
 
 
 def of_the_front(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the log has but for checkpoints: the notary, a thread of this process, makes one when it is time."""
+    """The log without checkpoints, which the notary, a thread of this process, makes on its own schedule."""
     return [one for one in lines if one["event"] != "checkpoint"]
 
 

@@ -1,4 +1,4 @@
-"""Refusals of calls: what is told of them once, in evidence and in the log, whatever happens meanwhile."""
+"""Refusals of calls: one event and one log line for each, also under faults."""
 
 import gc
 from pathlib import Path
@@ -21,7 +21,7 @@ PATH = "/v1/actions/echo/execute"
 
 
 def of_the_front(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the log has but for checkpoints: the notary, a thread of this process, makes one when it is time."""
+    """The log without checkpoints, which the notary, a thread of this process, makes on its own schedule."""
     return [one for one in lines if one["event"] != "checkpoint"]
 
 

@@ -33,7 +33,7 @@ def data_of(folder: Path) -> dict[str, Any]:
 
 
 async def told(core: Core) -> list[tuple[str, str, str | None]]:
-    """What evidence says of policy, oldest first."""
+    """The events about policy, oldest first."""
     return [
         (event["event_type"], event["decision"], event.get("error_code"))
         for event in reversed(await core.events())

@@ -1,4 +1,5 @@
-"""A change of policy that another front has answered: in force here before the next decision, or there is none."""
+"""A change of policy that another front has answered: it is in force here before the next decision, or this front
+decides nothing."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,12 @@ from tests.support.policed import policed, write_policy
 
 
 def versions(core: Core) -> list[str]:
-    """Of the policies that were put in force, in order."""
+    """The digests of the policies that were put in force, in order."""
     return [sources.policy_version for sources in core.policy.loaded]
 
 
 async def changed_elsewhere(core: Core, folder: Path, version: str) -> None:
-    """Another front has put a policy on the disk and answered."""
+    """Write a policy to the disk as another front does before it answers."""
     write_policy(folder / "policy", policy_version=version)
     files = await PolicyFile(str(folder / "policy")).read()
     core.services.memory.change_policy(files.sources.digest)

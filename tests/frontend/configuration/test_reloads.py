@@ -30,7 +30,7 @@ FULL = NotaryUnavailable("the disk is full")
 
 
 class Loading:
-    """A configuration whose load ends as it is told. `loads` counts those that came into force."""
+    """A configuration whose load ends as the test sets. `loads` counts those that came into force."""
 
     def __init__(self, settings: Settings) -> None:
         self.current = Current(settings)
@@ -50,7 +50,7 @@ class Loading:
 
 
 class Supervisor:
-    """Takes what the front posts, and answers as it is told."""
+    """Take the front's messages, and answer as the test sets."""
 
     def __init__(self, core: Core, loading: Loading) -> None:
         self.core = core

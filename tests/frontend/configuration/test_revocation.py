@@ -24,7 +24,7 @@ DEAD = (401, Coded("invalid_lease"))
 
 
 class Answers:
-    """What came of requests that were started."""
+    """The answers to started requests."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
@@ -42,7 +42,7 @@ class Answers:
 
 
 async def told(core: Core) -> list[tuple[str, str | None, str | None]]:
-    """What evidence says of revocations, oldest first."""
+    """The events of revocations, oldest first."""
     return [
         (event["decision"], event.get("error_code"), event.get("reason"))
         for event in reversed(await core.events(event_type="AdminRevokeAll"))
@@ -189,7 +189,7 @@ async def test_another_front_of_the_same_notary_dispatches_nothing_of_before_eit
 
 
 async def test_a_call_whose_intent_is_asked_for_after_the_revocation_is_not_opened(tmp_path: Path) -> None:
-    """Whatever this front has heard by then: the notary decides by the epoch that it has written."""
+    """The notary decides by the epoch that it has written, even if this front does not know it yet."""
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
 

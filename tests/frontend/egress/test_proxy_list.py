@@ -39,7 +39,8 @@ def entries(content: bytes) -> list[str]:
 
 
 def lets_through(listed: Iterable[str], host: str) -> bool:
-    """What squid makes of a `dstdomain` list: an entry with a dot before it is the name itself, and all below."""
+    """Match a name as squid's `dstdomain` does: an entry with a leading dot is the name itself and all names below
+    it."""
     return any(host == one.removeprefix(".") or (one.startswith(".") and host.endswith(one)) for one in listed)
 
 

@@ -68,7 +68,7 @@ def test_a_file_that_could_not_be_read_for_a_moment_counts_again_as_it_is(tmp_pa
     file = RuleFile(path)
     write_private(path, content("x.example", "y.example"))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Nothing new can be opened; what other threads of this process wait for is left alone.
+    # Use up this process's descriptors; open ones of other threads stay usable.
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, hard))
     taken: list[int] = []
     try:

@@ -90,7 +90,7 @@ async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(tmp_path: 
         file.deadlines = replace(PATIENT.files, turn_seconds=0.05)
         with pytest.raises(NotChanged):
             async with file.turn():
-                raise AssertionError("this is somebody else's turn")
+                raise AssertionError("another task has the turn")
         nursery.cancel_scope.cancel()
 
 

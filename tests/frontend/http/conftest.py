@@ -19,7 +19,7 @@ PATIENT = {
     "header_timeout_seconds": 600.0, "body_timeout_seconds": 600.0, "idle_timeout_seconds": 600.0,
     "send_timeout_seconds": 600.0,
 }  # fmt: skip
-"""Of a test that does not say otherwise: nothing is late because the machine stood still."""
+"""The default limits of a test: long enough for a machine that stalls."""
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_bodies_in_chunks_are_put_together(data: bytes, body: bytes, rest: bytes
     ],
 )  # fmt: skip
 def test_what_is_not_plainly_chunked_is_refused(data: bytes) -> None:
-    # What it would still wait for must not make a body of it later on either.
+    # Further bytes must not turn it into a valid body.
     with pytest.raises(GateError, match="bad_request"):
         decode(data + b"\r\n" * 8)
 

@@ -21,7 +21,7 @@ ORDINARY = {0x09, *range(0x20, 0x7F), *range(0x80, 0x100)}
 
 
 def read_by_h11(data: bytes) -> Reading | None:
-    """What h11 alone makes of a head; None for one that it refuses, or that is not whole for it."""
+    """h11's own reading of a head, or None if it refuses the head or finds it incomplete."""
     parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
     parser.receive_data(data)
     try:
@@ -35,7 +35,7 @@ def read_by_h11(data: bytes) -> Reading | None:
 
 
 def is_beyond_h11(data: bytes, reading: Reading) -> bool:
-    """Whether a head that h11 lets pass is one that two servers could read differently, or none of ours to serve."""
+    """True if h11 accepts a head that two servers could read differently, or that this server does not serve."""
     method, target, headers = reading
     fields = dict(headers)
     first, *lines = data.split(b"\r\n")[:-2]
@@ -125,7 +125,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 def first_head(data: bytes) -> bytes:
-    """What the connection would hand over: up to the first empty line."""
+    """The bytes that the connection passes on: up to the first empty line."""
     return (data + b"\r\n\r\n")[: (data + b"\r\n\r\n").index(b"\r\n\r\n") + 4]
 
 

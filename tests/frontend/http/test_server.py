@@ -165,8 +165,8 @@ async def test_a_request_that_was_on_its_way_when_drain_began_is_answered(servin
         await client.ask(get("/"))
         with socket.socket(fileno=socket.dup(client.stream.socket.fileno())) as plain:
             plain.send(get("/late"))
-        # Nothing was awaited in between: the server has not seen these bytes when drain begins. They are there: a Unix
-        # socket's peer has them once they are sent.
+        # No await has happened yet, so the server has not seen these bytes when the drain begins. They are there: a
+        # Unix socket's peer has them once they are sent.
         async with trio.open_nursery() as nursery:
             nursery.start_soon(running.server.drain, 60)
             assert (await client.reply()).status == 200

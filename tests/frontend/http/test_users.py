@@ -1,4 +1,4 @@
-"""Users of one listening socket, of whom none keeps the others out, and what a watcher hears of connections."""
+"""Users of one listening socket, none of whom can keep the others out, and a watcher's notifications of connections."""
 
 import os
 import socket

@@ -119,7 +119,7 @@ async def test_idle_comes_when_the_last_call_has_left() -> None:
 
 
 class Crowd:
-    """Callers that hold places until they are told to let go."""
+    """Callers that hold places until the test releases them."""
 
     def __init__(self, ceiling: int) -> None:
         self.refused: list[str] = []
@@ -139,7 +139,7 @@ class Crowd:
             return True
 
     def flood(self, principal: str, *sessions: str) -> int:
-        """As many calls as it gets; how many."""
+        """Make calls until each session is refused; return their number."""
         count, left = 0, list(sessions)
         while left:
             left = [session for session in left if self.call(principal, session)]

@@ -1,4 +1,4 @@
-"""What one of many may hold: so much for each place that is free, and the last eighth is for those who hold none."""
+"""The share of one of many: so much for each free place; the last eighth is for callers that hold none."""
 
 import pytest
 

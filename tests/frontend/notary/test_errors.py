@@ -1,4 +1,4 @@
-"""What a caller of the interface hears when the notary gives no answer."""
+"""The errors of the interface when the notary gives no answer."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def sinks_of(actions: Iterable[str]) -> frozenset[str]:
 
 
 def may_call(data: PolicyData, principal: str, action: str) -> bool:
-    """What the rules make of the data."""
+    """Return the data after the edit, by the rules."""
     entry = data.acl.get(principal)
     own = entry is not None and action in entry.actions
     counts = entry is None or entry.inherits_wildcard

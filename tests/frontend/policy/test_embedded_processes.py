@@ -22,7 +22,7 @@ CODES = {"policy_engine_unavailable", "policy_engine_timeout"}
 
 
 def impatient(supervisor: SmallSupervisor, question_seconds: float = 0.3) -> None:
-    """What is asked from now on has so much time, and a process that hangs little."""
+    """Set this deadline for later questions, and a short one for a process that hangs."""
     supervisor.engine.deadlines = replace(PATIENT.policy, question_seconds=question_seconds, stall_seconds=0.2)
 
 

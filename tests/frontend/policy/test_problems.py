@@ -1,4 +1,4 @@
-"""What the engine says about a policy, as problems with their places."""
+"""The engine's messages about a policy, as problems with their places."""
 
 import pytest
 

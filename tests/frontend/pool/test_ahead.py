@@ -1,4 +1,5 @@
-"""Calls that are given ahead: to which busy workers, how many, and what becomes of them when one of them ends."""
+"""Calls that are given ahead to busy workers: the choice of workers, the number of calls, and the end of such a
+worker."""
 
 from contextlib import AsyncExitStack
 

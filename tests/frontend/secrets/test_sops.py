@@ -1,4 +1,4 @@
-"""Files that the real sops and the real age have made, and what becomes of one that was changed in any way."""
+"""Files made by the real sops and age, and the refusal of a file that was changed in any way."""
 
 import json
 import subprocess

@@ -1,4 +1,5 @@
-"""The memory that fronts share: flags that all see, locks that end with their holder, and a start that is told once."""
+"""The memory that fronts share: flags that all see, locks that end with their holder, and a start that is reported
+once."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""What documents, dashboard and alert rules say of metrics is what there is."""
+"""Documents, dashboard and alert rules name exactly the metrics that exist."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ALERTS = yaml.safe_load((ROOT / "contrib" / "prometheus" / "alerts.yaml").read_t
 DASHBOARD = json.loads((ROOT / "contrib" / "grafana" / "gateway.json").read_text())
 SELECTOR = re.compile(r"(gate_\w+)(?:\{([^}]*)\})?")
 JOB = re.search(r"job_name: (\w+)", (ROOT / "docs" / "metrics.md").read_text())[1]  # type: ignore[index]
-"""What the page has Prometheus call the gateway."""
+"""The job name of the gateway in the page's Prometheus configuration."""
 MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
 
 

@@ -25,7 +25,7 @@ def program(statements: str, *, human: bool) -> str:
 
 
 def said(statements: str, *, human: bool, **environment: str) -> str:
-    """What a process that runs these statements writes to standard error."""
+    """The standard error of a process that runs these statements."""
     done = subprocess.run(
         [sys.executable, "-c", program(statements, human=human)], cwd=ROOT, capture_output=True, text=True, timeout=120,
         env=os.environ | environment,

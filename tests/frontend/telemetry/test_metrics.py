@@ -1,4 +1,4 @@
-"""What a front counts: bounded whatever others send, and cheap on the way of a call."""
+"""A front's metrics: bounded for any input, and cheap in a call."""
 
 import time
 from typing import Any

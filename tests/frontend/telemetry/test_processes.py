@@ -29,7 +29,7 @@ sys.stdin.read()
 
 @contextmanager
 def template() -> Iterator[tuple[int, int]]:
-    """(a process of ours, its child): what a template with a worker looks like."""
+    """(a process, its child), like a template with a worker."""
     with subprocess.Popen(
         [sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

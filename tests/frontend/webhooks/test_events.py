@@ -1,4 +1,4 @@
-"""What a front notifies of: real calls, real decisions, one message each."""
+"""A front's notifications: real calls, real decisions, one message each."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
@@ -72,7 +72,7 @@ def operates(path: str) -> Drive:
 
 
 DRIVES: list[tuple[Drive, str, dict[str, Any]]] = [
-    # what happens, the last kind that is heard of, some of its data
+    # the steps, the type of the last message, some of its data
     (calls(), "action.executed", {"decision": "allow", "action_id": "echo", "verification_outcome": ...,
                                   "receipt_id": ..., "grant_id": ..., "request_hash": ..., "policy_rule": "allow"}),
     (calls("die"), "action.failed", {"decision": "error", "error_code": "action_execution_failed", "receipt_id": ...}),

@@ -237,7 +237,7 @@ class Authority:
 
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    """One that the system believes."""
+    """A certificate authority that the system trusts."""
     made = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(made.file))
     return made

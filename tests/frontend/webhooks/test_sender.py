@@ -1,4 +1,4 @@
-"""What becomes of a delivery: tried again, delivered, given up; and what it costs others meanwhile."""
+"""The outcomes of a delivery: tried again, delivered, given up; and its cost for other deliveries."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which places and ports the deliverer reaches, and what of its endpoints everybody else is told."""
+"""The addresses and ports that the deliverer can reach, and the facts about its endpoints that other processes get."""
 
 from pathlib import Path
 

@@ -34,7 +34,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def asked(receiver: Receiver) -> Submission:
-    """What was sent last."""
+    """The last request."""
     return parse(receiver.received[-1].body)
 
 

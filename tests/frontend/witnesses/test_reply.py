@@ -1,4 +1,4 @@
-"""What a witness's answer says about it and the log."""
+"""The conclusions from a witness's answer about the witness and the log."""
 
 import pytest
 

@@ -41,7 +41,7 @@ Sample = tuple[str, str]
 
 
 async def scraped(core: Core) -> dict[Sample, float]:
-    """What an operator's scraper reads now."""
+    """The metrics that an operator's scraper reads now."""
     answer = await core.ask("GET", "/metrics", b"", signed(core.operator_key, "GET", "/metrics", API_KEY))
     assert answer.status == 200
     return samples(answer.body)

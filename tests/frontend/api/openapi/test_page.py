@@ -24,7 +24,7 @@ OPTIONAL_END = {"td", "th", "tr"}
 
 
 class Reader(HTMLParser):
-    """What is on a page; `unclosed` are tags that were opened and not closed."""
+    """The elements of a page; `unclosed` are tags that were opened and not closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

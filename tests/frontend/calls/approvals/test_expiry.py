@@ -1,4 +1,4 @@
-"""Rounds in which holds that are over are ended: each once, and every failure is told."""
+"""Rounds that end expired holds: each hold once, and every failure is logged."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ COMPLAINT = "holds could not be expired"
 
 
 async def complaints(core: Core) -> list[dict[str, Any]]:
-    """What one round of upkeep says of holds that it could not end."""
+    """The log lines of one round of upkeep about holds that it could not end."""
     with capture_logs() as lines, trio.fail_after(60):
         await core.services.upkeep.round()
     return [one for one in lines if one["event"] == COMPLAINT]

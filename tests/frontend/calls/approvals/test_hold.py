@@ -1,4 +1,4 @@
-"""Calls that are held: one hold for each, its agent hears of it even when the notary was slow to say so."""
+"""Calls that are held: each has one hold, and its agent is answered even if the notary is slow."""
 
 import re
 from pathlib import Path

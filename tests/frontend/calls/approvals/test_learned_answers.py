@@ -1,4 +1,4 @@
-"""What an answer tells of a lesson: learned, or why it was not, whatever went wrong while it was kept."""
+"""An answer says whether a rule was learned, or why it could not be stored."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ BOTH = Wish("api.new.example", "new/**")
 
 
 class Rules(LearnedRules):
-    """Keeps what it is told to, or breaks."""
+    """Store the rules, or fail as the test has set."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error

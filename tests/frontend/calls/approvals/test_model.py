@@ -102,7 +102,7 @@ class Held:
 
 
 class Histories(RuleBasedStateMachine):
-    """What agents, operators, time and misfortune may do, in any order."""
+    """The steps of agents, operators, time and faults, in any order."""
 
     town: Town
 
@@ -266,7 +266,7 @@ class Histories(RuleBasedStateMachine):
             assert (kinds["ApprovalDenied"], kinds["ApprovalExpired"]) == (ends["denied"], ends["expired"])
             assert kinds["ApprovalGranted"] == ends["approved"]
             assert kinds["BudgetRollbackFailed"] == 0
-        # What this history leaves behind must not cost the next one its time.
+        # The next history must not spend time on the leftovers of this one.
         core.clock.ahead += TTL_SECONDS
         self.town.do(core.services.upkeep.round)
 

@@ -14,7 +14,7 @@ from tests.support.proofs import Key
 
 
 async def decide_all(*decisions: tuple[Core, str, str]) -> list[tuple[str, int]]:
-    """What each of these (front, approval, verb) hears when they come at once."""
+    """The answers to these requests (front, approval, verb) when they come at once."""
     answers: list[tuple[str, int]] = []
 
     async def decide(core: Core, approval_id: str, verb: str) -> None:

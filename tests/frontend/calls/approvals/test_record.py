@@ -1,4 +1,4 @@
-"""What an operator reads is what will run, whatever the agent wrote."""
+"""An operator reads exactly the call that will run, for any text of the agent."""
 
 import msgspec
 import pytest

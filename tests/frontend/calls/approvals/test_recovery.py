@@ -24,7 +24,7 @@ def says(answer: object) -> Fault:
 
 
 async def recover(core: Core) -> list[dict[str, Any]]:
-    """What is said of approvals that a front which is gone has left."""
+    """The log lines about approvals that an ended front has left."""
     with capture_logs() as lines, trio.fail_after(60):
         await core.services.upkeep.at_start(("front-1-a",))
     return [one for one in lines if one["event"] == "an approval was left claimed"]

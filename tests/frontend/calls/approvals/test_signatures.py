@@ -20,7 +20,7 @@ GRANTED = ("ApprovalGranted", "allow", None)
 
 
 async def shown(core: Core, approval_id: str) -> dict[str, Any]:
-    """What an operator is shown, and the front's time as `now`."""
+    """The text that an operator is shown, and the front's time as `now`."""
     status, detail = await core.operate("GET", f"/v1/approvals/{approval_id}")
     assert status == 200
     return {"now": int(core.clock.right), **detail}

@@ -1,4 +1,4 @@
-"""What becomes of holds that are left undecided and of claims that are left unsettled, whatever fails meanwhile."""
+"""Upkeep ends undecided holds and settles abandoned claims, also when parts of it fail."""
 
 import sqlite3
 from dataclasses import replace

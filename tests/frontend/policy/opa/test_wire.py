@@ -1,4 +1,4 @@
-"""What is understood of an OPA's answers, and what is pushed into its data."""
+"""The parsing of an OPA's answers, and the data that is pushed into it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What `gateway policy test` and `gateway policy explain` print, beside a real examiner."""
+"""The output of `gateway policy test` and `gateway policy explain`, with a real examiner."""
 
 import argparse
 import json
