@@ -1,4 +1,7 @@
-"""Two long-lived gateways for all rows that break nothing: the merged dev address, and production on Unix sockets."""
+"""Two long-lived gateways for all rows that break nothing: production on Unix sockets, and the merged dev address.
+
+A row runs against production alone unless the mode decides its outcome or its test needs an upstream on this machine.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -51,9 +54,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         yield running
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=["run"])
 def mode(request: pytest.FixtureRequest) -> str:
-    """Which kind of gateway a test speaks to."""
+    """The kind of gateway that a test speaks to: production, unless a mark says otherwise."""
     return str(request.param)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+BOTH_MODES = pytest.mark.parametrize("mode", ["dev", "run"], indirect=True, scope="module")
+"""For a row whose outcome depends on the mode: which listeners there are, who the caller is, where keys lie."""
 ONLY_DEV = pytest.mark.parametrize("mode", ["dev"], indirect=True, scope="module")
 """For a row that needs an upstream on this machine, which production never reaches."""
 

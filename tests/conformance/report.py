@@ -1,7 +1,7 @@
 """`python -m tests.conformance.report`: write docs/conformance.md from the rows of the contract and from the tests.
 
-Says of every row which test proves it and on which listeners. `--check` writes nothing and fails when the document is
-stale.
+Name the test that proves each row, and the listeners on which it runs. `--check` writes nothing and fails when the
+document is stale.
 """
 
 import subprocess
@@ -56,11 +56,11 @@ def document(found: Proofs) -> str:
     intro = f"""\
 # The contract, row by row
 
-{count} rows of the interface, each with the test that proves it against a running gateway. {both} of them are proven
-twice: on the merged TCP address of `gateway dev` (*TCP*), and on the two Unix sockets of `gateway run` with a
-production configuration (*Unix*). *start* is what the command line refuses before anything listens,
-*front* what needs a front with a fault of its own, within the test. Rows that need an
-upstream on the same machine are proven on TCP alone, since production connects to no such address.
+{count} rows of the interface, each with the test that proves it against a running gateway: on the two Unix sockets of
+`gateway run` with a production configuration (*Unix*), on the merged TCP address of `gateway dev` (*TCP*), or on both,
+where the mode decides the outcome ({both} rows). Rows that need an upstream on the same machine are proven on TCP,
+since production connects to no such address. *start* is what the command line refuses before anything listens,
+*front* what needs a front with a fault of its own, within the test.
 
 `tests/conformance/contract/` says what must hold; `python -m tests.conformance.report` writes this page from it and
 from the tests. A test fails when the page is stale, when a row has no test, and when a test names no row.

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from tests.conformance.deployment import Deployment
-from tests.conformance.marks import row, rows
+from tests.conformance.marks import BOTH_MODES, row, rows
 from tests.conformance.shapes import RISKS, SEMANTIC
+
+pytestmark = BOTH_MODES
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from tests.conformance.deployment import Deployment
-from tests.conformance.marks import row, rows
+from tests.conformance.marks import BOTH_MODES, row, rows
 from tests.conformance.shapes import is_integer
+
+pytestmark = BOTH_MODES
 
 Status = dict[str, Any]
 

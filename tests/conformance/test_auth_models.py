@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row, rows
+from tests.conformance.marks import BOTH_MODES, row, rows
 from tests.conformance.stories import Strangers
 from tests.support.gateway import Prover
 
@@ -41,6 +41,7 @@ def without_right(http: httpx.Client, method: str, path: str, right: Caller, wro
     return {code(http.request(method, path, headers=headers)) for headers in tries}
 
 
+@BOTH_MODES
 @rows(
     "auth-models",
     {
@@ -62,6 +63,7 @@ def test_a_route_of_agents_takes_a_lease_and_nothing_else(
     assert good.status_code == 200, good.text
 
 
+@BOTH_MODES
 @pytest.mark.parametrize(("method", "path"), OPERATOR_ROUTES, ids=str)
 @row("auth-models/operator")
 def test_a_route_of_operators_takes_an_operators_credential_and_nothing_else(
@@ -71,6 +73,7 @@ def test_a_route_of_operators_takes_an_operators_credential_and_nothing_else(
     assert codes <= {"missing_auth_header", "invalid_operator_token", "invalid_dpop"}
 
 
+@BOTH_MODES
 @rows(
     "auth-models",
     {
@@ -88,11 +91,13 @@ def test_a_route_for_everybody_asks_for_nothing(gate: Deployment, case: str) -> 
     assert gate.client.get(case, headers={"Authorization": "DPoP nonsense", "DPoP": "nonsense"}).status_code == 200
 
 
+@BOTH_MODES
 @row("auth-models/none-leases")
 def test_a_lease_is_had_without_credentials(gate: Deployment) -> None:
     assert gate.lease({"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}).status_code == 200
 
 
+@BOTH_MODES
 @row("auth-models/principal")
 def test_the_principal_is_the_identity_providers_and_not_the_callers_word(gate: Deployment) -> None:
     said: dict[str, Any] = {"principal": "admin", "agent_id": "admin", "sub": "admin", "owner": "admin"}

@@ -1,7 +1,9 @@
 """Health on both sockets, and the form of every body."""
 
 from tests.conformance.deployment import Deployment
-from tests.conformance.marks import row, rows
+from tests.conformance.marks import BOTH_MODES, row, rows
+
+pytestmark = BOTH_MODES
 
 
 @rows("both-sockets", {"healthz": "/healthz", "readyz": "/readyz"})

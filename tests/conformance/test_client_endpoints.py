@@ -3,8 +3,10 @@
 from typing import Any
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import BOTH_MODES, row
 from tests.conformance.shapes import is_id
+
+pytestmark = BOTH_MODES
 
 
 @row("client-endpoints/healthz")

@@ -9,7 +9,7 @@ import httpx
 from latchgate import LatchGateClient
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import BOTH_MODES, row
 from tests.support.coded import Coded
 from tests.support.gateway import Prover
 
@@ -25,6 +25,7 @@ def refused(answer: httpx.Response, code: str, status: int = 401) -> None:
     assert (answer.status_code, answer.json()) == (status, Coded(code))
 
 
+@BOTH_MODES
 @row("dpop-rules/1-public-base-url")
 def test_the_host_header_counts_for_nothing(gate: Deployment, agent: Caller) -> None:
     # Over TCP a dev gateway answers to its loopback names alone, which are one address in its proofs, too.
@@ -81,6 +82,7 @@ def test_a_lease_lives_five_minutes(agent: Caller) -> None:
     assert agent.claims["exp"] - agent.claims["iat"] == 300
 
 
+@BOTH_MODES
 @row("dpop-rules/5-renewal")
 def test_the_public_client_renews_under_sixty_seconds(gate: Deployment) -> None:
     async def story() -> list[Any]:

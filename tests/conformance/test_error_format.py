@@ -3,10 +3,11 @@
 import unicodedata
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import BOTH_MODES, row
 from tests.conformance.outages import Outage, said_of
 
 
+@BOTH_MODES
 @row("error-format/json")
 def test_an_error_is_json_with_its_code(gate: Deployment, agent: Caller, operator: Caller) -> None:
     answers = [

@@ -10,7 +10,7 @@ import jwt
 import pytest
 
 from tests.conformance.deployment import Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import BOTH_MODES, row
 from tests.conformance.shapes import seconds_of
 from tests.support.gateway import Prover, b64
 
@@ -30,6 +30,7 @@ def lease(gate: Deployment, prover: Prover) -> dict[str, Any]:
     return dict(answer.json()) | {"asked_at": asked_at, "had_at": time.time()}
 
 
+@BOTH_MODES
 @row("lease/lease_jwt")
 def test_the_token_is_signed_by_a_published_key_and_bound_to_the_callers(
     gate: Deployment, lease: dict[str, Any], prover: Prover

@@ -9,7 +9,7 @@ import pytest
 
 from ipc.settings import LimitSettings
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import BOTH_MODES, row
 from tests.conformance.outages import Outage
 from tests.conformance.shapes import seconds_of
 from tests.conformance.stories import Restart
@@ -52,6 +52,7 @@ def holds(found: dict[int, int], passed: int, seconds: float, rate: int) -> bool
     return found.get(passed, 0) <= rate * (1 + seconds) + 1 and (429 in found or seconds > 1)
 
 
+@BOTH_MODES
 @row("limits/lease-rate")
 def test_fifty_leases_a_second(gate: Deployment) -> None:
     body = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}

@@ -1,8 +1,10 @@
 """What the service does: the steps of a call, as they are seen from outside."""
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import BOTH_MODES, row
 from tests.support.coded import Coded
+
+pytestmark = BOTH_MODES
 
 BODY = {"text": "x"}
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conformance.deployment import Deployment
-from tests.conformance.marks import ONLY_DEV, row
+from tests.conformance.marks import BOTH_MODES, ONLY_DEV, row
 from tests.conformance.outages import Outage
 from tests.conformance.stories import EXECUTE, Restart
 from tests.support.coded import Coded
@@ -51,6 +51,7 @@ def test_with_a_wrong_clock_nothing_is_allowed(restart: Restart) -> None:
 # ------------------------------------------------------------------------------------------------ listeners
 
 
+@BOTH_MODES
 @row("service/two-listeners")
 def test_each_socket_knows_its_own_endpoints_alone(gate: Deployment) -> None:
     with gate.over("client_socket") as client, gate.over("admin_socket") as admin:
@@ -73,6 +74,7 @@ def test_one_address_serves_both(gate: Deployment) -> None:
         assert who.get(f"/v1/receipts/{receipt_id}").status_code == 200
 
 
+@BOTH_MODES
 @row("service/no-tls")
 def test_it_speaks_no_tls(gate: Deployment) -> None:
     context = ssl.create_default_context()

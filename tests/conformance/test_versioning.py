@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.marks import row
+from tests.conformance.marks import BOTH_MODES, row
 from tests.conformance.shapes import SEMANTIC
 from tests.support.gateway import START_SECONDS, wait_for
 from tests.support.processes import GATEWAY
@@ -39,6 +39,7 @@ def test_the_policy_has_a_version(gate: Deployment, agent: Caller, operator: Cal
     assert version.startswith(json.loads((gate.policy / "data.json").read_text())["policy_version"].partition("+")[0])
 
 
+@BOTH_MODES
 @row("versioning/5-rotation")
 def test_old_receipts_verify_after_a_rotation(gate: Deployment, agent: Caller, operator: Caller) -> None:
     before = agent.execute("text_digest", {"text": "before"}).json()["receipt_id"]
