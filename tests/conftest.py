@@ -1,4 +1,4 @@
-"""What all tests share: how many examples properties try, and signals."""
+"""Set-up for all tests: the number of examples of properties, and signals."""
 
 import gc
 import signal
@@ -10,7 +10,7 @@ import tests.support.properties  # noqa: F401 (loads the profile)
 # A title can be set for as long as the first variable of the environment is the one of the start: tests change some.
 getproctitle()
 
-# Whatever a shell starts in the background ignores SIGINT, and so would all that the tests start and interrupt.
+# A background process of a shell ignores SIGINT, and so would every process that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""What a gateway of the benchmark can lie on: names, columns, and a whole one on real servers."""
+"""The backends of a gateway in the benchmark: names, columns, and a whole one on real servers."""
 
 from argparse import ArgumentTypeError
 

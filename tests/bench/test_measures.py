@@ -1,4 +1,4 @@
-"""What is read of processes, and of strace's tables."""
+"""The measures read from processes and from strace's tables."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""What happens to the gateway: a table of events, each a function of the world and of the dice of its round.
-
-An event leaves the world as it may go on: what it stopped runs again, what it filled is free, what it ended is started.
+"""The faults that hit the gateway: a table of events, each a function of the world and of its round's random numbers.
+An event undoes its own damage: it continues the processes that it stopped, frees the disk that it filled, and starts
+the processes that it ended.
 """
 
 import os

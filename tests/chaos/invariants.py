@@ -1,4 +1,4 @@
-"""What must hold after any run, of the ledger's file, of what clients saw, and of what the upstream saw.
+"""The invariants after any run: of the ledger's file, of the clients' answers, and of the upstream's requests.
 
 Looked at with the gateway stopped, by the file's own tables: nothing here asks the code that is under test, but for
 `gateway ledger verify`, which walks chain and tree.
@@ -57,7 +57,7 @@ def problems(world: World, seen: Seen, up: Upstream, receiver: Receiver) -> Iter
 
 
 def _deliveries(ledger: Ledger, receiver: Receiver) -> Iterator[str]:
-    """Every execution was told to the endpoint that lives, or is still to be, or is kept as given up."""
+    """Each execution was delivered to the endpoint that lives, still waits, or is kept as given up."""
     told = {*receiver.ids, *(event_id for event_id, endpoint in ledger.told_later if endpoint == "living")}
     executed = [event["event_id"] for events in ledger.by_trace.values() for event in events if "receipt_id" in event]
     if lost := [event_id for event_id in executed if event_id not in told]:
@@ -68,7 +68,7 @@ def _deliveries(ledger: Ledger, receiver: Receiver) -> Iterator[str]:
 
 
 def _verified(world: World, seen: Seen) -> Iterator[str]:
-    """One chain, one tree, signatures, and that the log continues every checkpoint that was told."""
+    """Check the chain, the tree, the signatures, and that the log extends each published checkpoint."""
     keys = world.folder / "keys.json"
     keys.write_text(json.dumps(world.receipt_keys))
     command = [sys.executable, "-m", "supervisor.cli", "ledger", "verify", str(world.state / "ledger.sqlite3")]
@@ -89,7 +89,7 @@ def _one_event_a_call(ledger: Ledger, answers: list[Answer]) -> Iterator[str]:
             counted[event.get("error_code", "")] += event["attempts"]["count"]
     for answer in answers:
         events = ledger.by_trace.get(answer.trace_id, [])
-        if answer.status == 202:  # what came of its approval has the trace of the call
+        if answer.status == 202:  # the events of its approval have the trace of the call
             ends = [event for event in events if event["decision"] != "pending_approval"]
             if len(ends) > 1:
                 yield f"{answer.kind} {answer.mark} ended {len(ends)} times"
@@ -102,7 +102,7 @@ def _one_event_a_call(ledger: Ledger, answers: list[Answer]) -> Iterator[str]:
 
 
 def _may_be_unwritten(answer: Answer) -> bool:
-    """Where evidence can't be written nothing is answered but that; what proved nothing is told in sums."""
+    """Where evidence can't be written nothing is answered but that; unauthenticated requests are counted in sums."""
     return answer.status in (401, 429) or answer.status >= 500
 
 
@@ -157,7 +157,8 @@ def _mark(path: str, body: bytes) -> str:
 
 
 def _budgets(ledger: Ledger, seen: Seen) -> Iterator[str]:
-    """What a session has left is what it began with less its intents, but for those that never reached a worker."""
+    """The remaining budget of a session is its initial budget minus its intents, except those that never reached a
+    worker."""
     ended = {event["intent_id"] for event in ledger.events if event.get("intent_id")}
     of_intent = {one["intent_id"]: one.get("session_id") for one in ledger.events if one.get("receipt_id")}
     unresolved: Counter[str] = Counter()

@@ -25,7 +25,7 @@ _MIXED = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What an agent or the operator was answered."""
+    """An answer to an agent or to the operator."""
 
     kind: str
     mark: str

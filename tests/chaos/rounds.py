@@ -24,13 +24,14 @@ PAUSE_SECONDS = (0.0, 0.15)
 WAITS_FOR_SERVICE = 0.25
 """How many of the events are followed by a wait until a call succeeds again."""
 SPARE_DESCRIPTORS = 24
-"""By which a process may hold more at the end: connections of clients, workers beyond the least number."""
+"""The number of descriptors that a process may hold more at the end: connections of clients, workers beyond the least
+number."""
 SPARE_BYTES = 48 << 20
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one round is made of; told whole, so that it can be had again."""
+    """The parameters of one round, complete, so that it can be repeated."""
 
     seed: int
     events: int
@@ -40,7 +41,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What came of a round."""
+    """The result of a round."""
 
     plan: Plan
     events: Counter[str] = field(default_factory=Counter)
@@ -86,7 +87,7 @@ def play(plan: Plan, libraries: str, progress: Progress, *, is_root: bool) -> Ou
 
 
 def _keep(world: World, folder: Path) -> None:
-    """What lies on a disk that goes with this process."""
+    """The folder on a disk that is removed with this process."""
     kept = folder / "kept"
     kept.mkdir()
     for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "checkpoints"):
@@ -141,14 +142,14 @@ def _settle(world: World) -> None:
 
 @dataclass
 class Weight:
-    """What a process holds."""
+    """The resources of a process."""
 
     descriptors: int
     bytes: int
 
 
 def weight(world: World) -> dict[str, Weight]:
-    """Of the processes that live long."""
+    """The resources of the long-lived processes."""
     weights = {}
     for kind in ("supervisor", "front", "notary", "template"):
         for victim in world.victims(kind)[:1]:

@@ -1,4 +1,5 @@
-"""What can be spoilt under a gateway from outside: its clock, the flushes of its disk, the room on its disk."""
+"""The parts of a gateway's surroundings that a test can break: its clock, the flushes of its disk, the room on its
+disk."""
 
 import ctypes
 import mmap

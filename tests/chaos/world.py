@@ -41,7 +41,7 @@ class Timed(Bearer):
 
 
 def _endpoint(name: str) -> str:
-    """A webhook's table: it is tried again at once, and hears of everything."""
+    """The table of a webhook that gets every event, with immediate retries."""
     secret = "a secret of a few words"
     return (
         f'[[webhooks]]\nname = "{name}"\nurl = "http://{name}.gateway.test/"\nsecret = "{secret}"\n'
@@ -127,7 +127,7 @@ class World:
         self.wait(lambda: not left_behind(), "the end of every process of a gateway that has ended")
 
     def end(self) -> None:
-        """Whatever happened: nothing is left."""
+        """Stop and remove everything, after any failure."""
         for process in psutil.Process().children(recursive=True):
             try:
                 process.kill()
@@ -171,7 +171,7 @@ class World:
         return httpx.Client(base_url=self.ready["base_url"], timeout=ANSWER_SECONDS)
 
     def command(self, word: str) -> dict[str, Any] | None:
-        """What the supervisor says to `gateway WORD`; None when it can't."""
+        """The supervisor's answer to `gateway WORD`, or None."""
         try:
             with socket.socket(socket.AF_UNIX) as sock:
                 sock.settimeout(MOST_SECONDS)

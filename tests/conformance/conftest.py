@@ -144,23 +144,23 @@ def lived(up: Upstream, tmp_path_factory: pytest.TempPathFactory, request: pytes
 
 @pytest.fixture(scope="module")
 def outage(mode: str, lived: Lived) -> Outage:
-    """What a gateway said without its policy engine."""
+    """The answers of a gateway without its policy engine."""
     return lived(mode).outage
 
 
 @pytest.fixture(scope="module")
 def restart(mode: str, lived: Lived) -> Restart:
-    """What was seen after a restart."""
+    """The observations after a restart."""
     return lived(mode).restart
 
 
 @pytest.fixture(scope="module")
 def drain(mode: str, lived: Lived) -> Drain:
-    """What was seen of a drain."""
+    """The observations of a drain."""
     return lived(mode).drain
 
 
 @pytest.fixture(scope="module")
 def unknown(mode: str, lived: Lived) -> Strangers:
-    """What a gateway says that does not know this user."""
+    """The answers of a gateway that does not know this user."""
     return lived(mode).strangers

@@ -47,7 +47,7 @@ class Caller(Bearer):
 
     @property
     def claims(self) -> dict[str, Any]:
-        """What the token says, when it is a lease."""
+        """The claims of the token, when it is a lease."""
         claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token.split(".")[1] + "=="))
         return claims
 
@@ -79,7 +79,7 @@ class Deployment:
 
     @property
     def principal(self) -> str:
-        """Who this process is to the gateway."""
+        """The principal of this process at the gateway."""
         return "dev:anonymous" if self.is_dev else PRINCIPAL
 
     @property
@@ -229,7 +229,7 @@ class Deployment:
 
     @contextmanager
     def without_table(self, table: str) -> Iterator[None]:
-        """A table is gone, as in a damaged file; afterwards it is there again. Nothing is on its way to it."""
+        """Remove a table, as in a damaged file, and put it back afterwards. No operation is under way to it."""
         wait_settled(self.state / "ledger.sqlite3")
         with self._away(table):
             yield

@@ -14,7 +14,7 @@ from tests.support.webhook_receiver import Answer, Received, Receiver, says, web
 
 SECRET = "whsec_Y29uZm9ybWFuY2UgaXMgYSB0YWJsZSBvZiByb3dz"
 RETRIES = 2
-"""Of every endpoint but the patient one, which has the defaults."""
+"""The delays of every endpoint except the patient one, which has the defaults."""
 ANSWERS = {"kept": 200, "gone": 410, "broken": 503, "patient": 503}
 """Endpoints that a dev gateway reaches, and the status that each answers."""
 
@@ -26,9 +26,9 @@ class Hooked:
     gate: Deployment
     receivers: Mapping[str, Receiver]
     arrivals: list[float]
-    """When each attempt reached the patient endpoint, in Unix seconds: it hears of one thing only."""
+    """When each attempt reached the patient endpoint, in Unix seconds: it gets one kind of event only."""
     event_id: str = ""
-    """Of the call that all others were notified of."""
+    """The receipt of the call that all others were notified of."""
 
     def waiting(self, endpoint: str) -> list[Any]:
         """(attempts, due in ms) of what an endpoint has in the outbox."""
@@ -42,7 +42,7 @@ class Hooked:
         return row[0], row[1]
 
     def attempts(self, endpoint: str, least: int = 1) -> list[Received]:
-        """What of the call has arrived at an endpoint, once there is so much."""
+        """Wait for so many messages of the call at an endpoint and return them."""
 
         def arrived() -> list[Received]:
             return [one for one in self.receivers[endpoint].received if one.json["id"] == self.event_id]

@@ -1,4 +1,4 @@
-"""What a collected test says of itself; as a pytest plugin it prints that, for report.py."""
+"""The description of a collected test; as a pytest plugin it prints that, for report.py."""
 
 import pytest
 

@@ -44,7 +44,7 @@ def frozen_policy(gate: Deployment) -> Iterator[None]:
 
 
 def alone(gate: Deployment, name: str) -> httpx.Response:
-    """Readiness without this dependency, which is told at once; others may take a moment to be seen again."""
+    """Readiness without this dependency, which is reported at once; others may need a moment to recover."""
     answers: list[httpx.Response] = []
 
     def is_alone() -> bool:
@@ -58,7 +58,7 @@ def alone(gate: Deployment, name: str) -> httpx.Response:
 
 @dataclass
 class Outage:
-    """What a gateway said while its policy engine was gone, and while it did not answer."""
+    """The answers of a gateway while its policy engine was gone, and while it did not answer."""
 
     status: dict[str, Any]
     readiness: httpx.Response
@@ -69,13 +69,13 @@ class Outage:
     seconds: float
     """How long that answer took."""
     said: list[dict[str, Any]]
-    """What the log has of it."""
+    """Its event in the log."""
     wrote: bool
     """Whether the file is there."""
 
 
 def said_of(gate: Deployment, answer: httpx.Response) -> list[dict[str, Any]]:
-    """What the log has of an answer."""
+    """The event of an answer in the log."""
 
     def lines() -> list[dict[str, Any]]:
         return [one for one in gate.gateway.lines() if one.get("trace_id") == answer.headers["x-trace-id"]]

@@ -1,6 +1,6 @@
 """A gateway that has an egress proxy: a real squid, and two actions that go out through it.
 
-What happens without the proxy is lived through once, when the first row asks for it.
+The outage of the proxy happens once, when the first row asks for it.
 """
 
 import json
@@ -26,11 +26,11 @@ HOSTS = {"proxied_fetch": HOST, "proxied_elsewhere": REFUSED}
 
 @dataclass
 class ProxyOutage:
-    """What a gateway said without its egress proxy, and when it was back."""
+    """The answers of a gateway without its egress proxy, and after it was back."""
 
     call: httpx.Response
     reason: str
-    """Of that call, in its event."""
+    """The trace id in the event of that call."""
     readiness: httpx.Response
     others: list[httpx.Response]
     """Calls that need no proxy."""
@@ -45,7 +45,7 @@ class Proxied:
     gate: Deployment
     squid: Squid
     port: int
-    """Of the upstream."""
+    """The address of the upstream."""
 
     def was_asked(self, status: int, action_id: str) -> None:
         """Squid was asked for a tunnel to the action's host, and answered so."""

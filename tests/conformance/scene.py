@@ -120,7 +120,7 @@ def write_manifests(folder: Path) -> Path:
 
 
 def policy_data(principal: str) -> dict[str, Any]:
-    """Who may do what: `principal` everything that is granted, `clerk` next to nothing."""
+    """The access list: `principal` everything that is granted, `clerk` next to nothing."""
     actions = sorted({*EXAMPLE_NAMES, *GRANTED, *MODULES} - {"forbidden_export"})
     return {
         "policy_version": "conformance-1",

@@ -27,7 +27,7 @@ def is_sha256(value: Any) -> bool:
 
 
 def is_integer(value: Any, least: int = 0) -> bool:
-    """A whole number; true and false are none."""
+    """A whole number; true and false are not accepted."""
     return type(value) is int and value >= least
 
 

@@ -1,4 +1,4 @@
-"""What can't be seen on a gateway that others use: a restart, a drain, an outage, unknown callers.
+"""Events that need a gateway of their own: a restart, a drain, an outage, unknown callers.
 
 All of it happens once to one gateway of each kind, from its first start to its last end. The rows look at what was
 seen: a lease or a hold that would run out while other tests take their time is used here and at once.
@@ -27,13 +27,13 @@ from tests.support.production import mapping, over
 Start = Callable[..., AbstractContextManager[Deployment]]
 EXECUTE = "/v1/actions/text_digest/execute"
 DRAIN_SECONDS = {"dev": 20.0, "run": 30.0}
-"""What a call that ends by itself has for it, with a worker that is slow to go on; and what one that is cut costs. In
-production no less than that."""
+"""The time for a call that ends by itself with a slow worker, and the cost of one that is cut. Production has at
+least as much."""
 
 
 @dataclass
 class Before:
-    """What was done before the restart, and by whom. The leases are good for an hour."""
+    """The actions before the restart, with their agents. The leases are good for an hour."""
 
     old_epoch: Caller
     """A lease from before revoke-all."""
@@ -44,7 +44,7 @@ class Before:
     cut: Caller
     """With a call that the stop cut."""
     other: Caller
-    """With a shorter one, which was under way when the gateway was told to stop."""
+    """A shorter drain deadline, for a call that was under way at the stop."""
     ended_in_time: int = 0
     """The status of the shorter one."""
     wrong_clock: httpx.Response | None = None
@@ -83,7 +83,7 @@ class Restart:
     """As status counts them."""
     lost_events: list[dict[str, Any]]
     receipt: dict[str, Any]
-    """Of the result."""
+    """The type of the result."""
     cut_receipt: dict[str, Any]
 
 
@@ -92,7 +92,7 @@ class Strangers:
     """The answers to requests for a lease at a gateway that knows another user than this one."""
 
     socket: httpx.Response
-    """Where the gateway is told who connects."""
+    """The socket that tells the gateway the user who connects."""
     tcp: httpx.Response
     """Where it is not."""
 
@@ -118,7 +118,7 @@ class Drain:
     idle: dict[str, Any]
     """Status when it had ended."""
     events: list[dict[str, Any]]
-    """Of drains."""
+    """The deadline of drains."""
     reloaded: httpx.Response
     """The answer to a reload, afterwards."""
     refused_after_reload: httpx.Response
@@ -178,7 +178,7 @@ def live_before(gate: Deployment) -> Before:
         before.approval_id = gate.held(before.limited)
         _spend(gate, before)
         gate.gateway.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: '"asked to stop"' in gate.gateway.log.read_text(), "a supervisor that was told")
+        wait_for(lambda: '"asked to stop"' in gate.gateway.log.read_text(), "a supervisor that got the signal")
         workers.go_on("fs")
         assert gate.gateway.process.wait(STOP_SECONDS) == 137
         before.ended_in_time = short.status()
@@ -230,7 +230,7 @@ def _is_served(gate: Deployment, killed: int) -> bool:
 
 
 def look_back(gate: Deployment, before: Before) -> Restart:
-    """What is still there."""
+    """The processes that are still there."""
     limited, operator, poll = before.limited, gate.operator(), f"/v1/approvals/{before.approval_id}/poll"
     again = limited.headers("POST", EXECUTE, jti=before.proof_id)
     cut_events = gate.events(session_id=before.cut.session_id, event_type="ActionCall")

@@ -13,7 +13,7 @@ PATH = {"action_id": "few_files", "path": "rule/file.txt"}
 
 @pytest.fixture(autouse=True)
 def clean(gate: Deployment) -> Iterator[None]:
-    """Nothing that a test adds outlives it."""
+    """Remove the rules that a test adds."""
     yield
     gate.operator().delete("/v1/admin/domains/clear")
     gate.operator().delete("/v1/admin/paths/clear")

@@ -50,7 +50,7 @@ def test_it_counts_the_actions(gate: Deployment, status: Status) -> None:
 
 @row("admin-status/pending_approvals")
 def test_it_counts_the_holds(gate: Deployment) -> None:
-    assert gate.operator().post("/v1/admin/revoke-all").status_code == 200  # no hold of before can expire meanwhile
+    assert gate.operator().post("/v1/admin/revoke-all").status_code == 200  # no earlier hold can expire meanwhile
     before = gate.status()["pending_approvals"]
     approval_id = gate.held(gate.agent(), body={"text": "counted"})
     assert gate.status()["pending_approvals"] == before + 1

@@ -17,7 +17,7 @@ PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
 @pytest.fixture(scope="module")
 def holder(gate: Deployment) -> Caller:
-    """Whose call is held."""
+    """The agent whose call is held."""
     return gate.agent(max_calls=5)
 
 
@@ -29,7 +29,7 @@ def approval_id(gate: Deployment, holder: Caller) -> str:
 
 @pytest.fixture(scope="module")
 def detail(gate: Deployment, approval_id: str) -> View:
-    """What an operator reads."""
+    """The approval as an operator reads it."""
     answer = gate.operator().get(f"/v1/approvals/{approval_id}")
     assert answer.status_code == 200, answer.text
     return dict(answer.json())

@@ -13,7 +13,7 @@ from tests.support.gateway import ANSWER_SECONDS
 
 
 def state_of(agent: Caller, approval_id: str) -> str:
-    """What the agent polls."""
+    """The approval as the agent polls it."""
     answer = agent.get(f"/v1/approvals/{approval_id}/poll")
     assert answer.status_code == 200, answer.text
     return str(answer.json()["state"])

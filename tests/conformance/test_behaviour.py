@@ -14,7 +14,7 @@ from tests.support.manifests import example, write_manifests
 
 
 def data_of(gate: Deployment) -> dict[str, Any]:
-    """The policy's data as it lies on the disk."""
+    """The policy's data on the disk."""
     return dict(json.loads((gate.policy / "data.json").read_text()))
 
 
@@ -79,7 +79,7 @@ BROKEN = {"a manifest": "actions/broken.yaml", "a policy": "policy/broken.rego"}
 def test_a_failed_reload_changes_nothing(gate: Deployment, name: str) -> None:
     agent, before = gate.agent(), gate.client.get("/v1/actions").json()
     (gate.folder / name).write_text("}:{ broken\n")
-    # What would be fine by itself must not be taken either.
+    # The valid part of it must not be accepted either.
     good = gate.manifests / "would_be_new.yaml"
     write_manifests(gate.manifests, example("text_digest", action_id="would_be_new"))
     try:

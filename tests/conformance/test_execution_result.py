@@ -14,7 +14,7 @@ Result = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def result(gate: Deployment) -> Result:
-    """What an agent gets."""
+    """The result of an agent's call."""
     answer = gate.agent().execute("text_digest", {"text": "hello"})
     assert answer.status_code == 200, answer.text
     return dict(answer.json())

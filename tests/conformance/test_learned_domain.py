@@ -15,7 +15,7 @@ RULE = {"action_id": "any_host", "domain": "added.gateway.invalid"}
 
 @pytest.fixture(scope="module", autouse=True)
 def clean(gate: Deployment) -> Iterator[None]:
-    """Nothing that was learned here outlives this module."""
+    """Remove the rules that this module has learned."""
     yield
     gate.operator().delete("/v1/admin/domains/clear")
 

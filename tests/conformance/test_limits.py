@@ -19,7 +19,7 @@ from tests.support.raw_http import raw, request
 MB = 1_048_576
 PATH = "/v1/actions/text_digest/execute"
 CALLS = 100
-"""Of one session."""
+"""The calls of one session."""
 
 
 @row("limits/body")

@@ -23,13 +23,13 @@ def gate(mode: str, dev: Deployment, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def entries(gate: Deployment) -> set[str]:
-    """What the proxy's file holds, as the proxy reads it."""
+    """The entries of the proxy's file, as the proxy reads them."""
     lines = (gate.folder / "proxy" / "domains").read_text().splitlines()
     return {line for line in lines if not line.startswith("#")}
 
 
 def declared(gate: Deployment) -> set[str]:
-    """What all manifests allow."""
+    """The domains that all manifests allow."""
     ids = [item["action_id"] for item in gate.client.get("/v1/actions").json()]
     manifests = [gate.client.get(f"/v1/actions/{name}").json() for name in ids]
     return {domain for manifest in manifests for domain in manifest["egress"]["allowed_domains"]}

@@ -40,7 +40,7 @@ def family_of(gate: Deployment, name: str) -> tuple[str, list[Sample]]:
 
 
 def total(samples: list[Sample], kind: str) -> float:
-    """What a family has counted so far: events of a counter, observations of a histogram, a gauge's value."""
+    """The value of a family so far: events of a counter, observations of a histogram, a gauge's value."""
     suffix = {"counter": "_total", "histogram": "_count"}.get(kind, "")
     return sum(one.value for one in samples if one.name.endswith(suffix))
 

@@ -35,7 +35,7 @@ def test_an_identity_that_may_not(unknown: Strangers) -> None:
 
 @row("other-errors/leases-429")
 def test_too_many_leases(gate: Deployment) -> None:
-    """What is no request counts as well, and is refused faster than any lease is made; a hundred wait at a time."""
+    """Malformed requests count as well, and are refused faster than any lease is made; a hundred wait at a time."""
     answers: list[Reply] = []
     with raw(gate.gateway.ready["client_socket"]) as line:
 

@@ -67,7 +67,7 @@ def killed(gate: Deployment) -> Receipt:
         call, _ = workers.begin(lambda: agent.execute("spin", {"seconds": PATIENCE}))
 
     def is_over() -> bool:
-        """One that is killed before it began did not have the call: then the next one does."""
+        """A worker that is killed before it began did not have the call, so the next worker has it."""
         for one in gate.gateway.children("worker compute"):
             with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
                 if is_computing(one.pid):

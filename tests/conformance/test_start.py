@@ -1,4 +1,5 @@
-"""What production refuses to start with: one test a rule. Nothing listens, and the sentence names the setting."""
+"""Settings that production refuses to start with, one test for each rule. The process opens no socket, and its sentence
+names the setting."""
 
 import os
 import shutil
@@ -39,7 +40,7 @@ def safe(tmp_path: Path, keys: Credentials) -> Text:
 
 
 def refused(folder: Path, config: Text, *words: str, code: int = 78, gateway: Sequence[str] = (GATEWAY,)) -> str:
-    """`gateway run` ends with this code, names the words, and has opened nothing. What it said."""
+    """Check that `gateway run` ends with this code, names the words and opens no socket; return its output."""
     file = folder / "gateway.toml"
     file.write_text("\n".join(config) + "\n")
     done = subprocess.run(

@@ -62,7 +62,7 @@ def test_old_receipts_verify_after_a_rotation(gate: Deployment, agent: Caller, o
 
 
 def rotation_target(gate: Deployment) -> list[str | Path]:
-    """How `gateway keys rotate` is told whose keys."""
+    """The arguments that name the keys for `gateway keys rotate`."""
     state: list[str | Path] = ["--state-dir", gate.state] if gate.is_dev else []
     return [*state, "--config", gate.folder / "gateway.toml"]
 

@@ -107,7 +107,7 @@ def outbox_moves(hooks: Hooked) -> None:
 
 
 def drops_move(hooks: Hooked) -> None:
-    """What may not be delivered is given up, and the counter says so."""
+    """A delivery that is not allowed is given up and counted."""
     hooks.given_up("private")
 
     def dropped() -> bool:

@@ -1,7 +1,7 @@
 """Calls that are under way for exactly as long as a test wants, however long anything else takes.
 
 All workers are stopped by a signal before one of them gets the call: it is dispatched, and can't be answered until they
-go on. Nothing is timed here, and no provider has to burn time to be seen at work.
+go on. No test here depends on timing, and no provider has to use processor time.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from tests.support.gateway import wait_for
 
 Intent = dict[str, Any]
 COMPUTING_SECONDS = 0.1
-"""Of a processor: more than a worker needs to read what waits for it."""
+"""Processor seconds: more than a worker needs to read its pending messages."""
 
 
 def intents(gate: Deployment) -> list[Intent]:
@@ -107,7 +107,7 @@ def _rests(process: psutil.Process) -> bool:
 
 
 def _used_by(worker: psutil.Process) -> float:
-    """Of a processor, in seconds; nothing once it is gone."""
+    """The processor seconds that it has used; 0 once it is gone."""
     try:
         return float(sum(worker.cpu_times()[:2]))
     except psutil.NoSuchProcess:

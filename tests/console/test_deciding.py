@@ -37,7 +37,7 @@ def up() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="module")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """One that takes no decision without the operator's own signature."""
+    """A gateway that requires the operator's own signature for a decision."""
     folder = tmp_path_factory.mktemp("gate")
     free = {
         "request_schema": {"type": "object", "properties": {"text": {"type": "string"}}},

@@ -130,7 +130,7 @@ def test_a_log_that_is_shorter_than_it_was_is_said(page: Browser, served: Consol
 def test_a_console_that_speaks_for_another_gateway_finds_no_key(
     page: Browser, script: ScriptedGateway, tmp_path: Path
 ) -> None:
-    listen = f"127.0.0.1:{free_port()}"  # none that the kernel gives to a connection while nobody listens there
+    listen = f"127.0.0.1:{free_port()}"  # a port that the kernel gives to no connection
     with console(tmp_path, "--gateway", script.url, listen=listen) as one:
         signed_in(page, one)
         assert one.stop() == 0

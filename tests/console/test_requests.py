@@ -1,4 +1,5 @@
-"""Whom the console answers, and what of a request reaches the gateway: a real process before a scripted gateway."""
+"""The callers that the console answers, and the parts of a request that it forwards: a real process before a scripted
+gateway."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a policy process or a reader that was taken over can do: nothing of the escape table but what it is there for.
+"""A compromised policy process or reader can do nothing of the escape table except its own work.
 
 The program is the product's up to its walls, and so are they: see tests/support/escape_program.py.
 """
@@ -35,7 +35,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """What came of every row in each program."""
+    """The result of every row in each program."""
     by_program = {}
     for program in MAY:
         outside: Path = tmp_path_factory.mktemp("escape")

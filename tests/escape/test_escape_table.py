@@ -1,5 +1,5 @@
-"""What a provider that has taken over its worker can do: nothing of the escape table, in no profile, and neither in a
-thread of those that run shared calls.
+"""A provider that has taken over its worker can do nothing of the escape table, in any profile, also in a thread for
+shared calls.
 
 The worker is the product's, from the fork to its walls, and so is the user that it becomes; the test plays its front
 and notary. Each step has a worker of its own, since most of them end it.

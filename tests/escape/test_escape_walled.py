@@ -1,7 +1,6 @@
-"""What a front, notary, deliverer, template or compiler that was taken over can do: nothing of its table.
-
-They are those of a gateway that runs; what they would be after is its own ledger and keys (front, deliverer, compiler),
-or files of others beside it (notary, which holds those, and template). See tests/support/escape_inside.py.
+"""A compromised front, notary, deliverer, template or compiler can do nothing of its table. The processes are those
+of a running gateway. Their targets are its own ledger and keys (front, deliverer, compiler), or the files of others
+beside it (notary, which holds those, and template). See tests/support/escape_inside.py.
 """
 
 import json
@@ -25,7 +24,7 @@ CASES = [pytest.param(kind, name, id=f"{kind}: {name}") for kind, names in WALLE
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """What came of every row in each kind of process."""
+    """The result of every row in each kind of process."""
     folder: Path = tmp_path_factory.mktemp("walled")
     reports, other, state = folder / "reports", folder / "other", folder / "state"
     for one in (reports, other, folder / "elsewhere"):
@@ -49,7 +48,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
         with gateway(folder, config_for("127.0.0.1:9", top) + _HOOK, program=program) as running:
             assert running.agent().execute("text_digest", {"text": "after it"}).status_code == 200
             wait_for(
-                lambda: all((reports / f"{kind}.json").exists() for kind in WALLED), "what came of all rows",
+                lambda: all((reports / f"{kind}.json").exists() for kind in WALLED), "the results of all rows",
                 START_SECONDS,
             )  # fmt: skip
     return {kind: json.loads((reports / f"{kind}.json").read_text()) for kind in WALLED}

@@ -1,6 +1,6 @@
 """A TCP proxy between a gateway and the real server of a dependency, which fails in the ways in which networks do.
 
-One thread a connection, so that what it closes is closed at once. What clients send is kept, to be counted.
+One thread a connection, so that what it closes is closed at once. The clients' bytes are kept, to be counted.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from tests.support.ports import free_port
 REFUSES, HANGS, RESETS, GARBAGE, SLOW = "refuses", "hangs", "resets in the middle", "garbage", "slow"
 NOISE = b"\x16\x03\x01\x00\x05hello, who is there?\r\n\r\n"
 DELAY_SECONDS = 0.05
-"""Of each piece of an answer: much for a neighbour on this machine, and well within every deadline."""
+"""The delay of each piece of an answer: long for a server on this machine, and well within every deadline."""
 Place = tuple[str, int] | str
 
 
@@ -27,7 +27,7 @@ class Between:
         self.server = server
         self.port = free_port()
         self.heard: list[bytes] = []
-        """What clients have sent."""
+        """The bytes that clients have sent."""
         self._fault: str | None = None
         self._over = threading.Event()
         self._clients: set[socket.socket] = set()
@@ -58,7 +58,7 @@ class Between:
                 self._listen()
 
     def lead_to(self, server: Place) -> None:
-        """Another server takes the place of the one before, whose connections end."""
+        """Replace the server by another one and end the connections to it."""
         self.server = server
         self._cut()
 

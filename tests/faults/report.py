@@ -57,7 +57,7 @@ def _section(table: Table) -> Iterator[str]:
 
 
 def _answers(row: Row) -> str:
-    """What differs from a good day; operations with one answer together."""
+    """The differences from a run without faults; operations with one answer are grouped."""
     together: dict[str, list[str]] = {}
     for operation in OPERATIONS:
         if row.answer(operation) != HEALTHY[operation]:

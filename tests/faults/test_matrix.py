@@ -1,5 +1,5 @@
-"""The matrix of faults, cell by cell, on real gateways and real servers: what is answered, what is told, what is there
-afterwards.
+"""The matrix of faults, cell by cell, on real gateways and real servers: the answers, the log and metrics, and the
+state afterwards.
 
 One gateway has one or two dependencies; all of them are walked at once, since most of it is waiting.
 """
@@ -84,7 +84,7 @@ def walks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def seen(walks: dict[str, Future[Walked]], table: Table, fault: str) -> Seen:
-    """What came of this fault."""
+    """The observations of this fault."""
     if table in (SQLITE, POSTGRES) and fault == "full" and not can_mount():
         pytest.skip("only root may mount a small disk")
     return walks[table.dependency].result()[table.dependency][fault]

@@ -1,8 +1,7 @@
 """Walks the rows of one dependency on a gateway that runs: everything is asked while the fault lasts, and looked at
 again afterwards.
 
-What was seen is kept, and judged by tests/faults/test_matrix.py; nothing here knows what is right, but for what must
-hold after every fault.
+tests/faults/test_matrix.py judges the observations; this file checks only the conditions that hold after every fault.
 """
 
 import re
@@ -40,12 +39,12 @@ class Stage:
     asked: Callable[[], int] | None = None
     """How often the dependency was asked what calls ask."""
     afterwards: Callable[[str, str], None] | None = None
-    """What else must hold after a fault (its name, trace id of the last call under it). Raises AssertionError."""
+    """A further check after a fault (its name, trace id of the last call under it). Raises AssertionError."""
 
 
 @dataclass
 class Seen:
-    """What one fault came to."""
+    """The observations of one fault."""
 
     answers: dict[str, str] = field(default_factory=dict)
     traces: dict[str, str] = field(default_factory=dict)
@@ -58,12 +57,12 @@ class Seen:
     further: int | None = None
     """How often the dependency was asked for further calls."""
     problems: list[str] = field(default_factory=list)
-    """What does not hold afterwards."""
+    """The conditions that fail afterwards."""
 
 
 @dataclass
 class _Scene:
-    """What was there before the fault."""
+    """The state before the fault."""
 
     free: Bearer
     limited: Bearer
@@ -181,14 +180,14 @@ def _wait_metrics(gate: Gateway, row: Row, seen: Seen) -> None:
 
 
 def holds(sample: str, before: str, after: str) -> bool:
-    """Whether `NAME{LABELS} VALUE` or `NAME{LABELS} rises` is so, given /metrics of before the fault and under it."""
+    """True if `NAME{LABELS} VALUE` or `NAME{LABELS} rises` holds, given /metrics before the fault and under it."""
     name, _, wanted = sample.rpartition(" ")
     now = _sum(name, after)
     return now is not None and (now > (_sum(name, before) or 0.0) if wanted == "rises" else now == float(wanted))
 
 
 def _sum(name: str, text: str) -> float | None:
-    """Over all series of this name that have its labels; None where there is none."""
+    """Over all series of this name that have its labels; None if the name has no such series."""
     wanted, labels = _parts(name)
     values = [
         float(value) for series, _, value in (line.rpartition(" ") for line in text.splitlines())
@@ -220,7 +219,7 @@ def _look_afterwards(stage: Stage, row: Row, scene: _Scene, seen: Seen) -> None:
 
 
 def _look_at_hold(stage: Stage, row: Row, scene: _Scene) -> None:
-    """What was not approved under the fault still waits, and is approved once."""
+    """Check that a call that was not approved under the fault still waits, and is approved once."""
     operator = stage.gate.operator()
     if scene.approval_id and not row.ends_hold:
         approve = f"/v1/approvals/{scene.approval_id}/approve"

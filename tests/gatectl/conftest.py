@@ -30,7 +30,7 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
 
 
 def sound(gatectl: Gatectl, *arguments: str) -> Ran:
-    """What a command says once the gateway is ready: it is not while one of its processes is kept from answering."""
+    """The output of a command once the gateway is ready: it is not ready while one of its processes can't answer."""
     ran: Ran = wait_for(lambda: one if (one := gatectl.here(*arguments)).code == 0 else None, "a gateway that is ready")
     return ran
 

@@ -1,4 +1,4 @@
-"""What an operator sees before deciding, how they decide, and what they are told when another operator was first."""
+"""An operator's view before a decision, the decision, and the message when another operator was first."""
 
 import json
 import time

@@ -24,14 +24,14 @@ def key(gatectl: Gatectl) -> str:
 
 @pytest.fixture
 def receipt_id(agent: AgentClient) -> str:
-    """Of a call that has just run."""
+    """The bundle of a call that has just run."""
     done = agent.execute("text_digest", {"text": "bundle"})
     assert isinstance(done, Executed)
     return done.receipt_id
 
 
 def verified(empty: Gatectl, file: Path, *arguments: str) -> dict[str, str]:
-    """What gatectl without a gateway says of a bundle, by its labels."""
+    """The verdict of gatectl on a bundle without a gateway, by its labels."""
     first, *lines = empty.done("verify", str(file), *arguments).out.splitlines()
     assert first == "proven"
     return {label.strip(): value for label, _, value in (line.partition("  ") for line in lines)}

@@ -201,7 +201,7 @@ def test_a_gateway_that_is_killed_is_said_to_be_away_and_the_desk_comes_back_by_
 
 
 def of_production(**more: Any) -> dict[str, Any]:
-    """A gateway that is none of gateway dev, with one call that waits."""
+    """A production gateway with one pending call."""
     shown = {
         "approval_id": "apr_1", "action_id": "pay", "state": "pending", "principal": "p", "plan_hash": PLAN_HASH,
         "request": {}, "request_json": "{}", "expires_at": "2100-01-01T00:00:00.000Z",

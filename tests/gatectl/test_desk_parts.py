@@ -1,4 +1,4 @@
-"""What the desk is made of, without a terminal: rounds of questions, workers out of metrics, lines that fit."""
+"""The parts of the desk, without a terminal: rounds of questions, workers from metrics, lines that fit."""
 
 import re
 from collections.abc import Iterator

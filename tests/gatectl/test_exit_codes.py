@@ -170,7 +170,7 @@ def test_a_call_that_waits_for_an_operator_is_no_success(gatectl: Gatectl, tmp_p
     answers = {
         "POST /v1/leases": (200, LEASE),
         "POST /v1/actions/payment_transfer/execute": (202, HELD),
-        # Who is told to come again later than the time that is left has waited long enough.
+        # A client that would have to retry after its deadline stops waiting at once.
         "GET /v1/approvals/apr_1/poll": (200, {"approval_id": "apr_1", "state": "pending", "retry_after_seconds": 60}),
     }
     with scripted_gateway(answers) as server:

@@ -1,4 +1,4 @@
-"""What --json prints is what the manual says: the members of docs/gatectl.md, held against real answers."""
+"""The output of --json has the members that docs/gatectl.md lists, compared with real answers."""
 
 import json
 import re

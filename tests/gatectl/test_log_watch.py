@@ -33,7 +33,7 @@ def note(leaves: list[bytes], **parts: Any) -> str:
 
 
 def shown(leaves: list[bytes], **parts: Any) -> dict[str, Any]:
-    """What GET /v1/audit/checkpoint answers."""
+    """The answer of GET /v1/audit/checkpoint."""
     name, key = parts.get("name", oracle.ORIGIN), parts.get("key", oracle.LOG_KEY)
     return {
         "origin": name, "size": len(leaves), "root": oracle.b64(naive_root(leaves)), "time": oracle.TIME,
@@ -42,7 +42,7 @@ def shown(leaves: list[bytes], **parts: Any) -> dict[str, Any]:
 
 
 def proof(old_size: int, leaves: list[bytes], **parts: Any) -> dict[str, Any]:
-    """What GET /v1/audit/consistency answers."""
+    """The answer of GET /v1/audit/consistency."""
     path = naive_consistency(old_size, leaves) if 0 < old_size < len(leaves) else []
     return {"old_size": old_size, "proof": [oracle.b64(one) for one in path], "checkpoint": note(leaves, **parts)}
 
@@ -95,7 +95,7 @@ def test_a_real_log_that_does_not_continue_what_was_seen_is_an_alarm(
     file = tmp_path / "log.state"
 
     def look() -> tuple[bytes, Ran] | None:
-        """What the file held, and the alarm; None where the log has grown meanwhile, as it does by itself."""
+        """The contents of the file, and the alarm; None if the log has grown meanwhile, as it does by itself."""
         now = gatectl.done("audit", "checkpoint", "--json").json
         seen = oracle.note(oracle.note_text(now["origin"], now["size"] + more, bytes(32)), key, now["origin"])
         file.write_text(json.dumps({"origin_key": now["keys"][0], "checkpoint": seen}))

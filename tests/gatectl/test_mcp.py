@@ -41,7 +41,7 @@ class Host:
 
     @cached_property
     def schemas(self) -> dict[str, Draft202012Validator]:
-        """What each tool says about its answers. Some clients hold errors against it too."""
+        """The output schema of each tool. Some clients validate errors against it too."""
         tools = self.portal.call(self.client.list_tools).tools
         return {tool.name: Draft202012Validator(tool.output_schema or {}) for tool in tools}
 
@@ -99,7 +99,7 @@ class _Cancel(Request[_Params, Literal["tasks/cancel"]]):
 
 
 class Detailed(Result):
-    """What tasks/get answers."""
+    """The answer of tasks/get."""
 
     task_id: str
     status: str

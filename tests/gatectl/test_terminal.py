@@ -1,4 +1,5 @@
-"""What reaches a terminal: nothing that deceives it, and colour there alone; help, completion, keys, doctor."""
+"""Output to a terminal holds no deceptive characters, and only a terminal gets colour; help, completion, keys,
+doctor."""
 
 import hashlib
 import json

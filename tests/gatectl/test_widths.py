@@ -18,7 +18,7 @@ COMMANDS = ("approvals list", "actions list", "audit events", "doctor", "status"
 EACH = f"from gateway_client.cli.main import run\nfor one in {COMMANDS!r}:\n    run(one.split())"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 UNBROKEN = re.compile(r"\s*(\S+ )?[^\s]*[/_:][^\s]*")
-"""What is copied whole: a path, a URL, a hash, an identifier, with its name before it."""
+"""Values that people copy whole: a path, a URL, a hash, an identifier, with its name before it."""
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -1,6 +1,6 @@
 """One gateway and one upstream for all tests that do not break them, reconfigure them or count all they did.
 
-What a test sees of others here: their events, holds and requests. It tells its own apart by lease, trace or name.
+A test sees events, holds and requests of other tests here. It recognizes its own by lease, trace or name.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def front_processes(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="module")
 def either(front_processes: int, request: pytest.FixtureRequest) -> Gateway:
-    """One that is shared, and then one with two fronts: for modules that say so by a `gate` of their own."""
+    """The shared gateway, and then one with two fronts: for modules that say so by a `gate` of their own."""
     chosen: Gateway = request.getfixturevalue("shared" if front_processes == 1 else "shared_by_two")
     return chosen
 
@@ -67,7 +67,7 @@ def gate(shared: Gateway) -> Gateway:
 
 @pytest.fixture(scope="module")
 def unharmed(gate: Gateway) -> Iterator[None]:
-    """Whatever a module does to its gateway: the same front at the end as at the start, and never surprised."""
+    """After any module the gateway has the same front as at the start, and no unexpected error in its log."""
     front, before = gate.child("front").pid, len(gate.log.read_text())
     yield
     assert gate.child("front").pid == front
@@ -83,8 +83,8 @@ def hostile() -> Iterator[HostileUpstream]:
 
 @pytest.fixture(scope="session")
 def beset(hostile: HostileUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway whose upstream is hostile. Of http_fetch there are two more: with 64 KiB for an answer, and with less
-    than a second besides."""
+    """A gateway whose upstream is hostile. It has two more variants of http_fetch: with 64 KiB for an answer, and with
+    less than a second besides."""
     folder: Path = tmp_path_factory.mktemp("beset")
     top = patient(folder / "actions")
     small: dict[str, Any] = {"io": {"max_response_bytes": 65_536}}

@@ -1,4 +1,4 @@
-"""What agents' calls may write stays apart from what the gateway runs and reads, and its state from other users."""
+"""Agents' calls can't write the files that the gateway runs and reads, and its state is closed to other users."""
 
 import os
 from pathlib import Path

@@ -74,7 +74,7 @@ def approve_and_leave(operator: Bearer, approval_id: str) -> socket.socket:
 
 
 def remaining(gate: Gateway, agent: Bearer) -> int:
-    """What is left of the budget, by a call that costs one."""
+    """The remaining budget, read by a call that costs one."""
     answer = agent.execute("text_digest", {"text": "x"})
     assert answer.status_code == 200, answer.text
     (event,) = gate.events(trace_id=answer.json()["trace_id"])

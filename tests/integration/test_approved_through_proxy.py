@@ -60,7 +60,7 @@ def inode_of(path: Path) -> int | None:
 
 @contextmanager
 def following(proxy: Squid, listed: Path) -> Iterator[None]:
-    """What contrib/squid/gateway-squid.path does: squid reads its configuration again when the list has changed."""
+    """The part of contrib/squid/gateway-squid.path: squid reads its configuration again when the list has changed."""
     is_over = threading.Event()
 
     def follow() -> None:

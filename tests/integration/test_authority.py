@@ -56,7 +56,7 @@ def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_
     assert idle.get(f"/v1/approvals/{hold['approval_id']}/poll").status_code == 401
     approved = operator.post(f"/v1/approvals/{hold['approval_id']}/approve")
     assert (approved.status_code, approved.json()["error"]) == (404, "approval_not_found")
-    # What the answer to revoke-all waits for it is bounded; a round of upkeep ends what is left.
+    # The answer to revoke-all waits for a bounded time; a round of upkeep ends the remaining calls.
     (told,) = wait_for(
         lambda: gate.events(event_type="ApprovalExpired", session_id=agent.session_id), "the end of the hold"
     )

@@ -23,7 +23,7 @@ PATIENT = {"fuel": 10**12, "timeout_seconds": 300}
 
 @dataclass
 class Taken:
-    """What the first gateway left: its folder, settings, the backup, and an agent with a lease of before."""
+    """The state of the first gateway: its folder, settings, the backup, and an agent with an earlier lease."""
 
     first: Path
     top: str
@@ -31,7 +31,7 @@ class Taken:
     agent: Bearer
     said: str
     last_receipt: str
-    """Of a call after the backup."""
+    """The receipt of a call after the backup."""
 
 
 def command(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":

@@ -47,7 +47,7 @@ def test_a_call_that_outlives_the_time_to_stop_leaves_a_receipt_that_says_so(tmp
 def cut_call(folder: Path, up: Upstream, drain_seconds: float) -> str | None:
     """Stop a gateway in the middle of a call; the call's session, or None when its front was killed before it was done.
 
-    What a front needs to leave is bounded too, and a machine may be busy.
+    The time that a front needs to exit is bounded too, and a machine may be busy.
     """
     folder.mkdir()
     config = f"{patient(folder / 'actions')}[limits]\ndrain_seconds = {drain_seconds}\n"

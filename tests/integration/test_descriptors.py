@@ -43,7 +43,7 @@ def test_a_child_that_ends_while_no_descriptor_is_left_has_a_successor_as_soon_a
     gate: Gateway, kind: str
 ) -> None:
     supervisor, agent = psutil.Process(gate.process.pid), gate.agent()
-    for room in range(8):  # what is missing may be any of those that a child takes, its own of before included
+    for room in range(8):  # the missing descriptor may be any that a child takes, also one that it had before
         end_without_descriptors(gate, kind, supervisor, room)
         wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "a call that succeeds")
     assert supervisor.is_running()

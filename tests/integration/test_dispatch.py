@@ -1,4 +1,4 @@
-"""The table of endpoints behind real listeners: which rows each has, and what becomes of odd paths and of HEAD.
+"""The table of endpoints behind real listeners: the rows of each listener, and the answers to odd paths and to HEAD.
 
 Methods, credentials and queries row by row stand in tests/frontend/api/test_routes.py; who may call what with a real
 lease or key, in tests/conformance/test_auth_models.py.
@@ -192,6 +192,6 @@ def test_head_is_answered_where_get_is_without_a_body(
         assert (answer.content == b"") == (method == "HEAD")
         assert int(answer.headers["content-length"]) > 0
     assert statuses[0] == statuses[1]
-    if bearer is not None:  # a proof for GET is none for HEAD
+    if bearer is not None:  # a proof for GET is not valid for HEAD
         refused_head = gate.http.head(path, headers=bearer.headers("GET", path))
         assert refused_head.status_code == 401

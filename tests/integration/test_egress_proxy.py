@@ -53,7 +53,7 @@ def asked(at: Stage, status: int, target: str, before: int = 0) -> None:
 
 
 def readiness(at: Stage) -> dict[str, Any]:
-    """What it says, which is 200 whatever the proxy does."""
+    """The body of /readyz, which is 200 with any state of the proxy."""
     answer = at.gate.http.get("/readyz")
     assert answer.status_code == 200
     return dict(answer.json())
@@ -146,7 +146,7 @@ def test_a_module_may_ask_the_proxy_for_what_its_manifest_allows_and_squid_has_t
 
 @dataclass
 class Outage:
-    """What was seen while squid was gone, and when it was back."""
+    """The observations while squid was gone, and after it was back."""
 
     call: httpx.Response
     readiness: dict[str, Any]

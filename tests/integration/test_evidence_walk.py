@@ -35,14 +35,14 @@ def steps(section: str) -> list[tuple[str, str]]:
 
 
 def plain(text: str) -> str:
-    """What is the same in every run."""
+    """The output without the parts that differ between runs."""
     for pattern, word in CHANGING:
         text = re.sub(pattern, word, text)
     return text
 
 
 def run(command: str, folder: Path) -> str:
-    """What a shell prints. The gateway's programs are those of this environment."""
+    """The output of a shell that uses the gateway's programs of this environment."""
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "XDG_CONFIG_HOME": str(folder / "config")}
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False

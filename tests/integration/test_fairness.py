@@ -14,7 +14,8 @@ from tests.support.manifests import patient
 
 PLACES = 12
 CALLS = 12
-"""As many as one session may make at once, and in a second: a flood of twice as many is over it on any machine."""
+"""The number of calls that one session may make at once, and in a second: a flood of twice as many is over it on any
+machine."""
 AGENTS = 3
 TURNS = 8
 SLOWER = 100

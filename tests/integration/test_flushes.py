@@ -1,7 +1,7 @@
 """How often the disk is waited for: flushes of front and notary for each kind of request, at one connection.
 
-Counted in the kernel's own account of their system calls. What the notary does while it idles (copying its log into the
-file, lengthening it) is told apart by the files that it touches, and such a sample is taken again.
+Counted in the kernel's own account of their system calls. The notary's idle work (copying its log into the file,
+extending it) is recognized by the files that it touches, and such a sample is taken again.
 """
 
 import os
@@ -63,7 +63,8 @@ def _is_upkeep(line: str) -> bool:
 
 @pytest.fixture(scope="module")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """One of its own: where others have been, holds of theirs expire and refusals of theirs are told, each an event."""
+    """A gateway of its own: on a used one, holds of other tests expire and their refusals are summed up, each with an
+    event."""
     folder: Path = tmp_path_factory.mktemp("gate")
     policy = open_policy(folder / "policy")
     limit_all(policy, max_calls_per_hour=1_000_000, max_sessions=1_000)

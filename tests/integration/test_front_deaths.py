@@ -17,7 +17,7 @@ from tests.support.upstream import Upstream
 
 AGENTS = 4
 KILLS = 4
-"""Of each front in turn."""
+"""The process id of each front in turn."""
 
 
 @pytest.fixture

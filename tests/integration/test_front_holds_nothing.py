@@ -1,4 +1,4 @@
-"""Who holds keys and the database: every descriptor, every mapping and all memory of front and notary.
+"""The processes that hold keys and the database: every descriptor, every mapping and all memory of front and notary.
 
 Looked at from outside, through the kernel's own account of them, after calls of every kind have been served.
 """
@@ -78,7 +78,7 @@ def test_the_memory_of_the_front_holds_no_piece_of_a_signing_key(gate: Gateway) 
 
 
 def test_the_memory_of_the_notary_holds_each_signing_key(gate: Gateway) -> None:
-    """What makes the search above worth something: where the keys are, it finds them."""
+    """The search above is valid: it finds the keys in the process that holds them."""
     held = held_of(pids(gate)["notary"], secrets_of(gate))
     assert held >= {("lease", "limbs"), ("grant", "limbs"), ("receipt", "seed")}
 

@@ -1,6 +1,5 @@
-"""A front that was taken over, against a real notary: its channel, intents of its own and of others, and results.
-
-Whatever it sends, nothing is executed twice, each refusal is in the log, and the chain stays whole.
+"""A compromised front against a real notary: its channel, intents of its own and of others, and results. For any
+message, no call is executed twice, each refusal is in the log, and the chain stays whole.
 """
 
 from pathlib import Path

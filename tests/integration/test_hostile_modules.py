@@ -1,6 +1,6 @@
 """Modules that mean harm, called over the public interface: each is answered or never runs, and others notice nothing.
 
-What a call ends with says when it ended too: a worker that does not end a call by its deadline is killed by its front
+The outcome of a call shows when it ended, too: a worker that does not end a call by its deadline is killed by its front
 two seconds later, and the receipt would say `internal_error` instead of what happened.
 """
 
@@ -98,7 +98,7 @@ def test_a_module_can_neither_flood_the_log_nor_forge_a_line_of_it(gate: Gateway
 
 @pytest.fixture(scope="module")
 def refusals(gate: Gateway, actions: Path) -> list[str]:
-    """What the log says of an attempt to put all others in force with a reload, which changes nothing."""
+    """The log lines of an attempt to put all other modules in force with a reload, which changes nothing."""
     before = len(gate.log.read_text())
     for one in REFUSED:
         digest = f"sha256:{hashlib.sha256(wasm(one.name)).hexdigest()}"

@@ -21,7 +21,7 @@ from tests.support.raw_http import RawConnection, raw, request
 from tests.support.upstream import Upstream
 
 UNSENDABLE = [row for row in HOSTILE_PROOFS if row.name in {"newline in the header", "beyond ASCII"}]
-"""What no client library puts into a header, and bytes on a socket can."""
+"""Header bytes that no client library sends, written to the socket directly."""
 TRAVELLING = [row for row in HOSTILE_PROOFS if row.travels and row not in UNSENDABLE]
 
 

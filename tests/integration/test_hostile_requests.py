@@ -85,7 +85,7 @@ ROWS = (
     Row("a space before the colon", head("Content-Length : 5") + SMUGGLED),
     Row("chunked twice", head(CHUNKED, CHUNKED) + b"0\r\n\r\n" + SMUGGLED),
     Row("chunked and identity", head("Transfer-Encoding: chunked, identity") + b"0\r\n\r\n"),
-    Row("a coding that nobody knows", head("Transfer-Encoding: xchunked") + b"0\r\n\r\n", 400),
+    Row("an unknown coding", head("Transfer-Encoding: xchunked") + b"0\r\n\r\n", 400),
     Row("chunked hidden by a tab", head("Transfer-Encoding:\tchunked, cow") + b"0\r\n\r\n"),
     Row("chunked in HTTP/1.0", head(CHUNKED, start="POST /v1/leases HTTP/1.0") + b"0\r\n\r\n" + SMUGGLED),
     # chunks

@@ -62,13 +62,13 @@ def a_notary(folder: Path, **settings: Any) -> Iterator[PlayedSupervisor]:
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[PlayedSupervisor]:
-    """One that requires signatures."""
+    """A gateway that requires signatures."""
     yield from a_notary(tmp_path, approvals=ApprovalSettings(require_signature=True))
 
 
 @pytest.fixture
 def lenient(tmp_path: Path) -> Iterator[PlayedSupervisor]:
-    """One that requires none."""
+    """A gateway that requires no signatures."""
     yield from a_notary(tmp_path)
 
 

@@ -36,7 +36,7 @@ SPELLED = [
     "http://[::127.0.0.1]/", "http://[fe80::1]/", "http://[fe80::1%25lo]/", "http://[fe80::1%lo]/", "http://[fd00::1]/",
     "http://[fd00:ec2::254]/", "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::]/",
     "http://[ff02::1]/", "http://::1/", "http://[::1/",
-    # names for this host, and names that are none
+    # names for this host, and invalid names
     "http://localhost/", "http://LOCALHOST/", "http://localhost./", f"http://x.{ZONE}./", "http://a.localhost/",
     "http://localhost.localdomain/", "http://ip6-localhost/", "http://metadata/", "http://metadata.google.internal/",
     "http://host.docker.internal/", "http://kubernetes.default.svc/", "http://127.0.0.1.nip.io/", "http://single/",
@@ -107,7 +107,7 @@ def noting_proxy() -> Iterator[_Proxy]:
 
 @dataclass
 class Seen:
-    """What came of each URL, by way, and what the proxy and the upstream were asked."""
+    """The outcome of each URL, by way, and the requests to the proxy and the upstream."""
 
     answers: dict[str, dict[str, dict[str, Any]]]
     proxied: list[str]

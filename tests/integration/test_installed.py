@@ -1,4 +1,4 @@
-"""What an installation is: one name among everybody's packages, and a gateway that runs from there alone."""
+"""An installation is one name among all installed packages, and a gateway that runs from there alone."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tests.support.processes import pids, started
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_PROVIDERS = ("providers/guest/", "providers/tools/")
-"""What `gateway new provider` hands on."""
+"""The files of `gateway new provider`."""
 FOLDERS = ("ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib")
 BESIDES = {"launch.py", "docs/errors.md"}
 

@@ -127,7 +127,7 @@ def test_no_call_fails_while_each_key_is_followed_by_another(gate: Production) -
             wait_for(lambda: len(running.receipts) > done + 5, "calls with the next key")  # noqa: B023
             assert under_way.status() == 200
     assert running.failed == []
-    # What was held before all of it is granted by the key in force now.
+    # The current key grants a call that was held before all rotations.
     answer = gate.operator().post(f"/v1/approvals/{held.json()['approval_id']}/approve")
     assert answer.status_code == 200, answer.text
     # Receipts of all three keys are shown as what they are.

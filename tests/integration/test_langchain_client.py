@@ -155,7 +155,7 @@ def test_what_a_model_leaves_out_is_sent_as_null_and_taken_as_absent(gate: Gatew
 
 @pytest.mark.filterwarnings("ignore:unclosed transport", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_tool_works_without_an_event_loop(gate: Gateway) -> None:
-    """Such a call has an event loop of its own, in which the package leaves its connection behind."""
+    """The call has an event loop of its own, in which the package leaves its connection behind."""
     descriptors = asyncio.run(discover_actions(gate.ready["base_url"], include={"text_digest"}))
     tool = LatchGateTool.from_descriptor(descriptors[0], client_of(gate))
     assert json.loads(tool.invoke({"text": "hello"}))["bytes"] == 5
@@ -194,7 +194,7 @@ def test_a_model_hears_that_its_budget_is_gone(gate: Gateway) -> None:
 
 
 class Watcher(AsyncCallbackHandler):
-    """What an orchestrator hears beside the model."""
+    """The callbacks of an orchestrator beside the model."""
 
     def __init__(self) -> None:
         self.texts: dict[str, Any] = {}

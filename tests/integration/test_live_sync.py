@@ -22,7 +22,7 @@ from tests.support.upstream import Upstream
 
 HOST = "one.gateway.test"
 OWN = ["upstream.gateway.test"]
-"""What the examples' manifests allow, all of them together."""
+"""The domains that all manifests of the examples allow."""
 ANY_HOST = example(
     "http_fetch", action_id="any_host", template={"url_template": "http://{host}/{+path}"},
     io={"request_schema": {"required": ["host", "path"], "properties": {"host": {"type": "string"}}}}, **PATIENT,
@@ -66,7 +66,8 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """The list lies in no folder of pytest: a squid that root starts becomes nobody, who can't get into those."""
+    """The list is in no folder of pytest: a squid that root starts changes to an unprivileged user, who can't read
+    those."""
     with TemporaryDirectory(prefix="gateway-listed-") as public:
         Path(public).chmod(0o755)
         yield Place(tmp_path_factory.mktemp("live_sync"), Path(public), up.address)

@@ -44,7 +44,7 @@ def test_every_process_that_took_part_in_a_call_has_lines_with_its_trace(tmp_pat
         secret_free = json.dumps(lines)
         assert agent.token not in secret_free
         assert '"x"' not in secret_free
-        # Another call's lines are its own; the policy process was not asked again.
+        # The lines of the second call have its own trace; the policy process was not asked again.
         other = agent.execute("text_digest", {"text": "x"}).json()["trace_id"]
         wait_for(lambda: {"notary", "worker compute"} <= processes(collected(gate, other)), "its lines")
         assert not [one for one in collected(gate, trace_id) if other in json.dumps(one)]

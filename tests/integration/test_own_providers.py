@@ -16,7 +16,7 @@ from tests.support.provider_host import Failure, Providers
 from tests.support.provider_tools import build
 
 MOST_BYTES = {"zig": 30_000, "rust": 70_000, "js": 13_000_000, "python": 20_000_000}
-"""What docs/providers.md says, and a little more."""
+"""The steps of docs/providers.md, and a few more."""
 NAME = {"name": "ada king  lövelace öx"}
 NO_NAME = {"name": " "}
 

@@ -47,7 +47,7 @@ ENGINE_FAILS: dict[str, str] = {
     "version a number": _but("policy_version", "1"),
     "version missing": _FINE.replace(', "policy_version": "faults-1"', ""),
 }
-"""What is asked for (the path of a file_write) -> the members of the decision. None of them is one."""
+"""The path of a file_write -> the members of an answer that is not a valid decision."""
 
 DENIES: dict[str, tuple[str, str]] = {
     # what is asked for: (members of the decision, the reason that the agent gets)
@@ -129,7 +129,7 @@ def refused(gate: Gateway, agent: Bearer, answer: httpx.Response, status: int, c
     assert event["error_code"] == code
     assert event["decision"] == ("error" if status >= 500 else "deny")
     assert "receipt_id" not in event
-    # Another policy process may take its time to come; a call that it misses costs nothing.
+    # The next policy process may start slowly; a call before that costs nothing.
     wait_for(lambda: agent.execute("text_digest", {"text": "the one call"}).status_code == 200, "the one call")
     return event
 
@@ -306,7 +306,7 @@ def test_a_module_of_ones_own_that_was_entered_runs(gate: Gateway, agent: Bearer
 def test_a_module_that_is_changed_while_the_gateway_runs_changes_nothing_until_it_is_read_again(
     gate: Gateway, agent: Bearer
 ) -> None:
-    """What runs was compiled from the bytes that were hashed; a file that is swapped later is never looked at."""
+    """The running code was compiled from the hashed bytes; a file that is replaced later is never read."""
     shown = gate.http.get("/v1/actions/known").json()["provider_module_digest"]
     path = gate.state.parent / "actions" / "modules" / f"{shown.removeprefix('sha256:')}.wasm"
     data = path.read_bytes()

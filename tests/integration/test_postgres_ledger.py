@@ -38,13 +38,13 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def url(postgres_server: PostgresServer) -> str:
-    """Of the ledger, by TCP."""
+    """The address of the ledger, by TCP."""
     return str(postgres_server.settings(postgres_server.new_database(), by_tcp=True).url)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the gateway."""
+    """The settings of the gateway."""
     made: Path = tmp_path_factory.mktemp("state")
     return made
 
@@ -58,7 +58,7 @@ def config(up: Upstream, redis_server: RedisServer, url: str, folder: Path) -> s
 
 @pytest.fixture(scope="module")
 def gate(folder: Path, config: str) -> Iterator[Gateway]:
-    """One that these tests share."""
+    """The gateway that these tests share."""
     with gateway(folder, config) as running:
         yield running
 

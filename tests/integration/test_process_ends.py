@@ -77,7 +77,7 @@ def test_nothing_survives_a_supervisor_killed_in_the_middle_of_calls(doomed: Gat
     doomed.process.kill()
     doomed.process.wait(STOP_SECONDS)
     all_gone(known)
-    # Of two that die together the notary may be gone a moment before its front, which then has time to say so: of a
+    # If both die together the notary may end a moment before its front, which then has time to say so: of a
     # call that was begun (500), and of one that was not (503).
     assert {call.status() for call in calls} <= {0, 500, 503}
 

@@ -26,7 +26,7 @@ PASSWORD = "canary-of-a-proxy"
 
 @dataclass
 class Stage:
-    """What there is to be seen."""
+    """The observed requests."""
 
     folder: Path
     gate: Gateway

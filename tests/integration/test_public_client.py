@@ -56,7 +56,7 @@ async def held(client: LatchGateClient, **changes: Any) -> str:
 
 
 async def decide(gate: Gateway, approval_id: str, verb: str, body: Any = None) -> int:
-    """What an operator does meanwhile."""
+    """The operator's actions meanwhile."""
     answer = await asyncio.to_thread(gate.operator().post, f"/v1/approvals/{approval_id}/{verb}", body)
     return answer.status_code
 
@@ -109,7 +109,7 @@ def test_it_finds_the_gateway_by_its_environment(gate: Gateway, monkeypatch: pyt
 
 @pytest.fixture(scope="module")
 def default_gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway where the client looks when it is told nothing. The last test of this module drains it."""
+    """A gateway at the client's default address. The last test of this module drains it."""
     folder: Path = tmp_path_factory.mktemp("runtime")
     where = f'listen_uds_path = "{folder / "latchgate" / "gate.sock"}"\npublic_base_url = "http://localhost:3000"\n'
     with gateway(folder, where) as running:

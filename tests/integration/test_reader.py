@@ -94,7 +94,7 @@ def _suspended(gate: Gateway, asking: Asking) -> psutil.Process | None:
     try:
         reader.suspend()
         wait_for(lambda: status(reader.pid, "State")[0] in "TZ", "its stop")
-        # One that has not said yet what it is has not answered either.
+        # A process without its title yet has not answered either.
         if status(reader.pid, "State")[0] == "T" and reader.cmdline()[:1] != ["gateway: reader"]:
             return reader
         reader.resume()
@@ -187,7 +187,7 @@ def test_a_broken_chain_is_reported_and_logged(gate: Gateway, operator: Bearer) 
     connection = sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)
     with connection:
         seq, event_id = connection.execute("SELECT seq, event_id FROM events ORDER BY seq LIMIT 1 OFFSET 9").fetchone()
-        connection.execute("UPDATE events SET principal = 'somebody else' WHERE seq = ?", (seq,))
+        connection.execute("UPDATE events SET principal = 'another principal' WHERE seq = ?", (seq,))
     connection.close()
     report = operator.get(VERIFY).json()
     assert (report["intact"], report["broken_at"], report["events_checked"]) == (False, event_id, seq - 1)

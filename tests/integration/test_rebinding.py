@@ -38,13 +38,13 @@ class Stage:
     folder: Path
 
     def questions(self, name: str) -> list[str]:
-        """What was answered to each question for a name."""
+        """The answer to each question for a name."""
         lines = (self.folder / QUESTIONS).read_text().splitlines()
         return [line.partition(" ")[2] for line in lines if line.startswith(f"{name} ")]
 
     @property
     def arrived(self) -> list[str]:
-        """By which address requests came in."""
+        """The addresses that received requests."""
         return (self.folder / ARRIVED).read_text().split()
 
 

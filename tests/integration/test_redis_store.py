@@ -40,7 +40,7 @@ def start(up: Upstream, redis_server: RedisServer, tmp_path_factory: pytest.Temp
 
 @pytest.fixture(scope="module")
 def gate(start: Start) -> Iterator[Gateway]:
-    """One that these tests share."""
+    """The gateway that these tests share."""
     with start() as running:
         yield running
 

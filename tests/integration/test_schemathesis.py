@@ -26,13 +26,13 @@ from tests.support.manifests import patient
 from tests.support.upstream import Upstream
 
 PACE = 0.95
-"""Of what a row lets anybody ask in a second."""
+"""The share of a row's allowed requests in a second."""
 EXAMPLE = "01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c"
-"""What the document's examples of identifiers end with."""
+"""The ending of the document's example identifiers."""
 BEYOND_SCHEMAS = {"invalid_domain", "invalid_path", "invalid_input", "unknown_action", "schema_violation"}
-"""What is said of a body whose form is right: schemas know nothing of actions, names and what is registered."""
+"""Answers to a body with a valid form: schemas know nothing of actions, names and registrations."""
 ENDS_OTHERS = r"/v1/admin/(drain|revoke-all)"
-"""What ends everybody else's work: tried last."""
+"""Operations that end the work of all callers: tried last."""
 SAME_FORMS = r"^DELETE /v1/admin/(domains|paths|policy/allowlist)$"
 """Bodies of a form that another row takes: their every corner is tried there, since twenty a second take their time."""
 EXAMPLES = document(ROUTES)["paths"]
@@ -67,7 +67,7 @@ class Visitor(requests.Session):
         self.ending = gate.agent().session_id
         """A session that an operator may end, again and again."""
         self.waiting: str | None = None
-        """An approval that nobody has decided yet."""
+        """A pending approval."""
         for path in ("domains", "paths", "policy/allowlist"):  # what the examples take away
             body = EXAMPLES[f"/v1/admin/{path}"]["post"]["requestBody"]["content"]["application/json"]["example"]
             assert self.operator.post(f"/v1/admin/{path}", body).status_code == 200

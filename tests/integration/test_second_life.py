@@ -34,13 +34,13 @@ ANY_HOST = example(
 
 @dataclass
 class Left:
-    """What is known of the first life."""
+    """The facts about the first life."""
 
     agent: Bearer
     """Two calls of four are used up."""
     revoked: Bearer
     headers: dict[str, str]
-    """Of a call that was made."""
+    """The facts about a completed call."""
     signed_at: float
     receipt_id: str
     approval_id: str

@@ -1,4 +1,5 @@
-"""Limits of the service: the operators' rate, calls in flight, workers. Over one it is told so, and may come again.
+"""Limits of the service: the operators' rate, calls in flight, workers. A caller over a limit is told so, and may
+retry.
 
 That each rate is kept stands in tests/conformance/test_limits.py; the ceilings need a gateway that has little room.
 """

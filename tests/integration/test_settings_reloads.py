@@ -60,7 +60,7 @@ class Place:
         return Bearer(client, self.gate.base, self.made.api_key, Prover(key))
 
     def bobs(self) -> list[tuple[int, str]]:
-        """What each front says to bob."""
+        """The status of each front's answer to bob."""
         answers = [self.bob(client).get("/v1/admin/epoch") for client in self.clients]
         return [(answer.status_code, answer.json().get("error", "")) for answer in answers]
 
@@ -79,7 +79,7 @@ class Place:
         return self.gate.events(event_type="AdminReload", limit=1)[0]
 
     def check(self, *options: str) -> "subprocess.CompletedProcess[str]":
-        """By a person, who says of the port what the start of the gateway was told by a flag."""
+        """Edit the file as a person does, with the port that the gateway got as a flag at its start."""
         return subprocess.run(
             [
                 GATEWAY, "check", "--dev", "--state-dir", str(self.folder / "state"), "--config",

@@ -1,4 +1,4 @@
-"""What operators are shown of squid (contrib/squid): the configuration, on a real squid, and the units beside it."""
+"""The example of squid for operators (contrib/squid): the configuration, on a real squid, and the units beside it."""
 
 import configparser
 import ipaddress
@@ -121,7 +121,7 @@ def is_running(pid: int) -> bool:
 
 
 def listed() -> tuple[list[IPv4Network], list[IPv6Network]]:
-    """What the configuration calls not public."""
+    """The addresses that the configuration calls not public."""
     words = [
         word for line in re.findall(r"^acl not_public dst (.+)$", EXAMPLE.read_text(), re.M) for word in line.split()
     ]

@@ -112,8 +112,8 @@ def next_front(gate: Gateway) -> None:
 
 
 def test_a_clock_behind_the_newest_evidence_refuses_everything_until_it_is_right_again(mortal: Gateway) -> None:
-    """A notary looks at the newest evidence when it opens the ledger: it is the next one that finds the time as it is
-    then. What a clock does that comes right later is told by tests/frontend/test_clock.py."""
+    """A notary reads the newest evidence when it opens the ledger, so only the next one finds the corrected time.
+    tests/frontend/test_clock.py tests a clock that is corrected later."""
     agent = mortal.agent()
     assert agent.execute("text_digest", {"text": "x"}).status_code == 200
     assert mortal.events(limit=1), "a query brings what the journal holds to its table"
@@ -282,7 +282,7 @@ def test_what_has_no_evidence_does_not_happen_and_is_given_back(gate: Gateway, u
             Background(lambda: gate.http.post("/v1/leases", json=lease)),
         ]
         refused = [error_of(answered(call)) for call in calls]
-    # What needs a budget looks at it first, and is refused there once the notary knows that nothing can be written.
+    # A call with a budget checks it first, and is refused there once the notary knows that it can't write.
     assert refused[0] in [(503, "replay_cache_unavailable"), (503, "budget_store_unavailable")]
     assert refused[1] in [(503, "replay_cache_unavailable"), (503, "budget_store_unavailable")]
     assert refused[2:] == [(503, "replay_cache_unavailable"), (503, "evidence_store_unavailable")]

@@ -1,4 +1,4 @@
-"""What survives: processes that die, the gateway killed as a whole, stores that fail."""
+"""Survival of faults: processes that die, the gateway killed as a whole, stores that fail."""
 
 import os
 import signal

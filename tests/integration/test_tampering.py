@@ -16,7 +16,7 @@ CALLS = 6
 
 
 def lines(gate: Gateway, message: str) -> list[dict[str, Any]]:
-    """What the log says under this message."""
+    """The log lines with this message."""
     return told(gate.log.read_text(), message)
 
 

@@ -52,7 +52,7 @@ def redis_port() -> int:
 
 @pytest.fixture(scope="module")
 def certificate(hosts: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the Redis, for its address."""
+    """The certificate of the Redis, for its address."""
     return made_certificate(tmp_path_factory.mktemp("certificate"), hosts.hosts[2].address)
 
 

@@ -142,7 +142,7 @@ def test_what_is_killed_in_the_middle_forgets_nothing_and_its_successor_sends_th
             wait_for(lambda: not rows(gate, "outbox"), "every delivery's end")
             assert sorted(receiver.ids) == sorted(ids)
             return
-        wait_for(lambda: set(ids) == set(receiver.ids), "those that nobody had sent")
+        wait_for(lambda: set(ids) == set(receiver.ids), "those that were not sent yet")
         wait_for(lambda: {row["event_id"] for row in rows(gate, "outbox")} == set(held), "their end")
         claims_end(gate, *held)
         wait_for(lambda: not rows(gate, "outbox"), "those that had been on their way")
@@ -208,7 +208,7 @@ def test_checkpoints_are_told_while_something_happens_and_a_quiet_gateway_stays_
         (last,) = rows(gate, "outbox")
         assert json.loads(last["payload"])["data"]["size"] == shown["size"] + 1, "the end"
     with gateway(tmp_path, text):
-        wait_for(lambda: last["event_id"] in receiver.ids, "the last one of before")
+        wait_for(lambda: last["event_id"] in receiver.ids, "the last event from before")
 
 
 @pytest.mark.parametrize("spoilt", ["missing", "open", "short"])

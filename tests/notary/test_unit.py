@@ -312,7 +312,7 @@ def test_the_deliverer_is_woken_although_another_operation_of_the_unit_failed(te
 def test_a_front_is_told_the_same_of_a_call_however_many_endpoints_hear_of_it(
     start_notary: StartNotary, endpoints: tuple[str, ...]
 ) -> None:
-    # A long interval, so that no front is told of the call's beginning before its end.
+    # A long interval, so that no front learns of the call's beginning before its end.
     notary = start_notary(webhooks=hooks(*endpoints), limits=replace(LIMITS, begun_seconds=3600.0))
     front = notary.front
     if endpoints:

@@ -1,4 +1,4 @@
-"""What docs/policy.md shows works as it says."""
+"""The examples of docs/policy.md work as described."""
 
 import json
 import re

@@ -49,7 +49,7 @@ def asked(name: str) -> dict[str, Any]:
 
 
 def outcomes(policy: CompiledPolicy) -> dict[str, int]:
-    """What becomes of each question; without a decision the call is denied (503)."""
+    """The result of each question; without a decision the call is denied (503)."""
     by_question = {}
     for name in QUESTIONS:
         try:

@@ -1,4 +1,4 @@
-"""A policy whose decisions are remembered decides as the same policy that is asked each time, whatever came before.
+"""A policy with remembered decisions decides as the same policy that is asked each time, after any history.
 
 The policies show in their decision what they have read: an answer that was meant for another question shows itself.
 """

@@ -60,7 +60,7 @@ def in_opa(engine: Opa, data: dict[str, Any]) -> Decide:
 
 
 def table(ask: Decide) -> dict[tuple[str, str, str], Decision]:
-    """What is decided on each question."""
+    """The decision on each question."""
     return {
         (principal, action, name): ask(principal=principal, action_id=action, **changes)
         for (principal, action), (name, changes) in itertools.product(

@@ -62,7 +62,7 @@ def canonical(request: dict[str, Any]) -> str:
 
 
 def provider_input(manifest: Manifest, request: dict[str, Any]) -> str:
-    """What the gateway hands to the provider for a request."""
+    """The provider's input for a request."""
     if manifest.template is None:
         return canonical(request)
     planned, _host = CompiledTemplate(manifest.template).render(request)

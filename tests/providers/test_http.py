@@ -105,7 +105,7 @@ class NotInterchangeableError(Exception):
 
 
 def oracle(body: str) -> object:
-    """What the output's body must be, by Python's own parser and the rules of RFC 7493."""
+    """The expected body of the output, by Python's own parser and the rules of RFC 7493."""
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         if len({key for key, _ in pairs}) != len(pairs):

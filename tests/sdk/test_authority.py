@@ -1,4 +1,5 @@
-"""What operators change: epoch, configuration, learned domains and paths, policy, allow-list; and the metrics."""
+"""Settings that operators change: epoch, configuration, learned domains and paths, policy, allow-list; and the
+metrics."""
 
 from collections.abc import Iterator
 

@@ -82,7 +82,7 @@ def test_a_proven_call_is_told_with_its_approval_and_its_place() -> None:
 
 @pytest.mark.parametrize(("version", "expected"), [(1, PROVEN), (2, "leaf_order")])
 def test_the_intent_may_come_later_in_ledgers_from_before_the_tree_alone(version: int, expected: str) -> None:
-    """Such a ledger has all its events as the first leaves; its receipts are of version 1."""
+    """The older ledger has all its events as the first leaves; its receipts are of version 1."""
     receipt = oracle.signed_receipt(dict.fromkeys(oracle.NOT_IN_VERSION_1, ...) if version == 1 else {})
     bundle = oracle.bundle_of(receipt, oracle.event_of(receipt, {}), oracle.intent_of({}), before=12, index=11)
     verdict = verify_bundle(bundle, origin_keys=KEY, receipt_keys=oracle.JWKS)

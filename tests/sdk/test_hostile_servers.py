@@ -1,4 +1,4 @@
-"""Whatever a server answers, a call ends in time with an error that has a name, and repeats nothing it must not."""
+"""For any answer of a server, a call ends in time with a named error, and never repeats an unsafe request."""
 
 import asyncio
 import pickle

@@ -1,4 +1,4 @@
-"""What a docstring, a comment or a document cites is there: files of this repository, and sections of documents.
+"""The citations of docstrings, comments and documents exist: files of this repository, and sections of documents.
 
 A file is cited by its path from the root (`frontend/http/heads.py`), a section by the document and its heading
 (`docs/decisions.md, "DPoP"`, `[egress.md](egress.md), "Live sync"`).

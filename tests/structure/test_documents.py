@@ -1,4 +1,4 @@
-"""What the documents name is there: files, names in files, fields of a manifest."""
+"""The names in the documents exist: files, names in files, fields of a manifest."""
 
 import ast
 import re

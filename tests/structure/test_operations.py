@@ -19,7 +19,7 @@ LINES = [
     for line in re.findall(r"`([^`]+)`", row)
 ]
 OPEN = re.compile(r"NAME|PROFILE|MODULE| N |…")
-"""What stands for names in a line."""
+"""The placeholder for a name in a line."""
 
 
 @pytest.mark.parametrize("code", Exit, ids=lambda code: code.name)

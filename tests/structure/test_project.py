@@ -1,4 +1,4 @@
-"""What those who work on the project rely on: the list of targets, and a release that refuses what is not ready."""
+"""Developers' tools: the list of targets, and a release that refuses an unfinished state."""
 
 import gzip
 import os

@@ -49,7 +49,7 @@ def quick(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder that tests lie in, known by a name that tests of ours have."""
+    """A folder of tests, under a name that the project's tests have."""
     (tmp_path / "tests").mkdir()
     return tmp_path / "tests"
 

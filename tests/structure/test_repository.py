@@ -1,4 +1,4 @@
-"""What must never stand in the repository, and what must."""
+"""Contents that the repository must never have, and contents that it must have."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What a process need not import to serve stays out of its start: it would cost every start and every recovery."""
+"""A process imports at its start only the modules that it needs: others would slow every start and every recovery."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 NEVER = {"asyncio", "jsonschema", "pygments", "pytest", "rich", "structlog"}
-"""Found in the environment, or behind a small need of ours, and slow to import."""
+"""Modules that are slow to import and hardly needed."""
 LOOP, CRYPTOGRAPHY, WASM = {"trio"}, {"cryptography", "jwt"}, {"wasmtime"}
 
 STARTS = [

@@ -30,7 +30,7 @@ OF_OTHERS = {
     "witness": ("frontend.http.", "frontend.telemetry.logs", "notary.tree."),
     "console": ("frontend.http.", "frontend.telemetry.logs"),
 }
-"""What a package takes of another one where it may take a few things only."""
+"""The modules that a package may import of another one where only a few are allowed."""
 NEVER = {
     "ipc": {"hypercorn", "wasmtime", "cryptography", "jwt", "h11", "structlog"},
     "supervisor": {"h11", "hypercorn", "http", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
@@ -143,7 +143,7 @@ def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
 
 @cache
 def file_of(name: str) -> Path | None:
-    """The file of a module of ours."""
+    """The file of a module of the repository."""
     if name.split(".")[0] not in OURS:
         return None
     target = ROOT / Path(*name.split("."))
@@ -151,7 +151,7 @@ def file_of(name: str) -> Path | None:
 
 
 def reached_from(path: Path, seen: set[Path]) -> Iterator[tuple[Path, int, str]]:
-    """Every import of a file and, recursively, of the files of ours that it imports."""
+    """Every import of a file and, recursively, of the repository's files that it imports."""
     if path in seen:
         return
     seen.add(path)
@@ -225,7 +225,7 @@ def test_no_circle_of_imports() -> None:
 
 @cache
 def modules_of(path: Path) -> tuple[Path, ...]:
-    """The files of ours that a file imports, wherever in it."""
+    """The repository's files that a file imports, at any place in it."""
     files: list[Path] = []
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -43,7 +43,7 @@ def serving(gate: Installed, inside: Box) -> Installed:
 
 
 def changes(inside: Box) -> list[Path]:
-    """What a test has changed of the unit."""
+    """The unit's settings that a test has changed."""
     return list(inside.path("/etc/systemd/system/gateway.service.d").glob("test-*.conf"))
 
 

@@ -1,4 +1,4 @@
-"""Clients that connect anew for each request, as agents do that come and go; what fails is told, never tried again."""
+"""Clients that connect anew for each request, as agents do that come and go; failures are reported, never retried."""
 
 import json
 import socket

@@ -20,7 +20,7 @@ SERVING = r"serving · 2 actions · 0 held · \d+ in flight · \d+ unresolved ·
 DRAINING = r"draining · 1 in flight · oldest \d+\.\d s · \d+ s left"
 HANG_SECONDS = 15
 CALL_SECONDS = 15
-"""Of a call in flight: lines that come once a second have to tell meanwhile that it is, and that it is waited for."""
+"""The duration of a call in flight: meanwhile a line each second has to say that the stop waits for it."""
 WAIT_SECONDS = 200.0
 MOST_EXPOSED = 1.5
 MOST_EXPOSED_WITH_WALLS = 2.4

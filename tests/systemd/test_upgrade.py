@@ -1,4 +1,4 @@
-"""A state folder that an earlier version has written: the service of this version goes on with it."""
+"""A state folder that an earlier version has written: the service of this version continues with it."""
 
 import json
 import shutil

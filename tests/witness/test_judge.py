@@ -1,4 +1,4 @@
-"""What a witness cosigns, and what it answers to everything else."""
+"""The checkpoints that a witness cosigns, and its answers to all other requests."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What one table of the contract is made of."""
+"""The parts of one table of the contract."""
 
 from dataclasses import dataclass
 

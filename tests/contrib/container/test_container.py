@@ -39,7 +39,7 @@ ENVIRONMENT: dict[str, str] = GATEWAY["environment"] | WITH_OPA["services"]["gat
 
 
 def settings() -> Settings:
-    """What the gateway makes of the environment of its container, beside the two settings that every gateway needs."""
+    """The settings from the environment of the container, beside the two that every gateway needs."""
     loaded = check(*open_document(None, ENVIRONMENT | {"GATEWAY__PUBLIC_BASE_URL": "https://gateway.example"}))
     assert loaded.settings is not None, loaded.problems
     return loaded.settings
@@ -126,7 +126,7 @@ def test_the_proxy_writes_only_where_every_engine_gives_it_room() -> None:
 
 @pytest.fixture
 def prepared(tmp_path: Path) -> Iterator[Path]:
-    """What prepare.sh makes, which needs root; in CI it is there."""
+    """The files that prepare.sh makes, which needs root; CI has them."""
     if os.geteuid() != 0:
         if os.environ.get("CI") == "true":
             pytest.fail("prepare.sh needs root, and this is not")

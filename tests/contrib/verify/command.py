@@ -12,11 +12,11 @@ NO_BUNDLES = {
     "nothing": b"", "list": b"[]", "null": b"null", "cut": b'{"bundle_version":1', "no-text": b"\xff",
     "nan": b'{"a":NaN}', "deep": b"[" * 100_000, "too-large": b" " * (16 * 1024**2 + 1),
 }  # fmt: skip
-"""What can't be judged."""
+"""The exit code for evidence that can't be judged."""
 
 
 class Verdict(NamedTuple):
-    """What a verifier says: its exit code, "proven" or the class of the refusal, and all it wrote."""
+    """The result of a verifier: its exit code, "proven" or the class of the refusal, and all it wrote."""
 
     code: int
     reason: str
@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
 
 
 def exit_code(reason: str) -> int:
-    """What the verifiers promise."""
+    """Check the guarantees of the verifiers."""
     return {PROVEN: 0, UNREADABLE: 2}.get(reason, 1)
 
 

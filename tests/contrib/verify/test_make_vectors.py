@@ -18,7 +18,7 @@ ROOTS = (
     "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
     "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
 )
-"""Of the first leaves, as the reference implementation of Certificate Transparency has them."""
+"""The roots of the first leaves in the reference implementation of Certificate Transparency."""
 
 
 def test_made_anew_the_vectors_are_the_same_byte_for_byte(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def _stranger(ledger: Path) -> sqlite3.Connection:
 
 @contextmanager
 def locked(ledger: Path) -> Iterator[None]:
-    """Another process holds the lock."""
+    """Hold the lock as another process does."""
     with closing(_stranger(ledger)) as connection:
         connection.execute("begin immediate")
         yield

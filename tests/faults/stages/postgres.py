@@ -101,7 +101,7 @@ def put_back(server: PostgresServer, gate: Gateway) -> Iterator[None]:
 
 @contextmanager
 def read_only(server: PostgresServer, gate: Gateway) -> Iterator[None]:
-    """All its sessions are so, the notary's too, which hears of it a moment later."""
+    """Make all sessions read-only, also the notary's, which learns of it a moment later."""
     _set_read_only(server, "on")
     wait_for(lambda: not is_lease_given(gate), "a session that is read-only")
     yield
@@ -117,8 +117,8 @@ def _set_read_only(server: PostgresServer, value: str) -> None:
 
 @contextmanager
 def full(volume: Path, gate: Gateway) -> Iterator[None]:
-    """Nothing is free on the disk of its tables, and what room their pages had is used: there is none for the event of
-    a lease, nor for the intent of a call."""
+    """Fill the disk of its tables and the free space of their pages: neither the event of a lease nor the intent of a
+    call fits."""
     agent = gate.agent()
 
     def is_refused() -> bool:

@@ -1,4 +1,4 @@
-"""Starts that end at once, since what they depend on is not to be had."""
+"""Starts that end at once because a dependency is missing."""
 
 import subprocess
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What only some calls need: the egress proxy, secrets, and the endpoints of webhooks."""
+"""Dependencies of some calls: the egress proxy, secrets, and the endpoints of webhooks."""
 
 from typing import Any
 
@@ -26,18 +26,18 @@ PROXY = Table(
     "Only actions with the profile `proxy_allowlist` need it; the cells are theirs, all others run. While it is known "
     "to be down nothing is dispatched: a call is given back to its budget, and a held one goes on waiting.",
     {
-        START: _no_proxy("Nothing listens at its address; the gateway starts all the same.", "start the proxy"),
-        "refuses": _no_proxy("Nothing listens there any more.", "bring it back"),
+        START: _no_proxy("No process listens at its address; the gateway starts all the same.", "start the proxy"),
+        "refuses": _no_proxy("It no longer listens.", "bring it back"),
         "hangs": _no_proxy("It takes connections and says nothing.", "look at its log and its name server"),
         "resets in the middle": Row(
-            "Connections break in the middle of its answers. What it says first is HTTP, and readiness does not know: "
-            "calls are dispatched, and fail with a receipt.",
+            "Connections break in the middle of its answers. The first part is valid HTTP, so readiness reports no "
+            "problem: calls are dispatched, and fail with a receipt.",
             "look at what is between",
             _CALLS_FAIL,
             _REFUSALS,
             "action_execution_failed",
         ),
-        "garbage": _no_proxy("What listens there is no HTTP.", "correct `egress_proxy_url`"),
+        "garbage": _no_proxy("The process there does not speak HTTP.", "correct `egress_proxy_url`"),
         "slow": Row(
             "Each of its answers comes late, and within the time that a call has.",
             "look at its load",
@@ -73,12 +73,12 @@ _SET_BACK = Row("Its time of change lies before that of the file before.", "noth
 
 FILE = Table(
     "secrets in a private file",
-    "Only actions with `secrets` need it; the cells are theirs. What was read is kept for thirty seconds, and not "
-    "beyond a change of the file.",
+    "Only actions with `secrets` need it; the cells are theirs. The gateway keeps what it has read for thirty seconds, "
+    "and reads the file again after a change.",
     {
         START: _no_secrets("There is no file; the gateway starts all the same.", "put it there, with mode 0600"),
         "refuses": _no_secrets("Its mode lets others in.", "`chmod 0600`, and change what they may have read"),
-        "hangs": _no_secrets("It is no regular file: a pipe, say. Nobody waits for it.", "put a regular file there"),
+        "hangs": _no_secrets("It is no regular file: a pipe, say. It is refused at once.", "put a regular file there"),
         "resets in the middle": _no_secrets("It is half written.", "replace it whole (`mv`), never in place"),
         "garbage": _no_secrets("It is not JSON.", "put the right file there"),
         "slow": _READ,
@@ -98,9 +98,7 @@ SOPS = Table(
             "The identity is not one that it is encrypted to.", "`sops updatekeys`, or put the right identity there"
         ),
         "hangs": "as a private file: what is no regular file is refused before it is opened",
-        "resets in the middle": _no_secrets(
-            "It is half written.", "`sops` replaces it whole; so must whoever copies it"
-        ),
+        "resets in the middle": _no_secrets("It is half written.", "`sops` replaces it whole, and so must a copy"),
         "garbage": _no_secrets("A value was changed without `sops`: the MAC does not fit.", "take it from its history"),
         "slow": _READ,
         "read-only": "the gateway never writes it",
@@ -119,14 +117,14 @@ _LATER = "nothing: it is tried again until its retries are over, then `gatectl w
 
 WEBHOOKS = Table(
     "endpoint of a webhook",
-    "No call waits for it: every cell is as while all is well. What could not be delivered stays in the outbox, and "
-    "what was given up can be delivered again (`docs/webhooks.md`).",
+    "No call waits for it: every cell is as without a fault. Undelivered events stay in the outbox, and those that "
+    "were given up can be delivered again (`docs/webhooks.md`).",
     {
-        START: _undelivered("Nothing listens at its address; the gateway starts all the same.", _LATER),
-        "refuses": _undelivered("Nothing listens there any more.", _LATER),
+        START: _undelivered("No process listens at its address; the gateway starts all the same.", _LATER),
+        "refuses": _undelivered("It no longer listens.", _LATER),
         "hangs": _undelivered("It takes the request and says nothing until its time is over.", _LATER),
         "resets in the middle": _undelivered("The connection breaks while it answers.", _LATER),
-        "garbage": _undelivered("What it answers is no HTTP.", "correct the endpoint's `url`; then as above"),
+        "garbage": _undelivered("Its answers are not HTTP.", "correct the endpoint's `url`; then as above"),
         "slow": Row(
             "It answers late, and within its time.",
             "nothing",

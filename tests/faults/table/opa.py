@@ -24,21 +24,21 @@ OPA = Table(
     "need no decision. Its answers that are HTTP and no decision are in `docs/policy.md`.",
     {
         START: Refused(
-            "Nothing listens at its address.",
+            "No process listens at its address.",
             "start OPA with its rules first; a service manager tries again",
             69,
             "the front can't start",
         ),
-        "refuses": _down("Nothing listens there any more.", "bring it back: it is given the access lists, then asked"),
+        "refuses": _down("It no longer listens.", "bring it back: it is given the access lists, then asked"),
         "hangs": _down(
-            "It takes connections and says nothing. The first question costs a second, those after it nothing.",
+            "It takes connections and says nothing. The first question costs a second, later ones nothing.",
             "look at its log: a rule that loops, a bundle that is too large for its processor",
             "policy_engine_timeout",
         ),
         "resets in the middle": _down(
             "Connections break while it answers.", "look at what is between: a balancer, a sidecar"
         ),
-        "garbage": _down("What listens there is no HTTP.", "correct `opa_url`"),
+        "garbage": _down("The process there does not speak HTTP.", "correct `opa_url`"),
         "slow": Row(
             "Each of its answers comes late, and within a second.",
             "look at `gate_policy_request_duration_seconds`; `opa_memo` asks less often",
@@ -47,7 +47,7 @@ OPA = Table(
         "read-only": "only a change of the access lists writes there (`docs/policy.md`): none of these operations does",
         "full": "it keeps what it is given in memory: one that has none left has ended, as in `refuses`",
         "loses its data": Row(
-            "Another one stands in its place, without the access lists. A question waits until they are pushed.",
+            "A new one has replaced it, without the access lists. A question waits until they are pushed.",
             "nothing",
             log="OPA does not hold the access lists: they are pushed again",
         ),

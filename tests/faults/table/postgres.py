@@ -24,24 +24,23 @@ def _down(seen: str, **more: Any) -> Row:
 
 POSTGRES = Table(
     "PostgreSQL",
-    "The ledger lies there, and the store in a Redis. What can't be in evidence does not happen, a lease neither; what "
-    "the Redis did for it is undone.",
+    "It holds the ledger, and a Redis the store. Without evidence neither an action nor a lease happens; its changes "
+    "in the Redis are undone.",
     {
         START: Refused(
-            "Nothing listens at its address.",
+            "No process listens at its address.",
             "start PostgreSQL first; a service manager tries again",
             69,
             "its database is not available",
         ),
-        "refuses": _down("Nothing listens there any more."),
+        "refuses": _down("It no longer listens."),
         "hangs": _down(
-            "It takes connections and says nothing. The first unit waits four seconds for it, those after it not at "
-            "all.",
+            "It takes connections and says nothing. The first unit waits four seconds for it, later ones not at all.",
             do="look at its log and its disk: a stopped process, a lock (`pg_stat_activity`), a disk that hangs",
         ),
         "resets in the middle": _down(
-            "Connections break while it answers. Of a COMMIT whose answer is lost the server itself is asked whether "
-            "it was done.",
+            "Connections break while it answers. After a lost answer to a COMMIT the notary asks the server whether it "
+            "was done.",
             do="look at what is between: a balancer, a firewall, `max_connections`",
         ),
         "garbage": _down("Something else listens there, and is no PostgreSQL.", do="correct `ledger.url`"),
@@ -56,13 +55,13 @@ POSTGRES = Table(
             first="lease",
         ),
         "full": _down(
-            "The disk of its tables has no room. What only reads goes on.",
+            "The disk of its tables has no room. Operations that only read continue.",
             answers=_FULL,
             log="could not extend file",
             do="make room: the notary tries each second whether there is some",
         ),
         "loses its data": _down(
-            "An older copy stands in its place: it was put back, or is one that lags behind. Nothing is written there.",
+            "An older copy has replaced it: a restored backup, or a replica that lags behind. It is not written to.",
             log="it lacks units that were committed",
             do='put the right one back; where it is lost: `docs/operations.md`, "Backing it up"',
         ),

@@ -30,18 +30,18 @@ REDIS = Table(
     "without a budget is still issued, and the status still answered.",
     {
         START: Refused(
-            "Nothing listens at its address.",
+            "No process listens at its address.",
             "start Redis first; a service manager tries again",
             69,
             "its store is not available",
         ),
-        "refuses": _down("Nothing listens there any more."),
+        "refuses": _down("It no longer listens."),
         "hangs": _down(
             "It takes connections and says nothing.",
             do="look at its log and its disk: a fork that copies much memory, a script that loops, a stopped process",
         ),
         "resets in the middle": _down(
-            "Connections break while it answers. What it did without the ledger having it is undone first.",
+            "Connections break while it answers. Changes that the ledger does not have are undone first.",
             do="look at what is between: a balancer, a firewall, `maxclients`",
         ),
         "garbage": _down("Something else listens there, and is no Redis.", do="correct `store.redis_url`"),
@@ -61,8 +61,8 @@ REDIS = Table(
             do="give it more memory; evicting would forget used proofs",
         ),
         "loses its data": Row(
-            "It was emptied, or came back without its file. The epoch is raised above all that were: every lease and "
-            "held call of before is over, since nobody knows which proofs were used.",
+            "It was emptied, or came back without its file. The epoch is raised above all earlier ones: every "
+            "earlier lease and held call ends, because the used proofs are unknown.",
             "look for the `AdminRevokeAll` event of `gateway`; agents get new leases by themselves",
             {
                 "execute": "401 invalid_lease",

@@ -1,5 +1,5 @@
-"""What the matrix of faults is made of: a table for each dependency, a row for each way in which it fails, a cell for
-each thing that people ask of a gateway meanwhile."""
+"""The parts of the matrix of faults: a table for each dependency, a row for each way in which it fails, a cell for each
+operation on the gateway meanwhile."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,29 +15,29 @@ OPERATIONS: Final = (
     "readiness", "status",
 )  # fmt: skip
 HEALTHY: Final = dict.fromkeys(OPERATIONS, "200") | {"readiness": "200 ready", "status": "200 ok"}
-"""What is answered while all is well: a status with its error code, or with the word that the body has for it."""
+"""The answers without a fault: a status with its error code, or with the word in the body for it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A gateway that serves while this is so."""
+    """A fault under which the gateway serves."""
 
     seen: str
-    """What an operator sees of it, and what stands for it in the tests."""
+    """The description of the fault as an operator sees it, and as the tests cause it."""
     do: str
-    """What an operator does."""
+    """The operator's remedy."""
     answers: Mapping[str, str] = field(default_factory=dict)
-    """Operation -> answer, where it is another one than while all is well."""
+    """Operation -> answer, where it differs from the answer without a fault."""
     metrics: tuple[str, ...] = ()
     """Samples of /metrics, summed over labels that are not named: `NAME{LABELS} VALUE`, or `NAME{LABELS} rises`."""
     log: str = ""
-    """Words of a line of the log; empty where there is none."""
+    """Words of a line of the log; empty if no line is written."""
     first: str = "execute with a budget"
-    """The operation that meets it first."""
+    """The operation that meets the fault first."""
     ends_leases: bool = False
-    """What was issued and held before is over."""
+    """True if earlier leases and holds end."""
     ends_hold: bool = False
-    """An approval that fails by it is over, though nothing was dispatched."""
+    """True if an approval that fails by the fault is over, though nothing was dispatched."""
 
     def answer(self, operation: str) -> str:
         """The answer to this operation; ` or ` stands between answers that both are right."""

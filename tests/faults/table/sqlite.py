@@ -17,17 +17,17 @@ _FULL = "503 ledger_full"
 
 SQLITE = Table(
     "embedded database",
-    "Store and ledger are one file: what can't be in evidence does not happen, a lease neither.",
+    "Store and ledger are one file: without evidence neither an action nor a lease happens.",
     {
         START: Refused(
-            "What lies at `ledger.path` is no database.",
+            "The file at `ledger.path` is no database.",
             'put the file back: `docs/operations.md`, "Backup and restore"',
             69,
             "its database is not available",
         ),
         "refuses": "a file can't refuse: it is gone, locked, or on a disk that takes nothing, as below",
         "hangs": Row(
-            "Another process holds its lock. The first unit waits two seconds for it, those after it not at all.",
+            "Its lock is held by another process. The first unit waits two seconds for it, later ones not at all.",
             "end what holds it (`fuser -v ledger.sqlite3`): a shell, a tool for backups that takes no turns",
             GONE,
             _METRICS,
@@ -43,7 +43,7 @@ SQLITE = Table(
             "the key-value store is down",
         ),
         "slow": Row(
-            "Another process holds its lock for a third of a second, and lets go.",
+            "Its lock is held by another process for a third of a second.",
             "look at `gate_ledger_write_duration_seconds`, then at who else opens the file",
             metrics=("gate_ledger_write_duration_seconds_sum rises",),
         ),
