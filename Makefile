@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all quick chaos mutants servers lint bench run openapi conformance failure-modes docs docs-serve providers providers-check lock release clean setup
+.PHONY: help demo test test-all quick chaos servers lint bench run openapi conformance failure-modes docs docs-serve providers providers-check lock release clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -35,9 +35,6 @@ quick: $(READY) ## what to run between two edits: no gateway, no process, no pro
 
 chaos: $(READY) ## kill, freeze and starve a gateway under load, and hold its evidence against the truth (N=10000 SEED=7)
 	@$(BIN)/python -u -m tests.chaos --events $(or $(N),200) $(if $(SEED),--seed $(SEED)) $(ARGS)
-
-mutants: $(READY) ## change the code a little, again and again: does a test notice? (hours; ONLY=notary/operations for a part)
-	@$(BIN)/python -u -m mutants $(ONLY) $(ARGS)
 
 servers: $(READY) ## servers that tests run for real, fetched where they are missing
 	@bash scripts/servers.sh "$(VENV)/servers"

@@ -19,7 +19,6 @@ PACKAGES = (
     "console",
     "contrib",
     "bench",
-    "mutants",
 )
 SQL = re.compile(r"\b(SELECT|INSERT INTO|INSERT OR|UPDATE|DELETE FROM|VALUES|WHERE|LIMIT)\b")
 NAMED = re.compile(r"\?\d|(?<![\w:'\"$])[:@$][A-Za-z_]\w*")

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = (
-    "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib", "bench", "mutants", "tests",
+    "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib", "bench", "tests",
     "gateway_client",
 )  # fmt: skip
 MAY_IMPORT = {
@@ -295,7 +295,7 @@ def test_every_room_of_the_floors_is_there() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("package", [*MAY_IMPORT, "contrib", "bench", "mutants"])
+@pytest.mark.parametrize("package", [*MAY_IMPORT, "contrib", "bench"])
 def test_rooms_stay_small(package: str) -> None:
     crowded = []
     for path in files_of(package):

@@ -18,7 +18,6 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
-from ipc.parent import die_with_parent
 from tests.support import echo_worker
 
 STATUS_BYTES = 4
@@ -75,27 +74,12 @@ class EchoProcess:
 class EchoTemplate:
     """The tests' end of the process that forks."""
 
-    def __init__(self, *, is_forked: bool = False) -> None:
-        """`is_forked`: of this very process, which has no other thread and has imported what workers need."""
+    def __init__(self) -> None:
         self._sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = None if is_forked else self._started(theirs)
-            if is_forked:
-                self._fork_template(theirs)
+            command = [sys.executable, "-m", "tests.support.echo_template", str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         atexit.register(self._end)
-
-    def _started(self, theirs: socket.socket) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "tests.support.echo_template", str(theirs.fileno())]
-        return subprocess.Popen(command, pass_fds=[theirs.fileno()])
-
-    def _fork_template(self, theirs: socket.socket) -> None:
-        parent = os.getpid()
-        if os.fork() == 0:
-            with suppress(BaseException):
-                self._sock.close()
-                die_with_parent(parent)
-                _Forking(theirs).run()
-            os._exit(0)
 
     def fork(self, channels: tuple[int, int], arguments: list[str]) -> EchoProcess:
         """A worker with these arguments, whose channels with front and notary are these descriptors."""
@@ -109,17 +93,16 @@ class EchoTemplate:
 
     def _end(self) -> None:
         self._sock.close()
-        if self._process is not None:
-            self._process.wait()
+        self._process.wait()
 
 
 _TEMPLATES: list[EchoTemplate] = []
 
 
-def echo_template(*, is_forked: bool = False) -> EchoTemplate:
+def echo_template() -> EchoTemplate:
     """The one of this test run, started when it is first wanted."""
     if not _TEMPLATES:
-        _TEMPLATES.append(EchoTemplate(is_forked=is_forked))
+        _TEMPLATES.append(EchoTemplate())
     return _TEMPLATES[0]
 
 
