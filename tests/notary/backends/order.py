@@ -1,21 +1,73 @@
-"""The steps of one unit in two places, by their names in docs/decisions.md, "The order of Redis and ledger", and what
-ends a notary at each of them."""
+"""The steps of one unit in Redis and ledger, by their names in docs/decisions.md, "The order of Redis and ledger", and
+the ways to end a notary at each of them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
+import msgspec
 import pytest
 
+from ipc.blocking import ChannelClosed
+from ipc.framing import FrameError
+from ipc.messages import Hold, Open, Operation, Proof, ReadBudget
 from notary.backends.redis import scripts
 from notary.backends.redis.client import Client
 from notary.backends.redis.stores import Stores
 from notary.database import Connection
 from notary.store.contract import StoreGone
-from tests.notary.backends.redis.test_kills import Killed, stores_of
 from tests.notary.running import Running
+from tests.notary.samples import call_event, make_open
 
 Patch = pytest.MonkeyPatch
+GONE = (ChannelClosed, FrameError, OSError)
+CALLS = 5
+
+
+class Killed(BaseException):
+    """The notary ends here."""
+
+
+def stores_of(notary: Running) -> Stores:
+    assert notary.thread is not None
+    stores = notary.thread.state.stores
+    assert stores is not None
+    return stores
+
+
+def budgeted(session_id: str, **given: Any) -> Open:
+    return make_open(event=call_event(session_id=session_id), has_budget=True, proof=None, calls_per_hour=9, **given)
+
+
+def left(notary: Running, session_id: str) -> int:
+    return int(notary.front.ask(ReadBudget(session_id)).remaining)
+
+
+def end_of(notary: Running, asked: Operation) -> int:
+    """Send an operation that ends the notary; return its number."""
+    (number,) = notary.front.send(asked)
+    with pytest.raises(GONE):
+        notary.front.heard(number)
+    return number
+
+
+def ended(notary: Running) -> None:
+    """Start the next notary, with a front of the same name."""
+    bury(notary)
+    notary.start()
+
+
+def bury(notary: Running) -> None:
+    """Let go of a notary that ended."""
+    assert notary.thread is not None
+    notary.thread._thread.join(30)
+    notary.thread._control.close()
+    notary.thread = None
+
+
+def changed_proof(asked: Hold) -> Hold:
+    """Return the same hold with another proof, because the proof of an undone unit stays used."""
+    return msgspec.structs.replace(asked, proof=Proof("another-" + asked.approval.approval_id))
 
 
 def _end(patch: Patch) -> NoReturn:

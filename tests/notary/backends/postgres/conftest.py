@@ -26,7 +26,7 @@ def database(postgres_server: PostgresServer) -> str:
 
 @pytest.fixture
 def store(redis_server: RedisServer) -> StoreSettings:
-    """The schema of this test."""
+    """The Redis of this test, with a prefix of its own."""
     return msgspec.structs.replace(redis_server.settings, redis_prefix=f"postgres-{next(_prefixes)}")
 
 

@@ -23,8 +23,8 @@ from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from notary.backends.postgres.place import WAITS
 from notary.database import DatabaseGone
 from notary.opening import open_state
+from tests.notary.backends.order import budgeted
 from tests.notary.backends.postgres.conftest import StartNotary
-from tests.notary.backends.redis.test_kills import budgeted
 from tests.notary.running import Running, query, walk_of
 from tests.notary.samples import hooks, make_issue, make_note, make_open, make_refuse, make_result, record_call
 from tests.support.asking import Told

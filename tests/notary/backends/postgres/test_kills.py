@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence import EventQuery
-from ipc.messages import Closed, GetHold, Issued, ListUnresolved, QueryEvents, ReadCheckpoint
+from ipc.messages import ReadCheckpoint
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
+from tests.notary.backends.order import GONE, Killed, budgeted, end_of, ended, left
 from tests.notary.backends.postgres.conftest import StartNotary
-from tests.notary.backends.redis.test_kills import CALLS, GONE, Killed, budgeted, end_of, ended, kill_at, left
+from tests.notary.backends.redis.test_order import (  # noqa: F401 - both kinds of ledger keep the same order
+    test_a_unit_that_ends_here_is_in_both_and_is_answered_again,
+    test_a_unit_that_ends_here_is_in_neither,
+)
 from tests.notary.running import NotaryProcess, Running, walk_of
-from tests.notary.samples import make_hold, make_issue, make_note
+from tests.notary.samples import make_issue, make_note
 from tests.support.strace import injected
 
 pytestmark = [
@@ -32,8 +35,8 @@ def collected() -> Iterator[None]:
     gc.collect()
 
 
-def kill_at_commit(notary: Running, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the notary end just before COMMIT of its next unit that writes, or once it is done."""
+def kill_before_commit(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the notary end just before COMMIT of its next unit that writes."""
     assert notary.thread is not None
     database = notary.thread.state.database
     assert isinstance(database, PostgresDatabase)
@@ -45,74 +48,19 @@ def kill_at_commit(notary: Running, step: str, monkeypatch: pytest.MonkeyPatch) 
         asked[:] = [statement] if statement.startswith("BEGIN") else [*asked, statement]
         if statement != "COMMIT" or TAKE_TURN not in asked:
             return execute(statement, *more)
-        if step == "committing":
-            raise Killed
-        execute(statement)
-        assert line._pipeline is not None
-        line._pipeline.sync()
         raise Killed
 
     monkeypatch.setattr(line, "execute", ending)
 
 
-def kill(notary: Running, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (kill_at_commit if step.startswith("commit") else kill_at)(notary, step, monkeypatch)
-
-
 MANY, LIVES = 90, 8
-NOT_DONE = pytest.mark.parametrize("step", ["before", "sent", "applied", "committing"])
-
-
-@NOT_DONE
-def test_what_the_ledger_does_not_have_is_undone_at_the_next_start(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
-    kill(notary, step, monkeypatch)
-    end_of(notary, budgeted(session_id))
-    ended(notary)
-    assert left(notary, session_id) == CALLS
-    assert notary.front.ask(ListUnresolved(9)) == []
-    assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
-    assert left(notary, session_id) == CALLS - 1
-    assert walk_of(notary).intact
-
-
-@NOT_DONE
-def test_a_hold_that_the_ledger_does_not_have_is_not_there(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = make_hold(calls_per_hour=3)
-    kill(notary, step, monkeypatch)
-    end_of(notary, asked)
-    ended(notary)
-    assert notary.front.ask(GetHold(asked.approval.approval_id)) is None
-
-
-@pytest.mark.parametrize("step", ["committed"])
-def test_what_the_ledger_has_stays_and_is_answered_again_when_it_is_asked_again(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    front = notary.attach("asks-again")
-    asked = make_issue(max_calls=CALLS)
-    kill(notary, step, monkeypatch)
-    (number,) = front.send(asked)
-    with pytest.raises(GONE):
-        front.heard(number)
-    ended(notary)
-    again = notary.attach("asks-again")
-    again.resend({number: asked})
-    issued = again.answer(number)
-    assert isinstance(issued, Issued)
-    assert left(notary, issued.session_id) == CALLS
-    assert len(notary.front.ask(QueryEvents(EventQuery()))) == 1
 
 
 def test_the_other_gateway_goes_on_at_once_when_one_is_killed_within_a_unit(
     start: StartNotary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = start("one"), start("other")
-    kill(one, "committing", monkeypatch)
+    kill_before_commit(one, monkeypatch)
     end_of(one, make_note())
     assert other.front.ask(make_note()) is None
     ended(one)

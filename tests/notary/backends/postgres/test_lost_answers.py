@@ -8,9 +8,9 @@ import pytest
 from ipc.messages import Closed
 from notary.backends.postgres.database import PostgresDatabase
 from tests.notary.backends.losing import Losing
+from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, bury, left
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.backends.postgres.test_kills import collected  # noqa: F401 - what ends here leaves things open, too
-from tests.notary.backends.redis.test_kills import CALLS, GONE, Killed, budgeted, bury, left
 from tests.notary.backends.redis.test_lost_answers import (  # noqa: F401 - what holds for one ledger holds for the other
     comes_back,
     debit_in_doubt,

@@ -24,7 +24,7 @@ def prefix() -> str:
 
 @pytest.fixture
 def store(redis_server: RedisServer, prefix: str) -> StoreSettings:
-    """The settings of this test's notary."""
+    """The Redis of this test, with its prefix."""
     return msgspec.structs.replace(redis_server.settings, redis_prefix=prefix)
 
 

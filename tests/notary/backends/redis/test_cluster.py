@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ipc.messages import Closed, Enter
-from tests.notary.backends.redis.test_kills import budgeted, left
+from tests.notary.backends.order import budgeted, left
 from tests.notary.running import Running
 from tests.notary.samples import (
     fresh_proof,

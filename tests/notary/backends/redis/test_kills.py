@@ -5,19 +5,17 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-import msgspec
 import pytest
 
-from ipc.blocking import ChannelClosed
-from ipc.framing import FrameError
-from ipc.messages import Closed, Enter, GetHold, Hold, Issue, Issued, Open, Operation, Proof, ReadBudget, ReadEpoch
+from ipc.messages import Enter, GetHold, Issue, Issued, Proof, ReadBudget, ReadEpoch
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import APPLY, Script
-from notary.backends.redis.stores import Stores
 from notary.backends.sqlite import Database
 from notary.store.contract import StoreGone
+from tests.notary.backends import order
+from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, end_of, ended, left, stores_of
 from tests.notary.running import NotaryProcess, Running
-from tests.notary.samples import call_event, make_claim, make_hold, make_issue, make_open
+from tests.notary.samples import make_claim, make_hold, make_issue
 from tests.support.asking import Told
 from tests.support.redis_server import RedisServer
 from tests.support.strace import injected
@@ -26,125 +24,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.usefixtures("patient_backends"),
 ]
-GONE = (ChannelClosed, FrameError, OSError)
-CALLS = 5
 
 
-class Killed(BaseException):
-    """The notary ends here."""
-
-
-def stores_of(notary: Running) -> Stores:
-    assert notary.thread is not None
-    stores = notary.thread.state.stores
-    assert stores is not None
-    return stores
-
-
-def budgeted(session_id: str, **given: Any) -> Open:
-    return make_open(event=call_event(session_id=session_id), has_budget=True, proof=None, calls_per_hour=9, **given)
-
-
-def left(notary: Running, session_id: str) -> int:
-    return int(notary.front.ask(ReadBudget(session_id)).remaining)
-
-
-def kill_at(notary: Running, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the notary end at the next unit that changes its store."""
-    stores = stores_of(notary)
-    apply, run, confirm = stores.apply, stores.client.run, stores.confirm
-
-    def applying(changes: Changes, number: int) -> None:
-        if not changes.steps and not changes.proofs:
-            return apply(changes, number)
-        if step == "before":
-            raise Killed
-        if step == "sent":
-
-            def unheard(*asked: Any) -> Any:
-                run(*asked)
-                raise Killed
-
-            monkeypatch.setattr(stores.client, "run", unheard)
-        apply(changes, number)
-        if step == "applied":
-            raise Killed
-        if step == "committed":
-            monkeypatch.setattr(stores, "confirm", lambda: _end())
-        return None
-
-    def _end() -> None:
-        confirm()
-        raise Killed
-
-    monkeypatch.setattr(stores, "apply", applying)
-
-
-def end_of(notary: Running, asked: Operation) -> int:
-    """Ask what the notary does not live to answer; the number."""
-    (number,) = notary.front.send(asked)
-    with pytest.raises(GONE):
-        notary.front.heard(number)
-    return number
-
-
-def ended(notary: Running) -> None:
-    """The notary that ended is followed by another one, of which a front of the same name asks again."""
-    bury(notary)
-    notary.start()
-
-
-def bury(notary: Running) -> None:
-    """Let go of a notary that ended."""
-    assert notary.thread is not None
-    notary.thread._thread.join(30)
-    notary.thread._control.close()
-    notary.thread = None
-
-
-STEPS = pytest.mark.parametrize("step", ["before", "sent", "applied"])
-
-
-@STEPS
-def test_a_debit_that_the_ledger_does_not_have_is_undone_at_the_next_start(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
-    kill_at(notary, step, monkeypatch)
-    end_of(notary, budgeted(session_id))
-    ended(notary)
-    assert left(notary, session_id) == CALLS
-    assert notary.stored("SELECT 1 FROM intents") == []
-    assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
-    assert left(notary, session_id) == CALLS - 1
-
-
-@STEPS
-def test_a_hold_that_the_ledger_does_not_have_is_not_there(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch, redis_server: RedisServer, prefix: str
-) -> None:
-    asked = make_hold(calls_per_hour=3)
-    kill_at(notary, step, monkeypatch)
-    end_of(notary, asked)
-    ended(notary)
-    assert notary.front.ask(GetHold(asked.approval.approval_id)) is None
-    kept = [name for name in redis_server.names(prefix) if "hold" in name or "counted" in name]
-    assert kept == []
-    assert not notary.front.ask(changed_proof(asked)).is_repeated
-
-
-def changed_proof(asked: Hold) -> Hold:
-    """With a proof of its own: that of a unit which was undone stays used."""
-    return msgspec.structs.replace(asked, proof=Proof("another-" + asked.approval.approval_id))
-
-
-@STEPS
-def test_a_claim_that_the_ledger_does_not_have_is_free_again_with_its_request(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch
+def test_a_claim_without_its_ledger_row_is_undone_and_keeps_its_request(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = make_hold()
     notary.front.ask(asked)
-    kill_at(notary, step, monkeypatch)
+    order.applied(notary, monkeypatch)
     end_of(notary, make_claim(asked.approval))
     ended(notary)
     hold = notary.front.ask(GetHold(asked.approval.approval_id))
@@ -153,44 +40,21 @@ def test_a_claim_that_the_ledger_does_not_have_is_free_again_with_its_request(
     assert (claimed.state, claimed.holder) == ("claimed", notary.front.front_id)
 
 
-@STEPS
-def test_a_lease_that_the_ledger_does_not_have_counts_nowhere(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch
+def test_a_lease_without_its_ledger_row_does_not_count_as_a_session(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: Issue = make_issue(max_calls=CALLS, max_sessions=1)
-    kill_at(notary, step, monkeypatch)
+    order.applied(notary, monkeypatch)
     end_of(notary, asked)
     ended(notary)
     assert isinstance(notary.front.ask(asked), Issued)
 
 
-@pytest.mark.parametrize("step", ["sent", "applied"])
-def test_the_proof_of_a_unit_that_was_undone_stays_used(
-    notary: Running, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kill_at(notary, step, monkeypatch)
+def test_the_proof_of_an_undone_unit_stays_used(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    order.applied(notary, monkeypatch)
     end_of(notary, Enter(Proof("p")))
     ended(notary)
     assert not notary.front.ask(Enter(Proof("p"))).is_fresh
-
-
-def test_what_the_ledger_has_stays_done_and_is_answered_again(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
-    asked = make_hold(has_budget=True)
-    asked = msgspec.structs.replace(
-        asked, approval=msgspec.structs.replace(asked.approval, session_id=session_id),
-        event=msgspec.structs.replace(asked.event, session_id=session_id),
-    )  # fmt: skip
-    kill_at(notary, "committed", monkeypatch)
-    number = end_of(notary, asked)
-    bury(notary)
-    before = notary.front
-    notary.start()
-    again = notary.attach(before.front_id)
-    again.resend({number: asked})
-    assert again.answer(number).approval.approval_id == asked.approval.approval_id
-    assert left(notary, session_id) == CALLS - 1
-    assert len(notary.events()) == 2
 
 
 def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:

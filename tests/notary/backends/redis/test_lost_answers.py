@@ -12,7 +12,7 @@ from notary.backends.redis.scripts import RECOVER
 from notary.database import Connection, DatabaseGone
 from notary.store.contract import StoreGone
 from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
-from tests.notary.backends.redis.test_kills import CALLS, budgeted, left, stores_of
+from tests.notary.backends.order import CALLS, budgeted, left, stores_of
 from tests.notary.running import NotaryProcess, Running, walk_of
 from tests.notary.samples import (
     call_event,

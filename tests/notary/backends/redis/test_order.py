@@ -8,7 +8,7 @@ import pytest
 
 from ipc.messages import GetHold, Hold
 from tests.notary.backends import order
-from tests.notary.backends.redis.test_kills import CALLS, GONE, bury, changed_proof, left
+from tests.notary.backends.order import CALLS, GONE, changed_proof, ended, left
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_approval, make_hold, make_issue, make_note
 from tests.support.asking import Told
@@ -24,13 +24,7 @@ Step = Any
 def budgeted_hold(notary: Running) -> Hold:
     """Debits a budget, counts a call and stores an approval, all in one unit that is answered at once."""
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
-    return make_hold(make_approval(session_id=session_id), has_budget=True, calls_per_hour=CALLS)
-
-
-def follow(notary: Running) -> None:
-    """Start another notary that recovers the state of the killed one."""
-    bury(notary)
-    notary.start()
+    return make_hold(make_approval(session_id=session_id), has_budget=True, calls_per_hour=1)
 
 
 def check_agreement(notary: Running, asked: Hold, *, is_there: bool, others: int = 0) -> None:
@@ -50,7 +44,7 @@ def test_a_unit_that_ends_here_is_in_neither(notary: Running, step: Step, monkey
         (number,) = notary.front.send(asked)
         with pytest.raises(GONE):
             notary.front.heard(number)
-    follow(notary)
+    ended(notary)
     check_agreement(notary, asked, is_there=False)
     assert not notary.front.ask(changed_proof(asked)).is_repeated
     check_agreement(notary, asked, is_there=True)
@@ -68,7 +62,7 @@ def test_a_unit_that_ends_here_is_in_both_and_is_answered_again(
             notary.front.heard(number)
             notary.front.heard(0)  # it was answered, and ends all the same
     before = notary.front.front_id
-    follow(notary)
+    ended(notary)
     check_agreement(notary, asked, is_there=True)
     again = notary.attach(before)
     again.resend({number: asked})
@@ -87,7 +81,7 @@ def test_a_unit_in_doubt_is_in_neither_when_the_ledger_went_on_and_the_notary_en
         (number,) = notary.front.send(make_note())
         with pytest.raises(GONE):
             notary.front.heard(number)
-    follow(notary)
+    ended(notary)
     check_agreement(notary, asked, is_there=False, others=1)
 
 
@@ -100,7 +94,7 @@ def test_a_unit_that_was_undone_by_one_that_ended_is_undone_once(
         (number,) = notary.front.send(asked)
         with pytest.raises(GONE):
             notary.front.heard(number)
-    follow(notary)
+    ended(notary)
     check_agreement(notary, asked, is_there=False)
 
 

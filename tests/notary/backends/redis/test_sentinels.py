@@ -11,8 +11,8 @@ from ipc.messages import Closed, Enter, Issued, Proof, ReadBudget
 from ipc.settings import StoreSettings
 from notary.backends.redis.client import Client, Place
 from notary.store.contract import StoreGone
+from tests.notary.backends.order import CALLS, budgeted, left
 from tests.notary.backends.redis.test_faults import answering, fresh, told
-from tests.notary.backends.redis.test_kills import CALLS, budgeted, left
 from tests.notary.running import NotaryProcess, Running, settings_in
 from tests.notary.samples import make_issue
 from tests.support.gateway import wait_for

@@ -26,8 +26,8 @@ from ipc.messages import (
 )
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
+from tests.notary.backends.order import budgeted
 from tests.notary.backends.redis.conftest import StartNotary
-from tests.notary.backends.redis.test_kills import budgeted
 from tests.notary.running import Running
 from tests.notary.samples import (
     call_event,
