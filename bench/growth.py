@@ -32,7 +32,7 @@ RESULT = m.Result(
 )  # fmt: skip
 
 
-def _operations(number: int) -> tuple[m.Operation, ...]:
+def _operations(number: int) -> tuple[m.Operation[Any], ...]:
     """One call: every tenth is opened and closed, with intent and receipt, the others are refused."""
     known: dict[str, Any] = {
         "event_type": "ActionCall", "trace_id": new("trc_"), "principal": f"agent:{number % 50}",

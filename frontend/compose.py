@@ -49,7 +49,6 @@ from frontend.limits.room import Room
 from frontend.limits.sessions import Sessions
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
-from frontend.notary.operations import Notary
 from frontend.notary.readers import Readers
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import RunningEngine
@@ -72,19 +71,19 @@ from ipc.settings import Settings
 
 
 def build_services(
-    start: m.StartFront, control: Control, client: NotaryClient, clock: Clock, memory: SharedMemory | None = None,
+    start: m.StartFront, control: Control, notary: NotaryClient, clock: Clock, memory: SharedMemory | None = None,
     deadlines: Deadlines = Deadlines(),
 ) -> Services:  # fmt: skip
     """Every service; `memory` is shared by fronts. Raises KeyFileError, OSError or ValueError with a clear sentence."""
     settings, front_id = start.settings, start.front_id
     memory = memory or SharedMemory.alone(Layout(1, Layout.of(settings).width))
     weakened = Weakened(settings.dev_mode, sandbox_degraded=bool(settings.walls.missing))
-    current, notary, known = Current(settings), Notary(client), Known()
+    current, known = Current(settings), Known()
     metrics = Metrics(current.registry_now, memory)
     webhooks = Webhooks(current.settings_now, control, deadlines.webhooks)
-    leases = LeaseVerifier(clock, client.hear_now)
+    leases = LeaseVerifier(clock, notary.hear_now)
     known.followers.append(leases.use)
-    client.on_in_force, client.observe, client.observe_store = known.hear, metrics.asked, metrics.asked_store
+    notary.on_in_force, notary.observe, notary.observe_store = known.hear, metrics.asked, metrics.asked_store
     admission, rates, sessions = _limits(settings, metrics, memory)
     journal = Journal(weakened, notary)
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
@@ -102,7 +101,7 @@ def build_services(
         current, control, measured, pools, notary, allow_list, memory, policy_file, deadlines.configuration, operators
     )
     dependencies = _dependencies(settings, notary, admission.room, deadlines)
-    execution = _execution(settings, notary, pools, metrics, _epoch_now(client, known), dependencies, deadlines)
+    execution = _execution(settings, notary, pools, metrics, _epoch_now(notary, known), dependencies, deadlines)
     transitions = Transitions(clock, notary, front_id, metrics)
     learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
@@ -120,7 +119,7 @@ def build_services(
         Quotas(current.identity_now, current.policy_files_now),
     )  # fmt: skip
     return Services(
-        settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary, client=client,
+        settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary,
         readers=Readers(control.post), authentication=authentication, policy=policy, pools=pools, admission=admission,
         configuration=configuration, reloads=Reloads(configuration, control, journal, deadlines.configuration),
         authority=Authority(configuration, control, journal, deadlines.configuration), settlement=settlement,
@@ -134,14 +133,14 @@ def build_services(
     )  # fmt: skip
 
 
-def _dependencies(settings: Settings, notary: Notary, room: Room, deadlines: Deadlines) -> Dependencies:
+def _dependencies(settings: Settings, notary: NotaryClient, room: Room, deadlines: Deadlines) -> Dependencies:
     """What this front asks how it is."""
     ask_proxy = asker(settings.egress_proxy_url, deadlines.egress, settings.egress.proxy_ca_file)
     return Dependencies(notary, ask_proxy, deadlines.health, room)
 
 
 def _execution(
-    settings: Settings, notary: Notary, pools: Pools, metrics: Metrics, epoch_now: Callable[[bool], int],
+    settings: Settings, notary: NotaryClient, pools: Pools, metrics: Metrics, epoch_now: Callable[[bool], int],
     dependencies: Dependencies, deadlines: Deadlines,
 ) -> Execution:  # fmt: skip
     secrets, wait = Secrets(settings.secrets), settings.limits.worker_wait_seconds
@@ -165,12 +164,12 @@ def _policy(
     )  # fmt: skip
 
 
-def _epoch_now(client: NotaryClient, known: Known) -> Callable[[bool], int]:
+def _epoch_now(notary: NotaryClient, known: Known) -> Callable[[bool], int]:
     """See `Execution.epoch_now`."""
 
     def epoch_now(hears: bool) -> int:
         if hears:
-            client.hear_now()
+            notary.hear_now()
         return known.epoch
 
     return epoch_now

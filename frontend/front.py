@@ -68,7 +68,7 @@ class Front:
 
     def attach_notary(self, message: m.AttachNotary, sock: socket.socket) -> None:
         """Ask the fresh notary from now on."""
-        self._services.client.attach(sock)
+        self._services.notary.attach(sock)
         self._services.processes.notary_attached(message.pid)
 
     def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
@@ -165,7 +165,7 @@ class Front:
         """Everything before the first request; the exit code when that fails, None when the door may open."""
         services = self._services
         try:
-            await services.client.wait_greeted(NOTARY_SECONDS)
+            await services.notary.wait_greeted(NOTARY_SECONDS)
             services.clock.follow(services.known.now.newest_evidence)
             await services.configuration.load()
             await services.revocation.catch_up()
@@ -278,7 +278,7 @@ async def _live(services: Services, control: Control, start: m.StartFront, liste
     server = Server(doors, Dispatch(services).respond, start.settings.limits, services.metrics)
     async with trio.open_nursery() as nursery:
         front = Front(services, server, nursery)
-        await nursery.start(services.client.run)
+        await nursery.start(services.notary.run)
         await nursery.start(services.policy.run)
         await nursery.start(services.pools.run)
         nursery.start_soon(control.run, front)

@@ -35,7 +35,6 @@ from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
-from frontend.notary.operations import Notary
 from frontend.notary.readers import Readers
 from frontend.policy.engine import RunningEngine
 from frontend.pool.pool import Pools
@@ -62,8 +61,7 @@ class Services:
     control: Control
     clock: Clock
     known: Known
-    notary: Notary
-    client: NotaryClient
+    notary: NotaryClient
     readers: Readers
     authentication: Authentication
     policy: RunningEngine
@@ -196,7 +194,7 @@ class Services:
             dependencies={"redis": store_status is not None, "opa": self.policy.is_available, **proxy},
             waiting={name: one.waiting for name, one in pools.items() if one.waiting},
             busy={name: one.members - one.idle for name, one in pools.items() if one.members > one.idle},
-            unanswered=self.client.unanswered,
+            unanswered=self.notary.unanswered,
             is_ledger_full=self.admission.room.is_short,
             log_lines_dropped=stderr.dropped,
             clock_error=None if clock is None else m.ClockTold(clock.cause, clock.until),
@@ -204,7 +202,7 @@ class Services:
 
     def close(self) -> None:
         """Let go of the notary."""
-        self.client.close()
+        self.notary.close()
 
 
 def _shown(last: m.LastCheckpoint | None) -> dict[str, Any] | None:

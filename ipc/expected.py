@@ -1,6 +1,6 @@
 """The file that a call is to leave, as its plan says: what `fs_hash` compares with, after the call and again later.
 
-The notary keeps it with the intent (`Terms` in ipc/messages/recording.py): of a call without a receipt it is all that
+The notary keeps it with the intent (`Terms` in ipc/operations/calls.py): of a call without a receipt it is all that
 is left to compare with. It holds a hash of what was to be written, never the content.
 """
 

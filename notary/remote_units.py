@@ -7,7 +7,7 @@ The order of steps and what an end between any two of them leaves: docs/decision
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from ipc.logs import log
 from ipc.messages import Operation
@@ -34,7 +34,7 @@ class RemoteUnits(Units):
     """See Units."""
 
     def __init__(
-        self, state: State, stores: Stores, handlers: dict[type[Operation], Handler], writes: frozenset[type],
+        self, state: State, stores: Stores, handlers: dict[type[Operation[Any]], Handler], writes: frozenset[type],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         super().__init__(state, handlers, writes)

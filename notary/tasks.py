@@ -24,7 +24,7 @@ class Task(NamedTuple):
 
     front_id: str
     number: int
-    operation: Operation
+    operation: Operation[Any]
 
 
 class Started(NamedTuple):

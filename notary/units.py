@@ -6,7 +6,7 @@ that what a unit answered can be answered again by a notary that follows this on
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -47,7 +47,7 @@ _encode = msgspec.msgpack.Encoder().encode
 class Units:
     """Performs tasks, a unit at a time."""
 
-    def __init__(self, state: State, handlers: dict[type[Operation], Handler], writes: frozenset[type]) -> None:
+    def __init__(self, state: State, handlers: dict[type[Operation[Any]], Handler], writes: frozenset[type]) -> None:
         self._state = state
         self._handlers = handlers
         self._writes = writes

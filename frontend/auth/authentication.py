@@ -16,11 +16,12 @@ from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.rates import SessionRates
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.notary.in_force import Known
-from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from ipc import messages as m
+from ipc.operations.calls import Enter
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Authentication:
     """Checks one request. Every method raises GateError and returns only for callers who are who they say."""
 
     clock: Clock
-    notary: Notary
+    notary: NotaryClient
     known: Known
     leases: LeaseVerifier
     proofs: DpopVerifier
@@ -150,7 +151,7 @@ class Authentication:
     async def _enter(self, proof: m.Proof) -> None:
         """Use a proof once; from then on the epoch in force is known."""
         with notary_errors_as("replay_cache_unavailable"):
-            entered = await self.notary.enter(proof)
+            entered = await self.notary.ask(Enter(proof))
         self.known.note_epoch(entered.epoch)
         if not entered.is_fresh:
             raise GateError("replay_detected")

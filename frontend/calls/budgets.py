@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
-from frontend.notary.operations import Notary
+from ipc.operations.leases import ReadBudget
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
     """Looks at the budget of one session."""
 
-    notary: Notary
+    notary: NotaryClient
 
     async def snapshot(self, lease: Lease) -> int | None:
         """Calls left before policy is asked; None without a limit.
@@ -25,7 +26,7 @@ class Budgets:
         if not lease.has_budget:
             return None
         with notary_errors_as("budget_store_unavailable"):
-            budget = await self.notary.budget(lease.session_id)
+            budget = await self.notary.ask(ReadBudget(lease.session_id))
         if not budget.found:
             raise GateError("budget_session_not_found")
         return budget.remaining

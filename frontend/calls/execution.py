@@ -20,8 +20,8 @@ from frontend.calls.record import CallRecord
 from frontend.calls.reserving import Reservation
 from frontend.clock import ClockError
 from frontend.errors import GateError, errors_as
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
-from frontend.notary.operations import Notary
 from frontend.notary.waiting import Course, Waiter
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import Pools
@@ -32,6 +32,7 @@ from ipc import messages as m
 from ipc.canonical import sha256_hex
 from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES
+from ipc.operations.calls import CallEnd
 from ipc.plan import Plan, hash_of, plan_bytes
 
 CUT = "the gateway stopped before the call was dispatched"
@@ -43,7 +44,7 @@ NO_RESULT = frozenset({"worker_lost", "cut"})
 class Execution:
     """Runs plans. One instance serves every call of this front."""
 
-    notary: Notary
+    notary: NotaryClient
     secrets: Secrets
     pools: Pools
     worker_wait_seconds: float
@@ -135,7 +136,7 @@ class Execution:
         try:
             await worker.give(call)
         except (WorkerLost, FrameError) as error:
-            if self.notary.client.forget(waiter):
+            if self.notary.forget(waiter):
                 if isinstance(error, WorkerLost):
                     return m.NoSuchWorker()
                 raise GateError("internal_error", cause=str(error)) from None
@@ -157,7 +158,7 @@ class Execution:
     def _begin(
         self, worker: WorkerChannel, record: CallRecord, plan: Plan, asked: m.Open, operation: m.Open | m.Assign,
         values: dict[str, str],
-    ) -> Waiter:  # fmt: skip
+    ) -> Waiter[CallEnd]:  # fmt: skip
         """Queue what the notary is asked: it leaves when this task waits, by when the worker has the plan."""
         intent_id = asked.intent_id
 
@@ -170,7 +171,7 @@ class Execution:
             if plan.isolation == "shared":  # its worker runs others beside it
                 return
             if worker.is_behind(intent_id):  # of a call that takes long: another worker begins this one sooner
-                self.notary.client.post(m.Recall(intent_id))
+                self.notary.post(m.Recall(intent_id))
             elif not asked.wants_begun:
                 worker.is_slow = True
 
@@ -185,16 +186,16 @@ class Execution:
         seconds = plan.limits.timeout_seconds + self.pools.deadlines.grace_seconds
         course = Course(seconds, begun, late, cut)
         try:
-            return self.notary.begin_call(operation, course)
+            return self.notary.begin(operation, course)
         except (NotaryUnavailable, NotaryRefused) as error:
             raise unavailable(asked, error) from None
 
     async def _closed(
-        self, worker: WorkerChannel, record: CallRecord, asked: m.Open, waiter: Waiter
+        self, worker: WorkerChannel, record: CallRecord, asked: m.Open, waiter: Waiter[CallEnd]
     ) -> m.Closed | m.NoSuchWorker | m.Unbegun:  # fmt: skip
         """Receipt and event, durable; or why another worker must run the call."""
         try:
-            answer = await self.notary.end_of_call(waiter)
+            answer = await self.notary.answer_of(waiter)
         except (NotaryUnavailable, NotaryRefused, ClockError) as error:
             raise await self._unanswered(worker, record, asked, error) from None
         if isinstance(answer, m.Closed):
@@ -222,7 +223,7 @@ class Execution:
             told = unavailable(asked, error)
             self._begin_withdrawal(record, asked, told)
             self.pools.cut(worker, asked.intent_id, "the notary does not say whether its call may run")
-            if asked.approver is None and self.notary.client.is_silent:
+            if asked.approver is None and self.notary.is_silent:
                 record.unheard = asked
             else:
                 await self._withdraw(record, asked, told)
@@ -243,7 +244,13 @@ class Execution:
         """
         if record.withdrawal is None:
             with suppress(NotaryUnavailable, NotaryRefused):
-                record.withdrawal = self.notary.begin_withdrawal(withdrawal(asked, error))
+                record.withdrawal = self._told_withdrawal(asked, error)
+
+    def _told_withdrawal(self, asked: m.Open, error: GateError) -> Waiter[m.Withdrawn]:
+        """Tell the notary at once. Raises NotaryUnavailable, NotaryRefused."""
+        begun = self.notary.begin(withdrawal(asked, error))
+        self.notary.flush()
+        return begun
 
     async def _withdraw(self, record: CallRecord, asked: m.Open, error: GateError) -> None:
         """There may be an intent, and its worker may have the word. Raises nothing."""
@@ -251,8 +258,8 @@ class Execution:
         try:
             deadline = trio.current_time() + self.deadlines.clean_up_seconds
             with trio.CancelScope(shield=True, deadline=deadline):
-                begun = record.withdrawal or self.notary.begin_withdrawal(withdrawal(asked, error))
-                withdrawn = await self.notary.end_of_withdrawal(begun)
+                begun = record.withdrawal or self._told_withdrawal(asked, error)
+                withdrawn = await self.notary.answer_of(begun)
                 if withdrawn.is_abandoned:
                     record.is_abandoned = record.is_decided = True
         except NotaryRefused:

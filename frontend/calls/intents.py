@@ -10,12 +10,13 @@ from typing import Final
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import Journal
 from frontend.errors import GateError, errors_as
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotarySilent, notary_errors_as
-from frontend.notary.operations import Notary
 from frontend.pool.pool import NoWorker, Pools
 from ipc import messages as m
 from ipc.events import INTENT_VERIFICATION
 from ipc.evidence import IntentDetail
+from ipc.operations.intents import ShowIntent
 
 CANNOT_LOOK: Final = {
     "http_status": "it judges the answers that the host saw, which are lost; to ask again would send the request again",
@@ -31,7 +32,7 @@ NOTHING_KEPT: Final = "nothing to compare with was kept with the intent"
 class Intents:
     """Unresolved intents, of all fronts."""
 
-    notary: Notary
+    notary: NotaryClient
     pools: Pools
     journal: Journal
     worker_wait_seconds: float
@@ -39,7 +40,7 @@ class Intents:
     async def show(self, intent_id: str) -> IntentDetail:
         """What is known of one. Raises GateError: intent_not_found, ledger_unavailable."""
         with notary_errors_as("ledger_unavailable"):
-            intent = await self.notary.intent(intent_id)
+            intent = await self.notary.ask(ShowIntent(intent_id))
         if intent is None:
             raise GateError("intent_not_found")
         return intent
@@ -59,7 +60,7 @@ class Intents:
                 "fs", "process", self.worker_wait_seconds, (f"operator {operator.name}",)
             ) as worker:  # fmt: skip
                 try:
-                    answer = await self.notary.verify_intent(m.VerifyIntent(intent_id, worker.worker_id, event))
+                    answer = await self.notary.ask(m.VerifyIntent(intent_id, worker.worker_id, event))
                 except NotarySilent:
                     self.pools.kill(worker, "it does not tell what it sees")
                     raise

@@ -9,12 +9,13 @@ from typing import Any
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.errors import GateError
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
-from frontend.notary.operations import Notary
 from frontend.telemetry.logs import trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.messages import Refuse
+from ipc.operations.evidence import Note
 from ipc.texts import clean_reason
 
 
@@ -23,7 +24,7 @@ class Journal:
     """Every writing method raises GateError: evidence_store_unavailable when the notary can't write, clock_error."""
 
     weakened: Weakened
-    notary: Notary
+    notary: NotaryClient
 
     async def operator_act(
         self, event_type: str, operator: OperatorCaller, *, is_done: bool = False, **fields: Any
@@ -73,9 +74,9 @@ class Journal:
     async def _write(self, event: AuditEvent, code: str = "evidence_store_unavailable") -> None:
         with notary_errors_as(code):
             if event.event_type == ACTION_CALL:
-                await self.notary.refuse(Refuse(event))
+                await self.notary.ask(Refuse(event))
             else:
-                await self.notary.note(event)
+                await self.notary.ask(Note(event))
 
 
 def bounded(fields: dict[str, Any]) -> dict[str, Any]:

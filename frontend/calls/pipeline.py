@@ -37,8 +37,8 @@ from frontend.http.requests import Request
 from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
 from frontend.limits.turns import Owners
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.notary.operations import Notary
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision
 from frontend.schemas.large_bodies import LargeBodies, cost_of
@@ -85,7 +85,7 @@ class Pipeline:
     budgets: Budgets
     holds: Holds
     execution: Execution
-    notary: Notary
+    notary: NotaryClient
     learned: Callable[[str], Learned]
     sessions: SessionRates
     metrics: Metrics
@@ -199,7 +199,7 @@ class Pipeline:
         Returns the hold that the call has already, where it has one.
         """
         decision = "error" if error.status >= 500 else "deny"
-        if not record.is_decided and self.notary.client.is_silent and error.status >= 500:
+        if not record.is_decided and self.notary.is_silent and error.status >= 500:
             self._tell_later(record, decision, error)
         elif not record.is_decided:
             try:
@@ -235,7 +235,7 @@ class Pipeline:
         unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"
         try:
             with trio.CancelScope(shield=True):  # what is decided is told, though its task should end just now
-                answer = await self.notary.refuse(Refuse(event, record.proof, record.unless_held))
+                answer = await self.notary.ask(Refuse(event, record.proof, record.unless_held))
         except (NotaryUnavailable, NotaryRefused) as problem:
             told = GateError(unavailable, cause=str(problem))
             if isinstance(problem, NotaryUnavailable) and problem.part in STORE_PARTS:

@@ -17,6 +17,7 @@ from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.messages import Open, Proof
+from ipc.operations.calls import Withdrawn
 from ipc.plan import Plan
 
 MAX_ACTION_ID = 256
@@ -55,7 +56,7 @@ class CallRecord:
     """A worker was told."""
     is_abandoned: bool = False
     """Its intent was resolved without a dispatch: its call is given back, and its approval over."""
-    withdrawal: Waiter | None = None
+    withdrawal: Waiter[Withdrawn] | None = None
     """The notary was told that the call is given up, which is to be said once."""
     unheard: Open | None = None
     """How it was opened, where the notary hangs: its withdrawal is not waited for before the caller is answered."""

@@ -32,8 +32,8 @@ from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError
 from frontend.files.problems import Problem
 from frontend.manifests.manifest import Manifest
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.notary.operations import Notary
 from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyEngine, PolicyRefused, PolicyUnreached
 from frontend.policy.file import PolicyFile
@@ -42,6 +42,7 @@ from frontend.policy.sinks import believed, for_engine
 from frontend.pool.pool import Pools
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import log
+from ipc.operations.keys import CheckKeys, FollowKeys
 from ipc.reloadable import Reloadable, with_reloadable
 from ipc.settings import Settings
 
@@ -77,7 +78,7 @@ class Configuration:
     control: Control
     policy: PolicyEngine
     pools: Pools
-    notary: Notary
+    notary: NotaryClient
     allow_list: AllowList
     memory: SharedMemory
     policy_file: PolicyFile
@@ -249,7 +250,7 @@ class Configuration:
     async def _follow_keys(self) -> None:
         """Put the signing keys in force as they lie; they were looked at before."""
         try:
-            problems = await self.notary.follow_keys()
+            problems = await self.notary.ask(FollowKeys())
         except (NotaryUnavailable, NotaryRefused, GateError) as error:
             problems = [str(error)]
         if problems:
@@ -258,7 +259,7 @@ class Configuration:
 
     async def _key_problems(self) -> list[str]:
         try:
-            return await self.notary.check_keys()
+            return await self.notary.ask(CheckKeys())
         except (NotaryUnavailable, NotaryRefused) as error:
             told = [f"the signing keys can't be looked at: {error}"]
             raise ConfigurationRefused(told, is_passing=True) from None

@@ -16,13 +16,15 @@ from frontend.calls.approvals.rights import LostRights
 from frontend.calls.journal import Journal
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable, notary_errors_as
 from frontend.notary.in_force import Known
-from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from ipc.events import ADMIN_REVOKE_ALL, SESSION_REVOKED
 from ipc.evidence import EventQuery
 from ipc.messages import Revoke, Revoked, RevokedSession, RevokeSession
+from ipc.operations.evidence import QueryEvents
+from ipc.operations.leases import ReadEpoch
 
 KNOWN_BY = 100
 """Events that are looked at for the highest epoch: the clock may have been set between them."""
@@ -42,7 +44,7 @@ class Revocation:
 
     known: Known
     journal: Journal
-    notary: Notary
+    notary: NotaryClient
     expiry: Expiry
     rights: LostRights
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
@@ -50,7 +52,7 @@ class Revocation:
     async def epoch(self) -> int:
         """The epoch in force. Raises GateError epoch_store_unavailable."""
         with notary_errors_as("epoch_store_unavailable"):
-            return await self.notary.epoch()
+            return await self.notary.ask(ReadEpoch())
 
     async def revoke_all(self, operator: OperatorCaller) -> tuple[int, int]:
         """(previous, current) epoch. Raises GateError epoch_store_unavailable: it may or may not have risen, ask
@@ -67,7 +69,7 @@ class Revocation:
         """
         asked = RevokeSession(session_id, self.journal.operator_event(SESSION_REVOKED, operator))
         with notary_errors_as("evidence_store_unavailable"):
-            revoked = await self.notary.revoke_session(asked)
+            revoked = await self.notary.ask(asked)
         if revoked is None:
             raise GateError("session_not_found")
         if revoked.is_full:
@@ -100,7 +102,7 @@ class Revocation:
         """Before the first request: raise an epoch that is below what evidence tells, beyond it, so that every lease of
         before is dead. Raises GateError epoch_store_unavailable, NotaryUnavailable."""
         query = EventQuery(event_type=ADMIN_REVOKE_ALL, decision="allow", limit=KNOWN_BY)
-        known = max(map(_epoch_of, await self.notary.events(query)), default=0)
+        known = max(map(_epoch_of, await self.notary.ask(QueryEvents(query))), default=0)
         if await self.epoch() >= known:
             return
         event = self.journal.own_event(ADMIN_REVOKE_ALL)
@@ -109,7 +111,7 @@ class Revocation:
 
     async def _raise(self, asked: Revoke) -> Revoked:
         with notary_errors_as("epoch_store_unavailable"):
-            revoked = await self.notary.revoke(asked)
+            revoked = await self.notary.ask(asked)
         self.known.note_epoch(revoked.current)
         return revoked
 

@@ -14,9 +14,10 @@ import trio
 from frontend.health.deadlines import HealthDeadlines
 from frontend.health.pulse import ClockTrouble, Pulse
 from frontend.limits.room import Room
-from frontend.notary.operations import Notary
+from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
 from ipc.messages import LastCheckpoint
+from ipc.operations.status import ReadLedger, ReadStore
 
 
 class StoreStatus(NamedTuple):
@@ -65,7 +66,7 @@ class Dependencies:
     hears at each answer of the ledger what is free on its volume."""
 
     def __init__(
-        self, notary: Notary, ask_proxy: Callable[[], Awaitable[None]] | None,
+        self, notary: NotaryClient, ask_proxy: Callable[[], Awaitable[None]] | None,
         deadlines: HealthDeadlines = HealthDeadlines(), room: Room | None = None,
     ) -> None:  # fmt: skip
         self._notary = notary
@@ -109,11 +110,11 @@ class Dependencies:
         return {name: pulse.found for name, pulse in self._pulses.items()}
 
     async def _store_status(self) -> StoreStatus:
-        status = await self._notary.store_status()
+        status = await self._notary.ask(ReadStore())
         return StoreStatus(status.pending, status.epoch, _age_of(status.oldest))
 
     async def _ledger_status(self) -> LedgerStatus:
-        status = await self._notary.ledger_status()
+        status = await self._notary.ask(ReadLedger())
         self._hear_room(status.free_bytes)
         age, wrong = _age_of(status.oldest_unresolved), status.clock_error
         clock = None if wrong is None else ClockTrouble(wrong.cause, wrong.until)

@@ -8,7 +8,7 @@ an operation is not interrupted by cancellation, which is delivered at the calle
 import itertools
 import socket
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import msgspec
 import trio
@@ -21,8 +21,7 @@ from frontend.telemetry.logs import log
 from ipc import messages as m
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
-
-T = TypeVar("T")
+from ipc.operations.operation import A, Operation, answer_type
 
 WAIT_SECONDS = 10.0
 MAX_WAITING = 4096
@@ -52,8 +51,8 @@ class NotaryClient:
         """Hears of each request to the key-value store that an operation made: its name, seconds."""
         self._wait_seconds = wait_seconds
         self._numbers = itertools.count(1)
-        self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
-        self._waiting: dict[int, Waiter] = {}
+        self._decoders: dict[type[Operation[Any]], msgspec.msgpack.Decoder[Any]] = {}
+        self._waiting: dict[int, Waiter[Any]] = {}
         self._greeted = trio.Event()
         self._link = Link(self._hear, dialect)
         self._is_closed = False
@@ -68,13 +67,15 @@ class NotaryClient:
         """Operations without an answer."""
         return len(self._waiting)
 
-    async def ask(self, operation: m.Operation, answer: type[T], *, seconds: float | None = None) -> T:
+    async def ask(self, operation: Operation[A], *, seconds: float | None = None) -> A:
         """Ask and wait. Raises NotaryUnavailable, NotaryRefused, ClockError: then nothing was written. Raises
         NotarySilent past the deadline: then it may be done, or may still be."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await self.answer_of(self.begin(operation, seconds=seconds), answer)
+        return await self.answer_of(self.begin(operation, seconds=seconds))
 
-    def begin(self, operation: m.Operation, course: Course | None = None, *, seconds: float | None = None) -> Waiter:
+    def begin(
+        self, operation: Operation[A], course: Course | None = None, *, seconds: float | None = None
+    ) -> Waiter[A]:  # fmt: skip
         """Ask, and have the answer from `answer_of`, which a call must await unless `forget` succeeds. Raises
         NotaryUnavailable, NotaryRefused: then nothing was asked."""
         if self._is_closed:
@@ -89,7 +90,7 @@ class NotaryClient:
             self._be_patient_until(deadline)
         return waiter
 
-    def post(self, operation: m.Operation) -> None:
+    def post(self, operation: Operation[Any]) -> None:
         """Send an operation whose answer no task awaits. A later notary is not sent it again. Raises NotaryRefused."""
         if not self._is_closed:
             self._queued(operation, 0.0, 0.0, None)
@@ -98,14 +99,14 @@ class NotaryClient:
         """Send what was asked now, and not only when this task waits."""
         self._link.flush()
 
-    def forget(self, waiter: Waiter) -> bool:
+    def forget(self, waiter: Waiter[Any]) -> bool:
         """Take an operation back. False when it has been sent."""
         if not self._link.forget(waiter):
             return False
         del self._waiting[waiter.number]
         return True
 
-    async def answer_of(self, waiter: Waiter, answer: type[T]) -> T:
+    async def answer_of(self, waiter: Waiter[A]) -> A:
         """Wait for what `begin` asked. Raises as `ask` does."""
         await waiter.wait()
         answered, seconds = waiter.answer, trio.current_time() - waiter.began
@@ -118,12 +119,13 @@ class NotaryClient:
         if answered.problem is not None:
             raise _error_of(answered)
         try:
-            return cast(T, self._decoder(answer).decode(answered.value))
+            answer: A = self._decoder(waiter.operation).decode(answered.value)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             log.error("the notary's answer makes no sense", operation=waiter.kind, cause=str(error))
             raise NotarySilent("the answer makes no sense", is_begun=waiter.is_begun) from None
+        return answer
 
-    def _observe(self, waiter: Waiter, seconds: float) -> None:
+    def _observe(self, waiter: Waiter[Any], seconds: float) -> None:
         answered = waiter.answer
         if answered is None:
             self.observe(waiter.kind, seconds, "silent", None)
@@ -137,21 +139,21 @@ class NotaryClient:
         self.observe("Open", intent_us / 1e6, None, None)
         self.observe("Close", receipt_us / 1e6, answered.problem, answered.part)
 
-    def _queued(self, operation: m.Operation, began: float, deadline: float, course: Course | None) -> Waiter:
+    def _queued(self, operation: Operation[A], began: float, deadline: float, course: Course | None) -> Waiter[A]:
         number = next(self._numbers)
         asked = self._dialect.asked(number, operation)
         try:
             frame = encode_frame(asked, MAX_NOTARY_FRAME)
         except (FrameError, UnicodeEncodeError) as error:
             raise NotaryRefused(f"it can't be asked: {type(error).__name__}") from None
-        waiter = Waiter(type(operation).__name__, number, frame, began, deadline, course, self._cancelled)
+        waiter: Waiter[A] = Waiter(type(operation), number, frame, began, deadline, course, self._cancelled)
         self._link.queue(waiter, asked)
         return waiter
 
-    def _decoder(self, answer: Any) -> "msgspec.msgpack.Decoder[Any]":
-        decoder = self._decoders.get(answer)
+    def _decoder(self, operation: type[Operation[Any]]) -> "msgspec.msgpack.Decoder[Any]":
+        decoder = self._decoders.get(operation)
         if decoder is None:
-            decoder = self._decoders[answer] = msgspec.msgpack.Decoder(answer)
+            decoder = self._decoders[operation] = msgspec.msgpack.Decoder(answer_type(operation))
         return decoder
 
     # ------------------------------------------------------------------ channel
@@ -205,7 +207,7 @@ class NotaryClient:
                 self.on_newest(message.newest_evidence)
                 self._greeted.set()
 
-    def _wake(self, waiter: Waiter) -> None:
+    def _wake(self, waiter: Waiter[Any]) -> None:
         del self._waiting[waiter.number]
         waiter.end()
 
@@ -219,7 +221,7 @@ class NotaryClient:
                 self._be_patient_until(waiter.deadline)
             waiter.course.begun()
 
-    def _cancelled(self, waiter: Waiter) -> None:
+    def _cancelled(self, waiter: Waiter[Any]) -> None:
         """The waiting task was cancelled: end its operation soon."""
         course, waiter.course = waiter.course, None
         if course is not None:

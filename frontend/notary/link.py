@@ -52,7 +52,7 @@ class Link:
     def __init__(self, hear: Callable[[Heard], None], dialect: Dialect = FRONTS) -> None:
         self._answer = hear
         self._dialect = dialect
-        self._queue: list[Waiter] = []
+        self._queue: list[Waiter[Any]] = []
         self._unsent = memoryview(b"")
         self._sock: socket.socket | None = None
         self._decoder: Decoder[Heard] = Decoder(dialect.union, MAX_NOTARY_FRAME)
@@ -62,7 +62,7 @@ class Link:
         self._push = trio.Event()
         self._token = trio.lowlevel.current_trio_token()
 
-    def attach(self, sock: socket.socket, unanswered: list[Waiter]) -> None:
+    def attach(self, sock: socket.socket, unanswered: list[Waiter[Any]]) -> None:
         """A fresh notary's channel; ours from now on. What the one before did not answer is sent again."""
         self.drop()
         sock.setblocking(False)
@@ -72,12 +72,12 @@ class Link:
         self._queue = unanswered
         self._attached.set()
 
-    def queue(self, waiter: Waiter, asked: m.Asked | m.AskedByDeliverer) -> None:
+    def queue(self, waiter: Waiter[Any], asked: m.Asked | m.AskedByDeliverer) -> None:
         """Send this before the loop sleeps next."""
         self._sending.accept(asked)
         self._queue.append(waiter)
 
-    def forget(self, waiter: Waiter) -> bool:
+    def forget(self, waiter: Waiter[Any]) -> bool:
         """Take one back. False when it has been sent, to this notary or to one before."""
         if waiter.is_sent or waiter not in self._queue:
             return False

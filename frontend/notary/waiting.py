@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Generic
 
 import trio
 
 from ipc import messages as m
+from ipc.operations.operation import A, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +24,19 @@ class Course:
     """The waiting task was cancelled. The wait goes on, as after `late`."""
 
 
-class Waiter:
-    """One operation, from its frame to its answer. `answer` stays None where there was none in time."""
+class Waiter(Generic[A]):
+    """One operation that is answered with an `A`, from its frame to its answer. `answer` stays None where there was
+    none in time."""
 
     __slots__ = ("_on_cancel", "answer", "began", "course", "deadline", "frame", "is_begun", "is_done",
-                 "is_sent", "kind", "number", "task")  # fmt: skip
+                 "is_sent", "number", "operation", "task")  # fmt: skip
 
     def __init__(
-        self, kind: str, number: int, frame: bytes, began: float, deadline: float, course: Course | None,
-        on_cancel: "Callable[[Waiter], None]",
+        self, operation: type[Operation[A]], number: int, frame: bytes, began: float, deadline: float,
+        course: Course | None, on_cancel: "Callable[[Waiter[Any]], None]",
     ) -> None:  # fmt: skip
         """`on_cancel` is told when the task that waits is cancelled, at most once."""
-        self.kind = kind
+        self.operation = operation
         self.number = number
         self.frame = frame
         self.began = began
@@ -46,6 +49,11 @@ class Waiter:
         """Some of its frame may have left."""
         self.task: trio.lowlevel.Task | None = None
         self._on_cancel = on_cancel
+
+    @property
+    def kind(self) -> str:
+        """The name of the operation."""
+        return self.operation.__name__
 
     async def wait(self) -> None:
         """Until `end`. Not interrupted by cancellation, which is delivered at the next checkpoint."""

@@ -23,12 +23,12 @@ class Outbox:
 
     async def next_due(self, endpoint: str) -> int | None:
         """When the first delivery of an endpoint is due, in milliseconds."""
-        return await self.client.ask(m.NextDelivery(endpoint), int | None)  # type: ignore[arg-type]  # a union
+        return await self.client.ask(m.NextDelivery(endpoint))
 
     async def claim(self, endpoint: str, *, now: int, until: int, limit: int) -> list[Delivery]:
         """Take the deliveries that are due; no other claim gets them before `until`."""
-        return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit), list[Delivery])
+        return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit))
 
     async def settle(self, asked: m.SettleDelivery) -> None:
         """What became of a delivery."""
-        return await self.client.ask(asked, type(None))
+        return await self.client.ask(asked)

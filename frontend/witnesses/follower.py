@@ -12,13 +12,14 @@ from typing import Final
 import trio
 
 from frontend.clock import ClockError
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.witnesses.deadlines import WitnessDeadlines
 from frontend.witnesses.reply import COSIGNED, INCONSISTENT, INVALID, Submission, Verdict, judged
 from ipc.messages import ToCosign
+from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble
 
 MAX_REQUESTS: Final = 3
 """Of one round: a witness says at the first what it knows, and may learn of another checkpoint meanwhile."""
@@ -29,7 +30,7 @@ _UNSTEADY: Final = Verdict(INVALID, "it names another size each time it is asked
 class Means:
     """What every follower of a front needs."""
 
-    notary: Notary
+    notary: NotaryClient
     metrics: Metrics
     interval_seconds: float
     deadlines: WitnessDeadlines
@@ -59,7 +60,7 @@ class Follower:
     async def _round(self) -> None:
         """Have it cosign what is newest, if it has not. Raises nothing."""
         try:
-            asked = await self._means.notary.next_checkpoint(self._name)
+            asked = await self._means.notary.ask(NextCheckpoint(self._name))
             if asked is not None:
                 await self._follow(await self._cosigned(asked))
         except (NotaryUnavailable, NotaryRefused, ClockError):
@@ -75,9 +76,9 @@ class Follower:
             if verdict is not None:
                 return verdict
             if reply.told is None:
-                problem = await self._means.notary.cosign(self._name, asked.size, reply.lines)
+                problem = await self._means.notary.ask(Cosign(self._name, asked.size, reply.lines))
                 return None if problem is None else Verdict(INVALID, problem)
-            newer = await self._means.notary.next_checkpoint(self._name, reply.told)
+            newer = await self._means.notary.ask(NextCheckpoint(self._name, reply.told))
             if newer is None:
                 return None
             asked = newer
@@ -96,4 +97,4 @@ class Follower:
             self._said, self._say_at = verdict.problem, now + self._means.deadlines.say_again_seconds
             say = log.error if verdict.outcome == INCONSISTENT else log.warning
             say("a witness has not cosigned", witness=self._name, outcome=verdict.outcome, problem=verdict.problem)
-        await self._means.notary.note_trouble(self._name, verdict.problem)
+        await self._means.notary.ask(NoteTrouble(self._name, verdict.problem))

@@ -2,7 +2,7 @@
 
 import trio
 
-from frontend.notary.operations import Notary
+from frontend.notary.client import NotaryClient
 from frontend.telemetry.metrics import Metrics
 from frontend.witnesses.deadlines import WitnessDeadlines
 from frontend.witnesses.follower import Follower, Means
@@ -14,8 +14,8 @@ class Witnesses:
     """Has checkpoints cosigned by the witnesses of a configuration."""
 
     def __init__(
-        self, settings: Settings, notary: Notary, metrics: Metrics, deadlines: WitnessDeadlines = WitnessDeadlines(),
-        *, is_followed: bool = True,
+        self, settings: Settings, notary: NotaryClient, metrics: Metrics,
+        deadlines: WitnessDeadlines = WitnessDeadlines(), *, is_followed: bool = True,
     ) -> None:  # fmt: skip
         """`is_followed` False: another front does it."""
         rows = settings.evidence.witnesses

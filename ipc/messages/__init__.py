@@ -4,23 +4,6 @@ Structs are frozen, tagged by name and refuse unknown fields. Binary and JSON pa
 tables in `ipc/sessions.py` say which of them may come in which state.
 """
 
-from ipc.messages.administering import (
-    INTENT_OUTCOMES,
-    CheckKeys,
-    FollowKeys,
-    Issue,
-    Issued,
-    Looked,
-    MoveHold,
-    Note,
-    ResolvedIntent,
-    ResolveIntent,
-    Revoke,
-    Revoked,
-    TooManySessions,
-    Unverifiable,
-    VerifyIntent,
-)
 from ipc.messages.attesting import (
     ABSENT,
     DIFFERS,
@@ -84,14 +67,6 @@ from ipc.messages.control import (
     WorkerServes,
 )
 from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
-from ipc.messages.deliveries import (
-    GIVEN_UP_FOR,
-    ClaimDeliveries,
-    NextDelivery,
-    RedeliverDeliveries,
-    Requeued,
-    SettleDelivery,
-)
 from ipc.messages.delivering import (
     AskedByDeliverer,
     DelivererReady,
@@ -113,30 +88,6 @@ from ipc.messages.forking import (
     TemplateToSupervisor,
     WorkerExited,
     WorkerStarted,
-)
-from ipc.messages.looking import (
-    ApprovalTrace,
-    ClockTold,
-    DueHolds,
-    GetHold,
-    LedgerStatus,
-    ListDeliveries,
-    ListedDeliveries,
-    ListedHolds,
-    ListHolds,
-    ListUnresolved,
-    OrphanedHolds,
-    QueryEvents,
-    ReadBudget,
-    ReadEpoch,
-    ReadLedger,
-    ReadStore,
-    ShowIntent,
-    ShownReceipt,
-    ShowReceipt,
-    StoreStatus,
-    TraceOfApproval,
-    UnsettledHolds,
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
@@ -162,28 +113,14 @@ from ipc.messages.notary_frames import (
     LeaseKey,
     NotaryToFront,
 )
-from ipc.messages.operation import Operation
 from ipc.messages.pinging import Ping, Pong
-from ipc.messages.proving import (
-    Cosign,
-    LastCheckpoint,
-    NextCheckpoint,
-    NoteTrouble,
-    Prove,
-    ProveConsistency,
-    ReadCheckpoint,
-    ToCosign,
-    WitnessStatus,
-)
 from ipc.messages.reading import ChainVerified, FrontToReader, NotRead, ReaderToFront, VerifyChain, Walking
-from ipc.messages.recording import (
+from ipc.operations.calls import (
     Approver,
     Assign,
     Closed,
     Enter,
     Entered,
-    Held,
-    Hold,
     NoSuchWorker,
     Open,
     Proof,
@@ -196,7 +133,67 @@ from ipc.messages.recording import (
     Withdraw,
     Withdrawn,
 )
-from ipc.messages.sessions import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView, VoidHolds
+from ipc.operations.deliveries import (
+    GIVEN_UP_FOR,
+    ClaimDeliveries,
+    ListDeliveries,
+    ListedDeliveries,
+    NextDelivery,
+    RedeliverDeliveries,
+    Requeued,
+    SettleDelivery,
+)
+from ipc.operations.evidence import (
+    ApprovalTrace,
+    Note,
+    Prove,
+    ProveConsistency,
+    QueryEvents,
+    ReadCheckpoint,
+    ShownReceipt,
+    ShowReceipt,
+    TraceOfApproval,
+)
+from ipc.operations.holds import (
+    DueHolds,
+    GetHold,
+    Held,
+    Hold,
+    ListedHolds,
+    ListHolds,
+    MoveHold,
+    OrphanedHolds,
+    UnsettledHolds,
+    VoidHolds,
+)
+from ipc.operations.intents import (
+    INTENT_OUTCOMES,
+    ListUnresolved,
+    Looked,
+    ResolvedIntent,
+    ResolveIntent,
+    ShowIntent,
+    Unverifiable,
+    VerifyIntent,
+)
+from ipc.operations.keys import CheckKeys, FollowKeys
+from ipc.operations.leases import (
+    Issue,
+    Issued,
+    ListedSessions,
+    ListSessions,
+    ReadBudget,
+    ReadEpoch,
+    Revoke,
+    Revoked,
+    RevokedSession,
+    RevokeSession,
+    SessionView,
+    TooManySessions,
+)
+from ipc.operations.operation import Operation
+from ipc.operations.status import ClockTold, LedgerStatus, ReadLedger, ReadStore, StoreStatus
+from ipc.operations.witnesses import Cosign, LastCheckpoint, NextCheckpoint, NoteTrouble, ToCosign, WitnessStatus
 
 __all__ = [
     "ABSENT",

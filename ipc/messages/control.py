@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import msgspec
 
-from ipc.messages.looking import ClockTold
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
+from ipc.operations.status import ClockTold
 from ipc.reloadable import Reloadable
 from ipc.settings import Settings
 

@@ -5,9 +5,9 @@ no key is reached through it.
 """
 
 from ipc.messages.control import AttachNotary, Stop, TryWebhook, WebhookTried
-from ipc.messages.deliveries import ClaimDeliveries, NextDelivery, SettleDelivery
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import Answered
+from ipc.operations.askable import AnyOfDeliverer
 from ipc.settings import Settings
 
 
@@ -34,7 +34,7 @@ class AskedByDeliverer(Message, frozen=True):
     """One operation and its number."""
 
     number: int
-    operation: NextDelivery | ClaimDeliveries | SettleDelivery
+    operation: AnyOfDeliverer
 
 
 class Welcome(Message, frozen=True):

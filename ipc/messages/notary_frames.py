@@ -1,66 +1,19 @@
 """Front and notary: numbered operations one way; answers, and what every front must know, the other way.
 
-What each operation answers: ipc/messages/recording.py, ipc/messages/administering.py, ipc/messages/deliveries.py,
-ipc/messages/looking.py, ipc/messages/proving.py, ipc/messages/sessions.py.
+The operations and the types of their answers are declared in ipc/operations/.
 """
 
 import msgspec
 
-from ipc.messages.administering import (
-    CheckKeys,
-    FollowKeys,
-    Issue,
-    MoveHold,
-    Note,
-    ResolveIntent,
-    Revoke,
-    VerifyIntent,
-)
-from ipc.messages.deliveries import RedeliverDeliveries
-from ipc.messages.looking import (
-    DueHolds,
-    GetHold,
-    ListDeliveries,
-    ListHolds,
-    ListUnresolved,
-    OrphanedHolds,
-    QueryEvents,
-    ReadBudget,
-    ReadEpoch,
-    ReadLedger,
-    ReadStore,
-    ShowIntent,
-    ShowReceipt,
-    TraceOfApproval,
-    UnsettledHolds,
-)
 from ipc.messages.message import Message
-from ipc.messages.proving import Cosign, NextCheckpoint, NoteTrouble, Prove, ProveConsistency, ReadCheckpoint
-from ipc.messages.recording import (
-    Assign,
-    Enter,
-    Hold,
-    Open,
-    Recall,
-    Refuse,
-    Withdraw,
-)
-from ipc.messages.sessions import ListSessions, RevokeSession, VoidHolds
-
-Operations = (
-    Enter | Open | Assign | Recall | Withdraw | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget
-    | ReadEpoch | GetHold | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt
-    | TraceOfApproval | ListUnresolved | QueryEvents | CheckKeys | FollowKeys | ReadCheckpoint | Prove
-    | ProveConsistency | ResolveIntent | ShowIntent | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble
-    | ListDeliveries | RedeliverDeliveries | ListSessions | RevokeSession | VoidHolds
-)  # fmt: skip
+from ipc.operations.askable import AnyOfFront
 
 
 class Asked(Message, frozen=True):
     """One operation and its number."""
 
     number: int
-    operation: Operations
+    operation: AnyOfFront
 
 
 class Answered(Message, frozen=True):

@@ -24,13 +24,13 @@ from notary.tasks import NotAllowed, NotOpen
 from notary.unit import Unit
 
 
-class Reported(Operation, frozen=True):
+class Reported(Operation[Closed], frozen=True):
     """The result of a call, told by the worker that has the word for it. Answers Closed, as its Open is answered."""
 
     result: Result
 
 
-class Lost(Operation, frozen=True):
+class Lost(Operation[Closed], frozen=True):
     """The worker of a call ended without a result. Answers Closed, under the number of the call's Open."""
 
     intent_id: str

@@ -20,7 +20,7 @@ MAX_LISTED = 500
 _ENDPOINT = "SELECT endpoint FROM outbox WHERE seq = ? AND attempts = ? AND event_id = ?"
 
 
-class Orphaned(Operation, frozen=True):
+class Orphaned(Operation[int], frozen=True):
     """Asked by the notary itself: give up some of what waits for an endpoint that is not configured any more."""
 
     endpoint: str

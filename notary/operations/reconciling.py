@@ -11,7 +11,7 @@ from notary.store.marker import read_marker
 from notary.unit import Unit
 
 
-class StoreChanged(Operation, frozen=True):
+class StoreChanged(Operation[bool], frozen=True):
     """Made by the notary itself. Answers whether it has ended them.
 
     `instead_of`: the marker of the store that was lost; once a shared ledger remembers another one, a gateway beside

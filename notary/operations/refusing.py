@@ -10,7 +10,7 @@ from notary.ledger import refused as counts
 from notary.unit import Unit
 
 
-class TellRefusals(Operation, frozen=True):
+class TellRefusals(Operation[None], frozen=True):
     """The notary asks this itself: write the events of windows that are over; with `is_end` of all."""
 
     is_end: bool = False

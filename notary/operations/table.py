@@ -1,6 +1,6 @@
 """One table: which function performs which operation, and which of them write."""
 
-from typing import Final
+from typing import Any, Final
 
 from ipc import messages as m
 from notary.operations.acting import check_keys, follow_keys, issue, note, revoke
@@ -41,7 +41,7 @@ from notary.operations.verifying import LookedAgain, note_look, verify_intent
 from notary.operations.witnessing import cosign, next_checkpoint, note_trouble
 from notary.unit import Handler
 
-WRITING: Final[dict[type[m.Operation], Handler]] = {
+WRITING: Final[dict[type[m.Operation[Any]], Handler]] = {
     m.Enter: enter,
     m.Open: open_call,
     m.Assign: assign_call,
@@ -67,7 +67,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.RedeliverDeliveries: redeliver,
     m.Cosign: cosign,
 }
-READING: Final[dict[type[m.Operation], Handler]] = {
+READING: Final[dict[type[m.Operation[Any]], Handler]] = {
     m.ReadBudget: read_budget,
     m.ReadEpoch: read_epoch,
     m.GetHold: get_hold,
@@ -95,4 +95,4 @@ READING: Final[dict[type[m.Operation], Handler]] = {
 }
 PROVING: Final = frozenset({m.ReadCheckpoint, m.Prove, m.ProveConsistency})
 """Operations that a checkpoint of everything durable is signed for."""
-HANDLERS: Final[dict[type[m.Operation], Handler]] = {**WRITING, **READING}
+HANDLERS: Final[dict[type[m.Operation[Any]], Handler]] = {**WRITING, **READING}

@@ -20,7 +20,7 @@ NOT_FOUND, UNDER_WAY, NOT_VERIFIABLE = (
 )
 
 
-class LookedAgain(Operation, frozen=True):
+class LookedAgain(Operation[Looked | Unverifiable | NoSuchWorker], frozen=True):
     """What a worker saw that was asked to look; None where it ended before it had told. Answers as VerifyIntent."""
 
     asked: VerifyIntent

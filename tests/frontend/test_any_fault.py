@@ -17,6 +17,10 @@ import trio
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc.approvals import TTL_SECONDS
 from ipc.messages import ListHolds
+from ipc.operations.evidence import TraceOfApproval
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import ReadEpoch
+from ipc.operations.status import ReadLedger
 from ipc.settings import LimitSettings
 from notary.ledger.settling import unsettled
 from notary.workers import WorkerChannel
@@ -138,7 +142,7 @@ async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unreso
     receipts = [event["receipt_id"] for event in events if "receipt_id" in event]
     pending = [
         one
-        for one in (await core.real.approvals(ListHolds(("pending",), 200))).approvals
+        for one in (await core.real.ask(ListHolds(("pending",), 200))).approvals
         if one.session_id == agent.session_id
     ]
     assert codes or (answer is not None and answer[0] >= 500), "no evidence, and nothing that says so"
@@ -152,7 +156,7 @@ async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unreso
         assert (answer[0] == 202) <= bool(pending)
         if answer[0] >= 400 and codes and kind != UNKNOWN:
             assert answer[1]["error"] in codes
-    assert (await core.real.approvals(ListHolds(("claimed",), 200))).approvals == []
+    assert (await core.real.ask(ListHolds(("claimed",), 200))).approvals == []
 
 
 def prices(has_end: bool, ran: bool, unresolved: int) -> tuple[int, ...]:
@@ -162,7 +166,7 @@ def prices(has_end: bool, ran: bool, unresolved: int) -> tuple[int, ...]:
 
 async def unresolved_intents(core: Core) -> int:
     """Intents that no receipt has resolved."""
-    return (await core.real.ledger_status()).unresolved
+    return (await core.real.ask(ReadLedger())).unresolved
 
 
 @pytest.mark.parametrize("way", list(CALLS))
@@ -216,8 +220,8 @@ async def check_decision(
     core: Core, agent: Agent, approval_id: str, answer: Answer, ran: bool, unresolved: int, kind: str
 ) -> None:
     """Check a held call after an operator has decided it, or has tried to."""
-    record = await core.real.approval(approval_id)
-    trace = await core.real.trace_of_approval(approval_id)
+    record = await core.real.ask(GetHold(approval_id))
+    trace = await core.real.ask(TraceOfApproval(approval_id))
     assert record is not None
     assert record.state in ("pending", "approved", "denied", "failed")
     assert (record.state == "approved") == (trace.receipt_id is not None)
@@ -275,12 +279,12 @@ async def lease(core: Core) -> tuple[int, Any]:
 async def test_the_epoch_rises_with_its_event_or_not_at_all_whatever_fails(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         for kind in KINDS:
-            epoch, acts = await core.real.epoch(), len(await core.events(event_type="AdminRevokeAll"))
+            epoch, acts = await core.real.ask(ReadEpoch()), len(await core.events(event_type="AdminRevokeAll"))
             answer: Answer = None
             async with broken(core, "Revoke", kind):
                 answer = await or_500(core.operate("POST", "/v1/admin/revoke-all"))
-            risen = await core.real.epoch() - epoch
+            risen = await core.real.ask(ReadEpoch()) - epoch
             assert risen == len(await core.events(event_type="AdminRevokeAll")) - acts <= 1, kind
             if answer is not None and kind != UNKNOWN:
                 assert risen == (1 if answer[0] == 200 else 0), (kind, answer)
-            assert core.services.known.epoch == await core.real.epoch(), kind
+            assert core.services.known.epoch == await core.real.ask(ReadEpoch()), kind

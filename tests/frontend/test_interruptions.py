@@ -51,7 +51,7 @@ async def test_without_a_clock_nothing_is_allowed_and_nothing_is_lost(tmp_path: 
             assert await agent.call() == (503, {"error": "clock_error"})
             core.clock.is_broken = False
         assert await core.remaining(agent) == 3
-        assert (await core.real.approvals(ListHolds(None, 10))).approvals == []
+        assert (await core.real.ask(ListHolds(None, 10))).approvals == []
         core.policy.answer, core.policy.before = ALLOW, trio.lowlevel.checkpoint
         assert (await agent.call())[0] == 200
 
@@ -99,7 +99,7 @@ async def test_a_call_that_is_cut_before_its_dispatch_is_given_back_and_in_evide
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("error", "draining")
         assert await core.remaining(agent) == 3
-        assert (await core.real.approvals(ListHolds(("pending",), 10))).approvals == []
+        assert (await core.real.ask(ListHolds(("pending",), 10))).approvals == []
         assert await core.unresolved() == 0
 
 
@@ -123,7 +123,7 @@ async def test_a_hold_whose_task_is_cut_waits_with_its_event_and_is_there_for_th
             await agent.call()
         core.client.faults.clear()
         assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]
-        (waiting,) = (await core.real.approvals(ListHolds(("pending",), 10))).approvals
+        (waiting,) = (await core.real.ask(ListHolds(("pending",), 10))).approvals
         assert (await agent.call())[1]["approval_id"] == waiting.approval_id
         assert await core.remaining(agent) == 2
 
@@ -235,7 +235,7 @@ async def test_a_hold_whose_answer_was_lost_is_answered_all_the_same(tmp_path: P
         core.policy.answer = HOLD
         core.client.faults["Hold"] = does_and_says(LATE)
         status, body = await agent.call()
-        (waiting,) = (await core.real.approvals(ListHolds(("pending",), 10))).approvals
+        (waiting,) = (await core.real.ask(ListHolds(("pending",), 10))).approvals
         assert (status, body["approval_id"]) == (202, waiting.approval_id)
         assert await core.remaining(agent) == 2
         assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]

@@ -19,6 +19,7 @@ from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
 from ipc import messages as m
 from ipc.exits import Exit
+from ipc.operations.leases import ReadEpoch
 from ipc.reloadable import reloadable_of
 from ipc.settings import LimitSettings
 from tests.support.coded import Coded
@@ -159,7 +160,7 @@ async def test_a_front_that_opens_beside_a_lost_store_revokes_before_its_first_r
     lose_store(tmp_path)
     async with fronted(tmp_path) as (core, front, _):
         assert await front.open(("front-1-a",)) is None
-        assert await core.real.epoch() == 2
+        assert await core.real.ask(ReadEpoch()) == 2
         assert [event["event_type"] for event in await core.events()][:2] == ["GatewayStarted", "AdminRevokeAll"]
 
 

@@ -57,7 +57,7 @@ class Lives:
             before.front.ask(make_note())
         before.close()
         self.settings: Settings = settings_in(folder)
-        self.asked: dict[int, Operation] = dict(enumerate(operations(), 1))
+        self.asked: dict[int, Operation[Any]] = dict(enumerate(operations(), 1))
         self.heard: dict[int, Any] = {}
 
     def start(self) -> tuple[NotaryProcess, Asker]:
@@ -79,7 +79,7 @@ class Lives:
         return [Checkpoint.parse(parted(line["note"])[0]).size for line in lines]
 
 
-def operations() -> list[Operation]:
+def operations() -> list[Operation[Any]]:
     """Calls, an event, a hold; a checkpoint in between."""
     return [make_open(), make_open(), make_note(), make_hold(), ReadCheckpoint(), make_open(), make_note()]
 

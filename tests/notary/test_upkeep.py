@@ -38,7 +38,7 @@ class Kept:
         self.perform(FollowKeys())  # the key set that was just published is news, too
         self.upkeep = Upkeep(self.state, lambda: self.now)
 
-    def perform(self, *operations: Operation) -> None:
+    def perform(self, *operations: Operation[Any]) -> None:
         self.units.perform([Task("front-1", number, one) for number, one in enumerate(operations, 1)])
 
     @property

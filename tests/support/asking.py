@@ -11,39 +11,16 @@ import msgspec
 
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.evidence import Bundle, Consistency, Delivery, IntentDetail, IntentView, ShownCheckpoint
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
+from ipc.operations.askable import OF_DELIVERERS
+from ipc.operations.operation import answer_type
 from ipc.sessions import NOTARY_TO_DELIVERER, NOTARY_TO_FRONT, Table
-from ipc.store import ApprovalRecord, Budget
 from tests.support.played_workers import PlayedWorker, Workers
 from tests.support.readable import readable
 
 ANSWER_SECONDS = 60.0
 """No answer for so long is a failure of the test."""
-
-ENDS = m.Refusal | m.NoSuchWorker | m.Unbegun | m.Closed
-"""The possible answers to an Open."""
-ANSWERS: dict[type[m.Operation], Any] = {
-    m.Enter: m.Entered, m.Open: ENDS, m.Assign: ENDS, m.Withdraw: m.Withdrawn, m.Refuse: m.Refused,
-    m.Hold: m.Held | m.Refusal, m.Issue: m.Issued | m.TooManySessions, m.Note: None, m.Revoke: m.Revoked,
-    m.MoveHold: ApprovalRecord | None, m.ReadBudget: Budget, m.ReadEpoch: int, m.GetHold: ApprovalRecord | None,
-    m.ListSessions: m.ListedSessions, m.RevokeSession: m.RevokedSession | None,
-    m.ListHolds: m.ListedHolds, m.DueHolds: list[ApprovalRecord], m.OrphanedHolds: list[ApprovalRecord],
-    m.UnsettledHolds: list[ApprovalRecord],
-    m.ReadStore: m.StoreStatus, m.ReadLedger: m.LedgerStatus, m.ShowReceipt: m.ShownReceipt | None,
-    m.TraceOfApproval: m.ApprovalTrace, m.ListUnresolved: list[IntentView],
-    m.ResolveIntent: m.ResolvedIntent | None, m.ShowIntent: IntentDetail | None,
-    m.VerifyIntent: m.Looked | m.Unverifiable | m.NoSuchWorker,
-    m.ReadCheckpoint: ShownCheckpoint, m.Prove: Bundle | None, m.ProveConsistency: Consistency | None,
-    m.QueryEvents: list[bytes], m.ClaimDeliveries: list[Delivery], m.SettleDelivery: None,
-    m.NextDelivery: int | None, m.CheckKeys: list[str], m.FollowKeys: list[str],
-    m.NextCheckpoint: m.ToCosign | None, m.Cosign: str | None, m.NoteTrouble: None,
-    m.ListDeliveries: m.ListedDeliveries, m.RedeliverDeliveries: m.Requeued,
-}  # fmt: skip
-
-
-DELIVERERS = (m.NextDelivery, m.ClaimDeliveries, m.SettleDelivery)
 
 
 class Told(Exception):
@@ -122,11 +99,11 @@ class Asker:
         answered = self.heard(number)
         if answered.problem is not None:
             raise Told(answered)
-        return msgspec.msgpack.decode(answered.value, type=ANSWERS[type(self._asked[number])])
+        return msgspec.msgpack.decode(answered.value, type=answer_type(type(self._asked[number])))
 
     def ask(self, operation: Any) -> Any:
         """Ask one thing and wait for its answer. Raises Told."""
-        if self._deliverer is not None and isinstance(operation, DELIVERERS):
+        if self._deliverer is not None and isinstance(operation, OF_DELIVERERS):
             return self._deliverer().ask(operation)
         return self.answer(self.send(operation)[0])
 

@@ -17,18 +17,19 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from frontend.notary.link import FRONTS, Dialect
 from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m
+from ipc.operations.operation import Operation
 from notary.database import DatabaseGone
 from notary.tasks import NotOpen
 from tests.support.notary_thread import NotaryThread
 
-Operation = Callable[..., Awaitable[Any]]
-Fault = Callable[[Operation, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
+Asking = Callable[..., Awaitable[Any]]
+Fault = Callable[[Asking, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 
 
 def refuses(error: Exception) -> Fault:
     """Do nothing."""
 
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def fault(operation: Asking, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         await trio.lowlevel.checkpoint()
         raise error
 
@@ -38,7 +39,7 @@ def refuses(error: Exception) -> Fault:
 def does_and_says(error: Exception) -> Fault:
     """It is done, and the answer is lost: what a deadline that passes may mean."""
 
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def fault(operation: Asking, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         await operation(*args, **kwargs)
         raise error
 
@@ -48,7 +49,7 @@ def does_and_says(error: Exception) -> Fault:
 def hangs(reached: trio.Event) -> Fault:
     """Is not asked until the asker is cancelled, and then gives up; `reached` tells that it would be."""
 
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def fault(operation: Asking, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         reached.set()
         await trio.sleep_forever()
 
@@ -58,7 +59,7 @@ def hangs(reached: trio.Event) -> Fault:
 def then(follow: Callable[[], None]) -> Fault:
     """It is done; then something else happens before its caller goes on."""
 
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def fault(operation: Asking, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answer = await operation(*args, **kwargs)
         follow()
         return answer
@@ -154,10 +155,10 @@ class BreakableClient(NotaryClient):
         """Called for every call that a worker may run, when this front is notified of it."""
         self.patience: dict[str, float] = {}
         """Operation -> seconds until it is given up, where the test wants others than usual."""
-        self._unasked: dict[Waiter, Callable[[], Waiter]] = {}
+        self._unasked: dict[Waiter[Any], Callable[[], Waiter[Any]]] = {}
         self._withdraws = threading.Event()
         self._closings: dict[str, _Closing] = {}
-        self._closing_of: dict[Waiter, _Closing] = {}
+        self._closing_of: dict[Waiter[Any], _Closing] = {}
 
     def guard(self, notary: NotaryThread) -> None:
         """Have the fault `Close` reached by this notary."""
@@ -173,20 +174,22 @@ class BreakableClient(NotaryClient):
         if closing is not None:
             closing.guard()
 
-    async def ask(self, operation: m.Operation, answer: Any, *, seconds: float | None = None) -> Any:
+    async def ask(self, operation: Operation[Any], *, seconds: float | None = None) -> Any:
         """As NotaryClient.ask, unless the test wants something else."""
         name = type(operation).__name__
         self.asked.append(name)
         fault = self.faults.get(name)
         if fault is None:
-            return await super().ask(operation, answer, seconds=seconds)
+            return await super().ask(operation, seconds=seconds)
         try:
-            return await fault(super().ask, (operation, answer), {"seconds": seconds})
+            return await fault(super().ask, (operation,), {"seconds": seconds})
         except NotaryUnavailable as error:
             self.observe(name, 0.0, "unavailable", error.part)
             raise
 
-    def begin(self, operation: m.Operation, course: Course | None = None, *, seconds: float | None = None) -> Waiter:
+    def begin(
+        self, operation: Operation[Any], course: Course | None = None, *, seconds: float | None = None
+    ) -> Waiter[Any]:  # fmt: skip
         """As NotaryClient.begin. An operation with a fault is sent only when its answer is awaited."""
         name = type(operation).__name__
         if course is None and name != "Withdraw":
@@ -201,29 +204,29 @@ class BreakableClient(NotaryClient):
         begin = partial(super().begin, operation, course, seconds=self.patience.get(name, seconds))
         if name not in self.faults:
             return self._noted(begin(), closing)
-        waiter = Waiter(name, 0, b"", 0.0, 0.0, course, lambda _waiter: None)
+        waiter = Waiter(type(operation), 0, b"", 0.0, 0.0, course, lambda _waiter: None)
         self._unasked[waiter] = lambda: self._noted(begin(), closing)
         return waiter
 
-    def _noted(self, waiter: Waiter, closing: _Closing | None) -> Waiter:
+    def _noted(self, waiter: Waiter[Any], closing: _Closing | None) -> Waiter[Any]:
         if closing is not None:
             self._closing_of[waiter] = closing
         return waiter
 
-    def forget(self, waiter: Waiter) -> bool:
+    def forget(self, waiter: Waiter[Any]) -> bool:
         """As NotaryClient.forget."""
         if self._unasked.pop(waiter, None) is not None:
             return True
         return super().forget(waiter)
 
-    async def answer_of(self, waiter: Waiter, answer: Any) -> Any:
+    async def answer_of(self, waiter: Waiter[Any]) -> Any:
         """As NotaryClient.answer_of, unless the test wants something else."""
         begin = self._unasked.pop(waiter, None)
         if begin is None:
-            return await self._ended(waiter, answer)
+            return await self._ended(waiter)
 
         async def asked() -> Any:
-            return await self._ended(begin(), answer)
+            return await self._ended(begin())
 
         try:
             return await self.faults[waiter.kind](asked, (), {})
@@ -232,12 +235,12 @@ class BreakableClient(NotaryClient):
                 self.observe(waiter.kind, 0.0, "unavailable", error.part)
             raise
 
-    async def _ended(self, waiter: Waiter, answer: Any) -> Any:
+    async def _ended(self, waiter: Waiter[Any]) -> Any:
         closing = self._closing_of.pop(waiter, None)
         if closing is None:
-            return await super().answer_of(waiter, answer)
+            return await super().answer_of(waiter)
         try:
-            decoded = await super().answer_of(waiter, answer)
+            decoded = await super().answer_of(waiter)
         except NotaryUnavailable:
             await closing.raise_found()
             raise

@@ -30,12 +30,15 @@ from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.client import NotaryClient
-from frontend.notary.operations import Notary
 from frontend.policy.engine import Commit, MemoStatus, PolicySources
 from frontend.policy.question import Decision, Question
 from frontend.services import Services
 from ipc import messages as m
 from ipc.evidence import EventQuery
+from ipc.operations.evidence import QueryEvents, ShowReceipt
+from ipc.operations.leases import ReadBudget
+from ipc.operations.operation import A, Operation
+from ipc.operations.status import ReadLedger
 from ipc.settings import (
     FRONTS,
     IdentitySettings,
@@ -196,41 +199,41 @@ class Core:
 
     async def events(self, **filters: Any) -> list[dict[str, Any]]:
         """Audit events, newest first, from the ledger itself."""
-        events = await self.real.events(EventQuery(**filters, limit=1000))
+        events = await self.real.ask(QueryEvents(EventQuery(**filters, limit=1000)))
         return [msgspec.json.decode(event) for event in events]
 
     async def remaining(self, agent: "Agent") -> int:
         """The remaining budget of a session, read from the store itself."""
-        budget = await self.real.budget(agent.session_id)
+        budget = await self.real.ask(ReadBudget(agent.session_id))
         assert budget.found
         return int(budget.remaining)
 
     async def unresolved(self) -> int:
         """Intents that wait for a receipt, from the ledger itself."""
-        return (await self.real.ledger_status()).unresolved
+        return (await self.real.ask(ReadLedger())).unresolved
 
     async def receipt(self, receipt_id: str) -> Any:
         """A receipt, from the ledger itself."""
-        shown = await self.real.receipt(receipt_id)
+        shown = await self.real.ask(ShowReceipt(receipt_id))
         return None if shown is None else msgspec.json.decode(shown.receipt)
 
     async def raise_epoch(self) -> None:
         """As an operator of another front does: every earlier lease and hold ends."""
-        await self.real.revoke(m.Revoke(self.services.journal.own_event("AdminRevokeAll")))
+        await self.real.ask(m.Revoke(self.services.journal.own_event("AdminRevokeAll")))
 
     @property
-    def real(self) -> Notary:
-        """The notary, whatever the test has broken on the way to it."""
-        return Notary(_Unbroken(self.client))  # type: ignore[arg-type]  # asks as a client does
+    def real(self) -> "_Unbroken":
+        """The notary itself: the faults that the test has set do not apply."""
+        return _Unbroken(self.client)
 
 
 class _Unbroken:
     def __init__(self, client: BreakableClient) -> None:
         self._client = client
 
-    async def ask(self, operation: m.Operation, answer: Any, *, seconds: float | None = None) -> Any:
-        """Past every fault."""
-        return await NotaryClient.ask(self._client, operation, answer, seconds=seconds)
+    async def ask(self, operation: Operation[A], *, seconds: float | None = None) -> A:
+        """Ask without any fault."""
+        return await NotaryClient.ask(self._client, operation, seconds=seconds)
 
 
 class Agent:
@@ -351,8 +354,8 @@ async def front_core(
     client.attach(notary.attach(front_id))
     try:
         async with trio.open_nursery() as nursery:
-            await nursery.start(services.client.run)
-            await services.client.wait_greeted(60)
+            await nursery.start(services.notary.run)
+            await services.notary.wait_greeted(60)
             await nursery.start(services.pools.run)
             await services.dependencies.start(nursery)
             nursery.start_soon(services.witnesses.run)

@@ -9,6 +9,7 @@ import msgspec
 
 from ipc.approvals import CLAIMED, PENDING, Outcome
 from ipc.messages import ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.operations.holds import GetHold
 from tests.support.front_core import HOLD, Agent, Core, action
 
 
@@ -22,7 +23,7 @@ async def held(core: Core, max_calls: int = 3, action_id: str = "echo", **body: 
 
 
 async def state_of(core: Core, approval_id: str) -> str:
-    record = await core.real.approval(approval_id)
+    record = await core.real.ask(GetHold(approval_id))
     assert record is not None
     return record.state
 

@@ -150,7 +150,7 @@ def counted(supervisor: PlayedSupervisor) -> dict[str, int]:
     return {table: rows(supervisor, table) for table in tables}
 
 
-def assert_refused(supervisor: PlayedSupervisor, front: PlayedFront, *asked: m.Operation) -> None:
+def assert_refused(supervisor: PlayedSupervisor, front: PlayedFront, *asked: m.Operation[Any]) -> None:
     """Each of them is answered `refused`, leaves no row anywhere, and one line in the log."""
     for operation in asked:
         before, lines = counted(supervisor), len(supervisor.said(REFUSED))

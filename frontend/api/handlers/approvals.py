@@ -22,6 +22,7 @@ from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.approvals import EXPIRED, PENDING
 from ipc.messages import ListHolds
+from ipc.operations.holds import GetHold
 from ipc.signed_approvals import APPROVE, DENY
 from ipc.store import ApprovalRecord
 
@@ -30,7 +31,7 @@ from ipc.store import ApprovalRecord
 async def poll(services: Services, caller: Caller, approval_id: str) -> ApprovalPoll:
     """Ask for the state of a held call of the caller's own session."""
     with notary_errors_as("approval_store_unavailable"):
-        record = await services.notary.approval_state(approval_id)
+        record = await services.notary.ask(GetHold(approval_id, with_body=False))
     if record is None:
         raise GateError("approval_not_found")
     if record.session_id != caller.lease.session_id:
@@ -47,7 +48,7 @@ async def listing(services: Services, query: ApprovalQuery, _operator: OperatorC
         states, query.limit, query.principal, query.action_id, query.before, in_turns=query.group is not None
     )  # fmt: skip
     with notary_errors_as("approval_store_unavailable"):
-        page = await services.notary.approvals(asked)
+        page = await services.notary.ask(asked)
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
     items = [listed(record, now) for record in page.approvals if status != PENDING or _is_live(record, now)]
     return ApprovalList(approvals=items, count=len(items), total=page.total - len(page.approvals) + len(items))
@@ -101,7 +102,7 @@ async def deny(services: Services, body: DenyRequest, operator: OperatorCaller, 
 
 async def _get(services: Services, approval_id: str) -> ApprovalRecord:
     with notary_errors_as("approval_store_unavailable"):
-        record = await services.notary.approval(approval_id)
+        record = await services.notary.ask(GetHold(approval_id))
     if record is None:
         raise GateError("approval_not_found")
     return record

@@ -10,6 +10,7 @@ from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.evidence import Bundle, Consistency, EventQuery, ShownCheckpoint
 from ipc.messages import Prove
+from ipc.operations.evidence import ProveConsistency, QueryEvents, ReadCheckpoint
 
 
 @codes("ledger_unavailable")
@@ -19,7 +20,9 @@ async def events(services: Services, query: EventsQuery, operator: OperatorCalle
     The bounds `after` and `before` are exclusive.
     """
     with notary_errors_as("ledger_unavailable"):
-        records = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)), asker_of(operator))
+        records = await services.notary.ask(
+            QueryEvents(EventQuery(**msgspec.structs.asdict(query)), asker_of(operator))
+        )
     return AuditEvents(events=[msgspec.Raw(event) for event in records], count=len(records))
 
 
@@ -43,7 +46,7 @@ async def checkpoint(services: Services, _operator: OperatorCaller) -> ShownChec
     With a copy of it, it can be proven later that nothing before it was changed or removed.
     """
     with notary_errors_as("ledger_unavailable"):
-        return await services.notary.checkpoint()
+        return await services.notary.ask(ReadCheckpoint())
 
 
 @codes("evidence_not_found", "ledger_unavailable")
@@ -56,7 +59,7 @@ async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller
     if sum(value is not None for value in named.values()) != 1:
         raise GateError("invalid_request", message="name one of event_id, intent_id and receipt_id")
     with notary_errors_as("ledger_unavailable"):
-        bundle = await services.notary.bundle(Prove(**named))
+        bundle = await services.notary.ask(Prove(**named))
     if bundle is None:
         raise GateError("evidence_not_found")
     return bundle
@@ -69,7 +72,7 @@ async def consistency(services: Services, query: ConsistencyQuery, _operator: Op
     A log that was never of this size has no such proof: it was cut, or the checkpoint is of another log.
     """
     with notary_errors_as("ledger_unavailable"):
-        evidence = await services.notary.consistency(query.old_size)
+        evidence = await services.notary.ask(ProveConsistency(query.old_size))
     if evidence is None:
         raise GateError("evidence_not_found")
     return evidence

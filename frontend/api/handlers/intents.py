@@ -21,14 +21,16 @@ from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.events import INTENT_RESOLVED
 from ipc.messages import ResolveIntent
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.status import ReadLedger
 
 
 @codes("ledger_unavailable")
 async def listing(services: Services, query: IntentsQuery, operator: OperatorCaller) -> UnresolvedIntents:
     """List intents without a receipt: calls that were dispatched, and whose effect is unknown."""
     with notary_errors_as("ledger_unavailable"):
-        intents = await services.notary.unresolved(query.limit, query.after, asker_of(operator))
-        total = (await services.notary.ledger_status()).unresolved
+        intents = await services.notary.ask(ListUnresolved(query.limit, query.after, asker_of(operator)))
+        total = (await services.notary.ask(ReadLedger())).unresolved
     shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in intents]
     return UnresolvedIntents(intents=shown, count=len(shown), total=total)
 
@@ -72,7 +74,7 @@ async def resolve(
     """
     event = services.journal.operator_event(INTENT_RESOLVED, operator, reason=body.note)
     with notary_errors_as("evidence_store_unavailable"):
-        resolved = await services.notary.resolve_intent(ResolveIntent(intent_id, body.outcome, event))
+        resolved = await services.notary.ask(ResolveIntent(intent_id, body.outcome, event))
     if resolved is None:
         raise GateError("intent_not_found")
     if resolved.is_under_way:

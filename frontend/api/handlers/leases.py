@@ -53,7 +53,7 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
         request.uid,
     )  # fmt: skip
     try:
-        lease = await services.notary.issue(asked)
+        lease = await services.notary.ask(asked)
     except (NotaryUnavailable, NotaryRefused) as error:
         part = error.part if isinstance(error, NotaryUnavailable) else ""
         code = "budget_store_unavailable" if part == "budget" else "evidence_store_unavailable"

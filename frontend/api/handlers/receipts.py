@@ -11,6 +11,7 @@ from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
+from ipc.operations.evidence import ShowReceipt
 
 Shown = Annotated[Answer, WrittenAs(Receipt)]
 
@@ -32,7 +33,7 @@ async def by_operator(services: Services, operator: OperatorCaller, receipt_id: 
 
 async def _receipt(services: Services, receipt_id: str, asker: str) -> Answer:
     with notary_errors_as("ledger_unavailable"):
-        shown = await services.notary.receipt(receipt_id, asker)
+        shown = await services.notary.ask(ShowReceipt(receipt_id, asker))
     if shown is None:
         raise GateError("receipt_not_found")
     status = msgspec.json.encode({"signature_status": shown.signature_status})

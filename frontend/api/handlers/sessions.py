@@ -18,7 +18,7 @@ async def listing(services: Services, query: SessionsQuery, _operator: OperatorC
     gateway.
     """
     with notary_errors_as("ledger_unavailable"):
-        page = await services.notary.sessions(ListSessions(query.limit, query.principal, query.after))
+        page = await services.notary.ask(ListSessions(query.limit, query.principal, query.after))
     shown = [Session(**msgspec.structs.asdict(session)) for session in page.sessions]
     return Sessions(sessions=shown, count=len(shown), next=page.next)
 

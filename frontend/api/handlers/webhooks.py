@@ -28,7 +28,7 @@ from ipc.webhooks import status_of
 async def listing(services: Services, query: WebhooksQuery, _operator: OperatorCaller) -> WebhookList:
     """List endpoints with what waits for them, and what was given up. Names only: addresses are often credentials."""
     with notary_errors_as("ledger_unavailable"):
-        deliveries = await services.notary.deliveries(ListDeliveries(query.endpoint, query.limit))
+        deliveries = await services.notary.ask(ListDeliveries(query.endpoint, query.limit))
     gone = services.webhooks.gone
     states: dict[str, Literal["active", "disabled", "gone"]] = {
         row.name: "disabled" if row.disable else "gone" if row.name in gone else "active"
@@ -76,7 +76,7 @@ async def redeliver(services: Services, body: RedeliverRequest, operator: Operat
     _known(services, endpoint)
     event = services.journal.operator_event(WEBHOOKS_REDELIVERED, operator)
     with notary_errors_as("evidence_store_unavailable"):
-        moved = await services.notary.redeliver(
+        moved = await services.notary.ask(
             RedeliverDeliveries(
                 endpoint, body.event_id, int(services.clock.now() * 1000), event, tuple(body.status or ())
             )

@@ -7,9 +7,10 @@ from frontend.calls.approvals.record import call_record_of, readable_body
 from frontend.calls.approvals.transitions import Transitions
 from frontend.clock import Clock
 from frontend.errors import GateError
-from frontend.notary.operations import Notary
+from frontend.notary.client import NotaryClient
 from frontend.telemetry.weakened import Weakened
 from ipc.events import APPROVAL_EXPIRED
+from ipc.operations.holds import DueHolds
 from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 
 TIME_OVER, REVOKED = "five minutes without a decision", "everything of before was revoked"
@@ -24,7 +25,7 @@ class Expiry:
     """Ends what is over."""
 
     clock: Clock
-    notary: Notary
+    notary: NotaryClient
     transitions: Transitions
     weakened: Weakened
 
@@ -32,7 +33,7 @@ class Expiry:
         """One round. Raises NotaryUnavailable, NotaryRefused, GateError: the next round goes on where this ended. One
         that can't be ended keeps those that came with it from nothing."""
         has_moved = True
-        while has_moved and (due := await self.notary.due(AT_ONCE)):
+        while has_moved and (due := await self.notary.ask(DueHolds(AT_ONCE))):
             has_moved, problem = False, None
             for approval in due:
                 try:

@@ -14,12 +14,13 @@ from frontend.calls.approvals.states import MAX_PENDING_PER_SESSION
 from frontend.calls.asking import refusal, unavailable
 from frontend.calls.record import CallRecord
 from frontend.clock import Clock
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
-from frontend.notary.operations import Notary
 from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, Body
 from ipc.identifiers import new
 from ipc.messages import Held, Hold, Refusal
+from ipc.operations.holds import GetHold
 from ipc.plan import Plan, plan_hash
 from ipc.store import ApprovalRecord
 
@@ -29,7 +30,7 @@ class Holds:
     """Stores pending approvals."""
 
     clock: Clock
-    notary: Notary
+    notary: NotaryClient
     metrics: Metrics
 
     async def hold(self, record: CallRecord, plan: Plan, has_budget: bool, description: str) -> ApprovalRecord:
@@ -65,9 +66,9 @@ class Holds:
 
     async def _held(self, asked: Hold) -> Held | Refusal:
         try:
-            return await self.notary.hold(asked)
+            return await self.notary.ask(asked)
         except NotarySilent:
-            if self.notary.client.is_silent:
+            if self.notary.is_silent:
                 raise
             # It may be stored all the same: then its agent may as well know of it.
             stored = await self._stored(asked.approval.approval_id)
@@ -78,5 +79,5 @@ class Holds:
     async def _stored(self, approval_id: str) -> ApprovalRecord | None:
         stored = None
         with contextlib.suppress(NotaryUnavailable, NotaryRefused), trio.CancelScope(shield=True):
-            stored = await self.notary.approval(approval_id)
+            stored = await self.notary.ask(GetHold(approval_id))
         return stored

@@ -10,12 +10,14 @@ import msgspec
 
 from frontend.calls.approvals.record import call_record_of, readable_body
 from frontend.calls.approvals.transitions import Transitions
-from frontend.notary.operations import Notary
+from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, FAILED
 from ipc.events import ACTION_CALL
 from ipc.evidence import EventQuery
+from ipc.operations.evidence import QueryEvents, TraceOfApproval
+from ipc.operations.holds import OrphanedHolds
 from ipc.store import ApprovalRecord
 
 
@@ -37,13 +39,13 @@ class _End(msgspec.Struct, frozen=True):
 class Recovery:
     """Ends what no task is settling. Methods raise NotaryUnavailable, NotaryRefused and GateError."""
 
-    notary: Notary
+    notary: NotaryClient
     weakened: Weakened
     transitions: Transitions
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> None:
         """End approvals that a front claimed and did not live to settle."""
-        while await self._end_all(await self.notary.orphaned(live_fronts)):
+        while await self._end_all(await self.notary.ask(OrphanedHolds(live_fronts))):
             pass
 
     async def of_own(self) -> None:
@@ -55,7 +57,7 @@ class Recovery:
         return any([await self._finish(approval, await self._end_of(approval)) for approval in approvals])
 
     async def _end_of(self, approval: ApprovalRecord) -> _End:
-        trace = await self.notary.trace_of_approval(approval.approval_id)
+        trace = await self.notary.ask(TraceOfApproval(approval.approval_id))
         if trace.receipt_id is not None:
             return _End(APPROVED, {"receipt_id": trace.receipt_id}, is_told=True, is_spent=True)
         is_told = await self._is_told(approval)
@@ -69,7 +71,7 @@ class Recovery:
         body = readable_body(approval)
         if body is None:
             return False
-        events = await self.notary.events(EventQuery(trace_id=body.plan.trace_id))
+        events = await self.notary.ask(QueryEvents(EventQuery(trace_id=body.plan.trace_id)))
         seen = [one for event in events if (one := _seen(event)) is not None]
         return any(one.event_type == ACTION_CALL and one.decision != "pending_approval" for one in seen)
 

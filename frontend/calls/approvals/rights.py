@@ -7,12 +7,13 @@ lists alone: what rules say beyond them was decided when the call was held.
 
 from dataclasses import dataclass, field
 
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
-from frontend.notary.operations import Notary
 from frontend.policy.data import PolicyData
 from frontend.telemetry.logs import log
 from ipc.approvals import PENDING
 from ipc.messages import ListHolds
+from ipc.operations.holds import VoidHolds
 
 WILDCARD = "*"
 MOST_HOLDS = 10_000
@@ -25,7 +26,7 @@ Lost = tuple[PolicyData, PolicyData]
 class LostRights:
     """Rights that changes of the policy took away, each until the calls held under it are void."""
 
-    notary: Notary
+    notary: NotaryClient
     _noted: list[Lost] = field(default_factory=list)
 
     def note(self, before: PolicyData, after: PolicyData) -> None:
@@ -38,10 +39,10 @@ class LostRights:
         while self._noted:
             noted = tuple(self._noted)
             with notary_errors_as("approval_store_unavailable"):
-                page = await self.notary.approvals(ListHolds((PENDING,), MOST_HOLDS))
+                page = await self.notary.ask(ListHolds((PENDING,), MOST_HOLDS))
                 held = [one for one in page.approvals if any(_is_lost(one.principal, one.action_id, *n) for n in noted)]
                 if held:
-                    await self.notary.void_holds(tuple(one.approval_id for one in held))
+                    await self.notary.ask(VoidHolds(tuple(one.approval_id for one in held)))
             # By identity: another round may have ended these, and others may have been noted meanwhile.
             self._noted = [one for one in self._noted if not any(one is ended for ended in noted)]
             for one in held:

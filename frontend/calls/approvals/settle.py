@@ -29,15 +29,16 @@ from frontend.contract.approvals import Denied
 from frontend.contract.execution import ApprovalNote, ExecutionResult
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.errors import GateError, errors_as
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.notary.in_force import Known
-from frontend.notary.operations import Notary
 from frontend.policy.engine import PolicyEngine
 from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, Body
 from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
 from ipc.messages import Approver
+from ipc.operations.holds import GetHold
 from ipc.plan import Plan
 from ipc.signed_approvals import APPROVE
 from ipc.store import ApprovalRecord
@@ -73,7 +74,7 @@ class Settlement:
     """Decides held calls. What a task of it leaves claimed is ended by frontend/calls/approvals/recovery.py."""
 
     known: Known
-    notary: Notary
+    notary: NotaryClient
     policy: PolicyEngine
     weakened: Weakened
     execution: Execution
@@ -166,7 +167,7 @@ class Settlement:
     async def _pending(self, approval_id: str) -> ApprovalRecord:
         """The hold, while it waits. Raises GateError."""
         with notary_errors_as("approval_store_unavailable"):
-            approval = await self.notary.approval(approval_id)
+            approval = await self.notary.ask(GetHold(approval_id))
         if approval is None or state_at(approval.state, approval.expires_at, self.transitions.clock.now()) != PENDING:
             raise GateError("approval_not_found")
         return approval

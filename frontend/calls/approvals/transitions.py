@@ -13,13 +13,14 @@ from frontend.calls.approvals.record import encode, outcome_of
 from frontend.calls.approvals.states import check_move
 from frontend.clock import Clock, ClockError
 from frontend.errors import GateError
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
-from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import ENDS, Metrics
 from ipc.approvals import CLAIMED, EXPIRED, PENDING, Outcome
 from ipc.events import AuditEvent
 from ipc.messages import MoveHold
+from ipc.operations.holds import UnsettledHolds
 from ipc.store import ApprovalRecord
 
 
@@ -28,7 +29,7 @@ class Transitions:
     """What this front does to approvals. `at_work` holds, once for each task, those that one is settling now."""
 
     clock: Clock
-    notary: Notary
+    notary: NotaryClient
     front_id: str
     metrics: Metrics
     at_work: list[str] = field(default_factory=list)
@@ -76,13 +77,13 @@ class Transitions:
 
     async def unresolved_claims(self) -> list[ApprovalRecord]:
         """Claimed by this front and settled by no task of it: the notary failed in between."""
-        left = await self.notary.unsettled(tuple(self.at_work))
+        left = await self.notary.ask(UnsettledHolds(tuple(self.at_work)))
         return [one for one in left if one.approval_id not in self.at_work]  # a task may have begun meanwhile
 
     async def _move(self, asked: MoveHold) -> ApprovalRecord | None:
         check_move(asked.from_state, asked.to_state)
         with notary_errors_as("approval_store_unavailable"):
-            moved = await self.notary.move(asked)
+            moved = await self.notary.ask(asked)
         if moved is not None and moved.state in ENDS:
             self.metrics.approvals.add(moved.state)
         return moved

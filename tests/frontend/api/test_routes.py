@@ -19,6 +19,7 @@ from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.limits.rates import Rates
 from frontend.notary.errors import NotaryUnavailable
+from ipc.operations.holds import GetHold
 from tests.support.coded import Coded
 from tests.support.front_core import API_KEY, HOLD, front_core, refuses, signed
 from tests.support.held_calls import held
@@ -283,7 +284,7 @@ async def test_an_operators_body_that_is_none_is_400_and_decides_nothing(tmp_pat
             status, answer = await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}", body)
             assert (status, answer["error"]) == (400, "invalid_request"), (verb, answer)
             assert answer["message"]
-        approval = await core.real.approval(approval_id)
+        approval = await core.real.ask(GetHold(approval_id))
         assert approval is not None
         assert approval.state == "pending"
 
@@ -299,7 +300,7 @@ async def test_a_change_with_a_parameter_that_nobody_knows_is_400_and_changes_no
             )
         status, body = await core.operate("DELETE", "/v1/admin/domains/clear?acton=echo")
         assert (status, body["message"]) == (400, "unknown query parameter; known are: action")
-        approval = await core.real.approval(approval_id)
+        approval = await core.real.ask(GetHold(approval_id))
         assert approval is not None
         assert approval.state == "pending"
         assert not core.services.admission.is_draining

@@ -18,7 +18,6 @@ from frontend.egress.proxy_list import HEAD, AllowList, list_file
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
-from frontend.notary.operations import Notary
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources
 from frontend.policy.file import PolicyFile
@@ -89,7 +88,7 @@ async def loading(
     current = Current(settings)
     allow_list = AllowList(file, current.registry_now, dict)
     configuration = Configuration(
-        current, control, engine, pools, Notary(client), allow_list, SharedMemory.alone(),
+        current, control, engine, pools, client, allow_list, SharedMemory.alone(),
         PolicyFile(settings.policy_dir, PATIENT.policy, PATIENT.files), deadlines,
     )  # fmt: skip
     try:
@@ -203,8 +202,8 @@ async def test_a_load_takes_the_policy_that_lies_there_when_its_turn_has_come(tm
 async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path: Path) -> None:
     async with loading(tmp_path) as configuration:
         places, known = places_in(Path(configuration.current.settings.state_dir)), Known()
-        configuration.notary.client.on_in_force = known.hear
-        await configuration.notary.client.wait_greeted(60)
+        configuration.notary.on_in_force = known.hear
+        await configuration.notary.wait_greeted(60)
         await configuration.load()
         before, (_, new) = known.now.signing_keys, rotate(places.receipt)
         places.lease.key.chmod(0o640)

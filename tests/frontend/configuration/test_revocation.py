@@ -11,6 +11,9 @@ import trio
 
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
+from ipc.operations.evidence import TraceOfApproval
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadEpoch
 from tests.support.coded import Coded
 from tests.support.front_core import HOLD, Agent, Core, does_and_says, front_core, lose_store, refuses, then
 from tests.support.held_calls import held, state_of
@@ -82,7 +85,7 @@ async def test_a_plan_that_was_held_before_can_not_be_approved_any_more(tmp_path
         status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
         assert (status, body["error"]) == (404, "approval_not_found")
         assert await state_of(core, approval_id) == "expired"
-        assert not (await core.real.trace_of_approval(approval_id)).has_intent
+        assert not (await core.real.ask(TraceOfApproval(approval_id))).has_intent
         assert await core.remaining(agent) == 3
 
 
@@ -141,7 +144,7 @@ async def test_a_call_that_has_checked_in_and_waits_for_a_worker_is_not_dispatch
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("deny", "invalid_lease")
         assert "epoch 0 of the call, 1 is in force" in event["reason"]
-        assert await core.real.unresolved(10) == []
+        assert await core.real.ask(ListUnresolved(10)) == []
         assert await core.remaining(agent) == 3, "nothing ran, so the call was given back"
         assert (await (await core.agent()).call())[0] == 200, "and the worker serves others"
 
@@ -314,11 +317,11 @@ async def test_a_store_that_was_lost_brings_no_revoked_lease_back(tmp_path: Path
         assert event["change"] == {"previous_epoch": 0, "current_epoch": 2}
         assert event["reason"] == "the epoch was raised from 0 to 2, since the store had lost 1"
         await core.services.revocation.catch_up()
-        assert await core.real.epoch() == 2, "what is whole is left alone"
+        assert await core.real.ask(ReadEpoch()) == 2, "what is whole is left alone"
     lose_store(tmp_path)
     async with front_core(tmp_path, workers=0) as core:
         await core.services.revocation.catch_up()
-        assert await core.real.epoch() == 3
+        assert await core.real.ask(ReadEpoch()) == 3
 
 
 @pytest.mark.parametrize("operation", ["QueryEvents", "ReadEpoch", "Revoke"])
@@ -331,7 +334,7 @@ async def test_a_lost_epoch_is_not_guessed_where_the_notary_fails(tmp_path: Path
         with pytest.raises((NotaryUnavailable, GateError)):
             await core.services.revocation.catch_up()
         core.client.faults.clear()
-        assert await core.real.epoch() == 0
+        assert await core.real.ask(ReadEpoch()) == 0
         await core.services.revocation.catch_up()
-        assert await core.real.epoch() == 2
+        assert await core.real.ask(ReadEpoch()) == 2
         assert len(await told(core)) == 2

@@ -6,7 +6,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from frontend.notary.client import MAX_WAITING
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
-from frontend.notary.waiting import Course, Waiter
+from frontend.notary.waiting import Course
 from ipc import messages as m
 from tests.support.scripted_notary import Client, answer, at_work, attach
 
@@ -25,7 +25,7 @@ class Call:
         course = Course(
             seconds, lambda: self.say("begun"), lambda: self.say("late"), lambda: self.say("cancelled")
         )  # fmt: skip
-        self.waiter: Waiter = client.begin(m.ReadEpoch(), course)
+        self.waiter = client.begin(m.ReadEpoch(), course)
 
     def say(self, what: str) -> None:
         self.said.append(f"{what} at {trio.current_time():.0f}")
@@ -41,7 +41,7 @@ class Call:
         """Until its answer."""
         with self.scope:
             try:
-                self.heard = await self.client.answer_of(self.waiter, int)
+                self.heard = await self.client.answer_of(self.waiter)
             except NotaryUnavailable as error:
                 self.heard = error
             self.ended_at = trio.current_time()

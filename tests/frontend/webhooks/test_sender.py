@@ -22,7 +22,7 @@ from tests.frontend.webhooks.samples import (
     notifying_core,
     settled,
 )
-from tests.support.breakable_notary import Operation
+from tests.support.breakable_notary import Asking
 from tests.support.front_core import Core
 from tests.support.logs import capture_logs
 from tests.support.webhook_receiver import Receiver, hangs_up, holds, redirects, says, webhook_receiver
@@ -187,7 +187,7 @@ async def test_a_slow_claim_shortens_no_pause(tmp_path: Path, receiver: Receiver
     async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0,))) as core:
         claimed_at = []
 
-        async def slow(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        async def slow(operation: Asking, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             answer = await operation(*args, **kwargs)
             await trio.sleep(SLOW_SECONDS)
             claimed_at.append(core.clock.right)

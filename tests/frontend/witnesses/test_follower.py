@@ -14,6 +14,7 @@ import trio
 from frontend.witnesses.deadlines import WitnessDeadlines
 from frontend.witnesses.follower import MAX_REQUESTS, Follower, Means
 from ipc.messages import WitnessStatus
+from ipc.operations.status import ReadLedger
 from ipc.settings import EgressSettings
 from tests.support.cosigners import CITY, COAST, Cosigner, witnessed_by
 from tests.support.front_core import Core, front_core
@@ -77,7 +78,7 @@ async def until_first(core: Core, condition: Callable[[WitnessStatus], bool]) ->
     """Wait until this holds of the first witness."""
     with trio.fail_after(PATIENCE):
         while True:
-            last = (await core.real.ledger_status()).checkpoint
+            last = (await core.real.ask(ReadLedger())).checkpoint
             if last is not None and condition(last.witnesses[0]):
                 return
             await trio.sleep(0.005)
@@ -87,7 +88,7 @@ async def until_cosigned(core: Core) -> None:
     """Wait until the first witness has cosigned everything, and nothing is wrong with it."""
     with trio.fail_after(PATIENCE):
         while True:
-            last = (await core.real.ledger_status()).checkpoint
+            last = (await core.real.ask(ReadLedger())).checkpoint
             if last is not None and last.witnesses[0].size == last.size and last.witnesses[0].problem is None:
                 return
             await trio.sleep(0.005)

@@ -43,7 +43,7 @@ def left(notary: Running, session_id: str) -> int:
     return int(notary.front.ask(ReadBudget(session_id)).remaining)
 
 
-def end_of(notary: Running, asked: Operation) -> int:
+def end_of(notary: Running, asked: Operation[Any]) -> int:
     """Send an operation that ends the notary; return its number."""
     (number,) = notary.front.send(asked)
     with pytest.raises(GONE):

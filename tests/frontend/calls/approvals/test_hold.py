@@ -7,6 +7,7 @@ from typing import Any
 import trio
 
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
+from ipc.operations.holds import GetHold
 from tests.support.front_core import HOLD, does_and_says, front_core, refuses
 from tests.support.held_calls import held, told
 
@@ -18,7 +19,7 @@ async def test_a_hold_has_an_id_of_its_own_and_five_minutes(tmp_path: Path) -> N
         _, second = await held(core, m=2)
         assert first != second
         assert all(re.fullmatch(r"apr_[0-9a-f-]{36}", one) for one in (first, second))
-        record = await core.real.approval(first)
+        record = await core.real.ask(GetHold(first))
         assert record is not None
         assert (record.created_at, record.expires_at) == (core.clock.right, core.clock.right + 300)
         assert (record.principal, record.epoch, record.state) == ("dev:anonymous", 0, "pending")

@@ -65,7 +65,7 @@ async def test_a_large_hold_whose_stored_body_was_changed_is_not_shown_as_it_was
     async with front_core(tmp_path, action("echo", io={"max_request_bytes": 100_000}), workers=0) as core:
         _, approval_id = await held(core, text="x" * 20_000)
         assert (await core.operate("GET", f"/v1/approvals/{approval_id}"))[0] == 200
-        record = await core.real.approval(approval_id)
+        record = await core.real.ask(GetHold(approval_id))
         assert record is not None
         await corrupt(core, approval_id, record.body.replace("xxx", "xyx", 1))
         answer = await core.operate("GET", f"/v1/approvals/{approval_id}")

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ipc.approvals import CLAIMED, FAILED, PENDING, TTL_SECONDS
+from ipc.operations.leases import ReadEpoch
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, HOLD, Agent, Core, front_core
 from tests.support.held_calls import claimed, state_of
@@ -109,7 +110,7 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.time = 0
-        self.epoch = self.town.do(self.town.core.real.epoch)
+        self.epoch = self.town.do(self.town.core.real.ask, ReadEpoch())
         self.sessions: list[Session] = []
         self.held: dict[str, Held] = {}
 

@@ -9,6 +9,7 @@ from frontend.actions.registry import Registry
 from frontend.actions.trust import Trusted
 from frontend.calls.approvals.record import outcome_of
 from ipc.messages import ModuleVerdict
+from ipc.operations.holds import GetHold
 from tests.support.front_core import DIGEST, Agent, Core, front_core, lose_epoch
 from tests.support.held_calls import corrupt, held, reaching, state_of, template_says, told
 
@@ -91,7 +92,7 @@ async def refused_as_out_of_date(core: Core, agent: Agent, approval_id: str) -> 
     answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
     assert answer == (409, {"error": "plan_integrity"})
     assert await state_of(core, approval_id) == "failed"
-    record = await core.real.approval(approval_id)
+    record = await core.real.ask(GetHold(approval_id))
     assert record is not None
     outcome = outcome_of(record)
     assert (outcome.claimed_by, outcome.completed_at) == ("op", core.clock.iso())
@@ -153,7 +154,7 @@ async def test_a_record_that_can_not_be_read_is_refused_denied_and_hides_no_othe
 async def test_a_changed_plan_is_neither_shown_nor_run(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
-        record = await core.real.approval(approval_id)
+        record = await core.real.ask(GetHold(approval_id))
         assert record is not None
         await corrupt(core, approval_id, record.body.replace('"risk_level":"low"', '"risk_level":"high"'))
         assert await core.operate("GET", f"/v1/approvals/{approval_id}") == (409, {"error": "plan_integrity"})

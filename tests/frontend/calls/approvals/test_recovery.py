@@ -7,6 +7,7 @@ import msgspec
 import trio
 
 from ipc import messages as m
+from ipc.operations.holds import GetHold
 from ipc.store import ApprovalRecord
 from tests.support.front_core import Core, Fault, front_core
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
@@ -34,7 +35,7 @@ async def test_a_claim_whose_call_has_a_receipt_is_approved_with_it_and_stays_pa
     async with front_core(tmp_path, workers=0) as core:
         _, approval_id = await held(core)
         await claimed(core, approval_id, "front-0-dead")
-        record = await core.real.approval(approval_id)
+        record = await core.real.ask(GetHold(approval_id))
         assert record is not None
         asked: list[m.MoveHold] = []
 

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from frontend.calls.approvals.rights import LostRights
+from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryUnavailable
-from frontend.notary.operations import Notary
 from frontend.policy.data import AclEntry, PolicyData
 from ipc.messages import ListedHolds, ListHolds
 from tests.support.front_core import HOLD, Core, front_core, refuses
@@ -102,13 +102,13 @@ async def test_a_right_that_is_lost_between_the_ends_of_two_rounds_is_not_forgot
     asked = 0
 
     class SlowNotary:
-        async def approvals(self, _: ListHolds) -> ListedHolds:
+        async def ask(self, _: ListHolds) -> ListedHolds:
             nonlocal asked
             asked += 1
             await turns[asked - 1].wait()
             return ListedHolds([], 0)
 
-    rights = LostRights(cast(Notary, SlowNotary()))
+    rights = LostRights(cast(NotaryClient, SlowNotary()))
     rights.note(pay, echo)
     turns[2].set()
     with trio.fail_after(60):

@@ -8,6 +8,7 @@ import pytest
 
 from frontend.calls.approvals.record import outcome_of
 from frontend.notary.errors import NotaryUnavailable
+from ipc.operations.holds import GetHold
 from ipc.settings import ApprovalSettings
 from tests.support.front_core import BASE, Core, front_core, refuses
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
@@ -185,7 +186,7 @@ async def test_a_signed_approval_that_fails_keeps_the_signature(tmp_path: Path) 
         answer = await decide(core, detail, "approve", signature=signature)
         assert answer[1] == {"error": "evidence_persistence_failed"}
         core.client.faults.clear()
-        record = await core.real.approval(approval_id)
+        record = await core.real.ask(GetHold(approval_id))
         assert record is not None
         assert (record.state, outcome_of(record).approval_signature) == ("failed", signature)
 
@@ -194,7 +195,7 @@ async def test_nobody_signs_for_a_plan_that_was_changed_in_the_store(tmp_path: P
     async with front_core(tmp_path, approvals=REQUIRED) as core:
         _, approval_id = await held(core)
         detail = await shown(core, approval_id)
-        record = await core.real.approval(approval_id)
+        record = await core.real.ask(GetHold(approval_id))
         assert record is not None
         await corrupt(core, approval_id, record.body.replace('"risk_level":"low"', '"risk_level":"none"'))
         for way in ("approve", "deny"):

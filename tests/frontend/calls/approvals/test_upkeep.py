@@ -98,7 +98,7 @@ async def test_no_failure_ends_the_upkeep(tmp_path: Path, operation: str, error:
         await core.services.upkeep.round()
         core.client.faults.clear()
         await core.services.upkeep.round()
-        assert [record.state for record in (await core.real.approvals(ListHolds(None, 10))).approvals] == ["expired"]
+        assert [record.state for record in (await core.real.ask(ListHolds(None, 10))).approvals] == ["expired"]
         core.clock.is_broken = True
         await core.services.upkeep.round()
 

@@ -41,7 +41,7 @@ SOON = 0.2
 of a busy machine."""
 
 
-def told(running: Running, asked: Operation) -> str:
+def told(running: Running, asked: Operation[Any]) -> str:
     """Which part is not available; empty for an answer."""
     try:
         running.front.ask(asked)

@@ -44,7 +44,7 @@ def hurt(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
     running.close()
 
 
-def told(running: Running, asked: Operation) -> str:
+def told(running: Running, asked: Operation[Any]) -> str:
     """Which part is not available; empty for an answer."""
     try:
         running.front.ask(asked)

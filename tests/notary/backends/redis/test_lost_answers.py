@@ -3,6 +3,7 @@ notary or the next one returns the unit's debits before it uses the store again.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ DEBIT, STEPS, PROOFS = b'["debit",', b'"steps":[["', b'"proofs":["'
 NOTES = 3
 
 
-def told(distant: Running, asked: Operation) -> str:
+def told(distant: Running, asked: Operation[Any]) -> str:
     with pytest.raises(Told) as error:
         distant.front.ask(asked)
     assert error.value.problem == "unavailable"

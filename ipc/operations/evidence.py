@@ -1,0 +1,68 @@
+"""Operations on evidence: events, receipts, and proofs of what the log holds.
+
+`asker` is the principal or the operator that is charged with the time of a read.
+"""
+
+import msgspec
+
+from ipc.events import AuditEvent
+from ipc.evidence import Bundle, Consistency, EventQuery, ShownCheckpoint
+from ipc.operations.operation import FrontOperation
+
+
+class Note(FrontOperation[None], frozen=True):
+    """Write an event."""
+
+    event: AuditEvent
+
+
+class QueryEvents(FrontOperation[list[bytes]], frozen=True):
+    """Read events as they are stored, newest first."""
+
+    query: EventQuery
+    asker: str = ""
+
+
+class ShownReceipt(msgspec.Struct, frozen=True):
+    """A receipt as it was signed (JSON text), and whether its signature still verifies."""
+
+    receipt: bytes
+    signature_status: str
+
+
+class ShowReceipt(FrontOperation[ShownReceipt | None], frozen=True):
+    """Read a receipt."""
+
+    receipt_id: str
+    asker: str = ""
+
+
+class ApprovalTrace(msgspec.Struct, frozen=True):
+    """`has_intent`: the call was dispatched, with or without a known end."""
+
+    receipt_id: str | None
+    has_intent: bool
+
+
+class TraceOfApproval(FrontOperation[ApprovalTrace], frozen=True):
+    """Read what the ledger holds about an approved call."""
+
+    approval_id: str
+
+
+class ReadCheckpoint(FrontOperation[ShownCheckpoint], frozen=True):
+    """Sign and read a checkpoint of everything that was durable when it was asked."""
+
+
+class Prove(FrontOperation[Bundle | None], frozen=True):
+    """Make the bundle of the thing that is named; None when there is nothing of that name."""
+
+    event_id: str | None = None
+    intent_id: str | None = None
+    receipt_id: str | None = None
+
+
+class ProveConsistency(FrontOperation[Consistency | None], frozen=True):
+    """Prove that the log continues the log of this size; None when it was never of this size."""
+
+    old_size: int
