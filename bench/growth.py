@@ -15,7 +15,7 @@ from ipc.limits import MAX_OPERATIONS
 from ipc.settings import Settings
 from notary.opening import open_state
 from notary.operations.closing import Reported
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.signing.make_keys import make_keys
 from notary.tasks import Task
 from notary.units import Units
@@ -59,7 +59,7 @@ def _grow(state_dir: Path, events: int) -> None:
         receipt_keys_jwks_path=str(state_dir / "receipt-keys.jwks.json"),
     )
     state, _ = open_state(settings)
-    units = Units(state, HANDLERS, frozenset(WRITING))
+    units = Units(state, PERFORMERS)
     try:
         tasks: list[Task] = []
         for number in range(events):

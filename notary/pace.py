@@ -9,14 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ipc import messages as m
 from ipc.fair_queue import FairQueue
 from ipc.limits import MAX_OPERATIONS
+from notary.operations.table import PACED
 from notary.tasks import Task
 
-PACED: Final = frozenset({
-    m.ShowReceipt, m.QueryEvents, m.ListUnresolved, m.ShowIntent, m.ListSessions, m.Prove, m.ProveConsistency,
-})  # fmt: skip
 SLICE_SECONDS: Final = 0.005
 
 

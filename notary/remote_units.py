@@ -6,7 +6,7 @@ The order of steps and what an end between any two of them leaves: docs/decision
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ipc.logs import log
@@ -16,11 +16,11 @@ from notary.backends.redis.stores import Stores
 from notary.database import DatabaseGone
 from notary.ledger import gateways
 from notary.operations.reconciling import StoreChanged
+from notary.performing import Performer
 from notary.state import State
 from notary.store.contract import StoreGone
 from notary.store.marker import read_doubt, read_marker
 from notary.tasks import Outcome, Task
-from notary.unit import Handler
 from notary.units import Units
 
 ATTEMPTS: Final = 8
@@ -34,10 +34,10 @@ class RemoteUnits(Units):
     """See Units."""
 
     def __init__(
-        self, state: State, stores: Stores, handlers: dict[type[Operation[Any]], Handler], writes: frozenset[type],
+        self, state: State, stores: Stores, performers: Mapping[type[Operation[Any]], Performer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        super().__init__(state, handlers, writes)
+        super().__init__(state, performers)
         self._stores = stores
         self._monotonic = monotonic
         self._poll_at = 0.0

@@ -27,7 +27,7 @@ from notary.fronts import Fronts
 from notary.operations.acting import issue_again
 from notary.operations.closing import Lost, Reported
 from notary.operations.reconciling import StoreChanged
-from notary.operations.table import HANDLERS, PROVING, WRITING
+from notary.operations.table import PERFORMERS, PROVING, WRITING
 from notary.orphans import Orphans
 from notary.pace import PacedReads
 from notary.refusals import CountedRefusals
@@ -64,7 +64,7 @@ class Service:
         self._remembered = remembered
         self._remembered_until = time.monotonic() + state.limits.remembered_seconds
         self._remote = _remote_units(state)
-        self._units: Units = self._remote or Units(state, HANDLERS, frozenset(WRITING))
+        self._units: Units = self._remote or Units(state, PERFORMERS)
         self._upkeep = Upkeep(state)
         self._checkpoints = Checkpoints(state)
         self._announcements = Announcements(state)
@@ -302,7 +302,7 @@ def _remote_units(state: State) -> "RemoteUnits | None":
         return None
     from notary.remote_units import RemoteUnits
 
-    return RemoteUnits(state, state.stores, HANDLERS, frozenset(WRITING))
+    return RemoteUnits(state, state.stores, PERFORMERS)
 
 
 def _answer(task: Task, outcome: Outcome) -> m.Answered:

@@ -5,41 +5,24 @@ that what a unit answered can be answered again by a notary that follows this on
 """
 
 import time
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from ipc.canonical import NotCanonical
 from ipc.clock import ClockWrong
 from ipc.logs import log
-from ipc.messages import (
-    Closed,
-    Hold,
-    Issue,
-    ListSessions,
-    ListUnresolved,
-    Open,
-    Operation,
-    QueryEvents,
-    ShowIntent,
-    ShowReceipt,
-    TraceOfApproval,
-    VerifyIntent,
-)
+from ipc.messages import Closed, Hold, Issue, Open, Operation
 from notary.database import Connection, DatabaseGone, NotStorable
 from notary.ledger import journal
 from notary.ledger.journal import Found
 from notary.ledger.outbox import waiting
+from notary.performing import Performer
 from notary.state import State
 from notary.store.contract import StoreGone
 from notary.tasks import NotAllowed, NotOpen, Outcome, Remembered, SecretAnswer, Started, Task
-from notary.unit import Handler, Unit
-
-SETTLING: Final = frozenset(
-    {ShowReceipt, TraceOfApproval, ListUnresolved, ListSessions, ShowIntent, VerifyIntent, QueryEvents}
-)
-"""Operations that only look, and look at what calls wrote."""
+from notary.unit import Unit
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -47,10 +30,11 @@ _encode = msgspec.msgpack.Encoder().encode
 class Units:
     """Performs tasks, a unit at a time."""
 
-    def __init__(self, state: State, handlers: dict[type[Operation[Any]], Handler], writes: frozenset[type]) -> None:
+    def __init__(self, state: State, performers: Mapping[type[Operation[Any]], Performer]) -> None:
         self._state = state
-        self._handlers = handlers
-        self._writes = writes
+        self._handlers = {operation: one.perform for operation, one in performers.items()}
+        self._writes = frozenset(operation for operation, one in performers.items() if one.writes)
+        self._settles = frozenset(operation for operation, one in performers.items() if one.settles)
         self.woken: set[str] = set()
         """Endpoints that deliveries were written for since `perform` began."""
         self.withdrawn: dict[str, str] = {}
@@ -101,7 +85,7 @@ class Units:
         # After a failure every unit writes: that is how it is found out that the disk takes something again.
         is_writing = state.is_failing or not self._writes.isdisjoint(kinds)
         # What looks at tables has to have everything in them first, which needs no flush.
-        is_settling = not SETTLING.isdisjoint(kinds)
+        is_settling = not self._settles.isdisjoint(kinds)
         with state.database.unit(writes=is_writing or is_settling, is_durable=is_writing) as connection:
             unit, unheard = Unit(state, connection), self._unheard
             try:

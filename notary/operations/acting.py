@@ -12,6 +12,7 @@ from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.operations.continuing import keep_for_the_next, session_to_continue
 from notary.operations.refusing import write_refusal
+from notary.performing import performs
 from notary.signing.leases import RememberedLease, digest_of, new_terms, sign_lease
 from notary.signing.rotation import Keys
 from notary.store.contract import LastSession
@@ -21,6 +22,7 @@ from notary.unit import Unit
 _decode_kept = msgspec.msgpack.Decoder(RememberedLease | TooManySessions).decode
 
 
+@performs(Issue, writes=True)
 def issue(unit: Unit, asked: Issue) -> SecretAnswer | TooManySessions:
     """See Issue. Raises NotAllowed. The token is in the answer alone: nothing that is written holds it."""
     state = unit.state
@@ -71,12 +73,14 @@ def issue_again(keys: Keys, asked: Issue, known: Outcome) -> Outcome:
     return Outcome(sign_lease(keys.lease, asked, kept))
 
 
+@performs(Note, writes=True)
 def note(unit: Unit, asked: Note) -> None:
     """See Note. Raises NotAllowed."""
     check_noted(asked.event)
     write_refusal(unit, asked.event)
 
 
+@performs(Revoke, writes=True)
 def revoke(unit: Unit, asked: Revoke) -> Revoked:
     """See Revoke. Raises NotAllowed."""
     check_event(asked.event, ADMIN_REVOKE_ALL, frozenset({"allow"}))
@@ -90,12 +94,14 @@ def revoke(unit: Unit, asked: Revoke) -> Revoked:
     return Revoked(previous, current)
 
 
+@performs(CheckKeys)
 def check_keys(unit: Unit, _asked: CheckKeys) -> list[str]:
     """See CheckKeys."""
     unit.part = "keys"
     return unit.state.signers.read()[1]
 
 
+@performs(FollowKeys, writes=True)
 def follow_keys(unit: Unit, _asked: FollowKeys) -> list[str]:
     """See FollowKeys. One file that will not do holds up no other key."""
     unit.part = "keys"

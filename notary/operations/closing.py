@@ -18,6 +18,7 @@ from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Receipt
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.operations.ending import end_hold
+from notary.performing import performs
 from notary.reading import queries
 from notary.store.outcomes import ended
 from notary.tasks import NotAllowed, NotOpen
@@ -37,12 +38,14 @@ class Lost(Operation[Closed], frozen=True):
     reason: str
 
 
+@performs(Reported, writes=True)
 def report_call(unit: Unit, asked: Reported) -> Closed:
     """See Reported. Raises NotOpen."""
     intent = _open(unit, asked.result.call_id)
     return _close(unit, intent, conclude(asked.result, intent.terms))
 
 
+@performs(Lost, writes=True)
 def lose_call(unit: Unit, asked: Lost) -> Closed:
     """See Lost. Raises NotOpen."""
     intent = _open(unit, asked.intent_id)
@@ -50,6 +53,7 @@ def lose_call(unit: Unit, asked: Lost) -> Closed:
     return _close(unit, intent, CUT if is_cut else conclude_lost(clean_reason(asked.reason)))
 
 
+@performs(Withdraw, writes=True)
 def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
     """See Withdraw. Raises NotOpen, NotAllowed."""
     if asked.decision not in REFUSALS:
@@ -81,6 +85,7 @@ def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
     return Withdrawn(is_abandoned=True)
 
 
+@performs(ResolveIntent, writes=True)
 def resolve_intent(unit: Unit, asked: ResolveIntent) -> ResolvedIntent | None:
     """See ResolveIntent. Raises NotAllowed."""
     check_event(asked.event, INTENT_RESOLVED, frozenset({"allow"}))

@@ -13,6 +13,7 @@ from ipc.messages import (
 )
 from notary.ledger import dead_letters, outbox
 from notary.operations.allowed import check_event
+from notary.performing import performs
 from notary.tasks import NotAllowed
 from notary.unit import Unit
 
@@ -26,11 +27,13 @@ class Orphaned(Operation[int], frozen=True):
     endpoint: str
 
 
+@performs(ClaimDeliveries, writes=True)
 def claim_deliveries(unit: Unit, asked: ClaimDeliveries) -> list[Delivery]:
     """See ClaimDeliveries."""
     return outbox.claim(unit.connection, asked)
 
 
+@performs(SettleDelivery, writes=True)
 def settle_delivery(unit: Unit, asked: SettleDelivery) -> None:
     """See SettleDelivery."""
     name = (asked.seq, asked.attempt, asked.event_id)
@@ -40,6 +43,7 @@ def settle_delivery(unit: Unit, asked: SettleDelivery) -> None:
         unit.after(lambda: unit.state.backlog.note_settled(row[0], asked, waits=waits))
 
 
+@performs(Orphaned, writes=True)
 def give_up_orphaned(unit: Unit, asked: Orphaned) -> int:
     """See Orphaned; how many were given up."""
     error = "the endpoint is not configured any more"
@@ -48,12 +52,14 @@ def give_up_orphaned(unit: Unit, asked: Orphaned) -> int:
     return count
 
 
+@performs(ListDeliveries)
 def list_deliveries(unit: Unit, asked: ListDeliveries) -> ListedDeliveries:
     """See ListDeliveries."""
     letters = dead_letters.newest(unit.connection, asked.endpoint, min(max(asked.limit, 0), MAX_LISTED))
     return ListedDeliveries(outbox.waiting(unit.connection), dead_letters.count(unit.connection), letters)
 
 
+@performs(RedeliverDeliveries, writes=True)
 def redeliver(unit: Unit, asked: RedeliverDeliveries) -> Requeued:
     """See RedeliverDeliveries. Raises NotAllowed."""
     check_event(asked.event, WEBHOOKS_REDELIVERED, frozenset({"allow"}))

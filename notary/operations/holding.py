@@ -12,6 +12,7 @@ from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
 from notary.operations.refusing import checked, is_used, refused, write_refusal
+from notary.performing import performs
 from notary.tasks import NotAllowed
 from notary.unit import Unit
 
@@ -19,6 +20,7 @@ SKEW_SECONDS = 60.0
 """How far the clock of a front may be ahead, between its look and the notary's."""
 
 
+@performs(Refuse, writes=True)
 def refuse(unit: Unit, asked: Refuse) -> Refused:
     """See Refuse. Raises NotAllowed."""
     event = asked.event
@@ -39,6 +41,7 @@ def refuse(unit: Unit, asked: Refuse) -> Refused:
     return Refused()
 
 
+@performs(Hold, writes=True)
 def hold(unit: Unit, asked: Hold) -> Held | Refusal:
     """See Hold. Raises NotAllowed."""
     event, approval = asked.event, asked.approval

@@ -16,6 +16,7 @@ from ipc.store import ApprovalRecord, Budget
 from notary.database import DatabaseGone
 from notary.ledger import outbox
 from notary.ledger.intents import OpenIntent
+from notary.performing import performs
 from notary.reading import queries
 from notary.store.contract import Moment, as_of
 from notary.unit import Unit
@@ -26,17 +27,20 @@ _ROOM = 32 * 1024
 """A PostgreSQL whose disk is full still takes rows that fit into pages which it has: more than those have free."""
 
 
+@performs(m.ReadBudget)
 def read_budget(unit: Unit, asked: m.ReadBudget) -> Budget:
     """See ReadBudget."""
     unit.part = "budget"
     return unit.store.budget(asked.session_id)
 
 
+@performs(m.ReadEpoch)
 def read_epoch(unit: Unit, _asked: m.ReadEpoch) -> int:
     """See ReadEpoch."""
     return unit.epoch
 
 
+@performs(m.GetHold)
 def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
     """See GetHold."""
     epoch = unit.epoch
@@ -50,11 +54,13 @@ def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
     return None if approval is None else as_of(approval, epoch)
 
 
+@performs(m.ListHolds)
 def list_holds(unit: Unit, asked: m.ListHolds) -> m.ListedHolds:
     """See ListHolds."""
     return unit.store.list_holds(asked, _moment(unit))
 
 
+@performs(m.DueHolds)
 def due_holds(unit: Unit, asked: m.DueHolds) -> list[ApprovalRecord]:
     """See DueHolds."""
     moment = unit.moment
@@ -62,6 +68,7 @@ def due_holds(unit: Unit, asked: m.DueHolds) -> list[ApprovalRecord]:
     return unit.store.due_holds(moment, asked.limit)
 
 
+@performs(m.OrphanedHolds)
 def orphaned_holds(unit: Unit, asked: m.OrphanedHolds) -> list[ApprovalRecord]:
     """See OrphanedHolds."""
     unit.part = "approvals"
@@ -69,12 +76,14 @@ def orphaned_holds(unit: Unit, asked: m.OrphanedHolds) -> list[ApprovalRecord]:
     return unit.store.claimed_by_others((*asked.live_holders, *unit.state.fronts))
 
 
+@performs(m.UnsettledHolds)
 def unsettled_holds(unit: Unit, asked: m.UnsettledHolds) -> list[ApprovalRecord]:
     """See UnsettledHolds."""
     unit.part = "approvals"
     return unit.store.claimed_by(unit.front_id, asked.at_work)
 
 
+@performs(m.ReadStore)
 def read_store(unit: Unit, _asked: m.ReadStore) -> m.StoreStatus:
     """See ReadStore. What every call needs is looked at, too."""
     unit.part = "store"
@@ -93,6 +102,7 @@ def _moment(unit: Unit) -> Moment:
         return Moment(time.time(), epoch)
 
 
+@performs(m.ReadLedger)
 def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
     """See ReadLedger."""
     if unit.state.is_failing:
@@ -137,6 +147,7 @@ def _last_checkpoint(unit: Unit) -> m.LastCheckpoint | None:
     return m.LastCheckpoint(made.origin, made.size, root, made.time, unit.state.witnesses.status())
 
 
+@performs(m.ShowReceipt, settles=True, is_paced=True)
 def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
     """See ShowReceipt."""
     unit.settle()
@@ -150,6 +161,7 @@ def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
     return m.ShownReceipt(shown.receipt, shown.status)
 
 
+@performs(m.TraceOfApproval, settles=True)
 def trace_of_approval(unit: Unit, asked: m.TraceOfApproval) -> m.ApprovalTrace:
     """See TraceOfApproval."""
     unit.settle()
@@ -158,12 +170,14 @@ def trace_of_approval(unit: Unit, asked: m.TraceOfApproval) -> m.ApprovalTrace:
     return m.ApprovalTrace(receipt_id, has_intent)
 
 
+@performs(m.ListUnresolved, settles=True, is_paced=True)
 def list_unresolved(unit: Unit, asked: m.ListUnresolved) -> list[IntentView]:
     """See ListUnresolved."""
     unit.settle()
     return queries.unresolved_intents(unit.connection, asked.limit, unit.now, asked.after)
 
 
+@performs(m.ShowIntent, settles=True, is_paced=True)
 def show_intent(unit: Unit, asked: m.ShowIntent) -> IntentDetail | None:
     """See ShowIntent."""
     unit.settle()
@@ -198,12 +212,14 @@ def _kept(intent: OpenIntent) -> dict[str, Any]:
     }
 
 
+@performs(m.QueryEvents, settles=True, is_paced=True)
 def query_events(unit: Unit, asked: m.QueryEvents) -> list[bytes]:
     """See QueryEvents."""
     unit.settle()
     return queries.events_of(unit.connection, asked.query)
 
 
+@performs(m.NextDelivery)
 def next_delivery(unit: Unit, asked: m.NextDelivery) -> int | None:
     """See NextDelivery."""
     return outbox.next_due(unit.connection, asked.endpoint)

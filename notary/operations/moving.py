@@ -17,6 +17,7 @@ from ipc.texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
 from notary.operations.ending import end_hold
 from notary.operations.signed import check_claim, check_denial
+from notary.performing import performs
 from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
 from notary.store.contract import ELSEWHERE
 from notary.store.outcomes import decoded, kept_of, outcome_of
@@ -33,6 +34,7 @@ _EVENTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
 """The end of an approval that was executed is told by the event of its call."""
 
 
+@performs(MoveHold, writes=True)
 def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
     """See MoveHold. Raises NotAllowed."""
     unit.part = "approvals"
@@ -71,6 +73,7 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
     return None if moved is None else replace(moved, body="")
 
 
+@performs(VoidHolds, writes=True)
 def void_holds(unit: Unit, asked: VoidHolds) -> None:
     """See VoidHolds. Their ends follow, each with its event and its call given back."""
     unit.part = "approvals"

@@ -11,16 +11,19 @@ from notary.operations.allowed import check_claimed, check_opening, check_own, c
 from notary.operations.charging import charged
 from notary.operations.closing import Lost, lose_call
 from notary.operations.refusing import checked, is_used
+from notary.performing import performs
 from notary.tasks import NotAllowed, NotOpen, Started
 from notary.unit import Unit
 
 
+@performs(Enter, writes=True)
 def enter(unit: Unit, asked: Enter) -> Entered:
     """See Enter."""
     is_fresh = not is_used(unit, asked.proof)
     return Entered(is_fresh, unit.epoch)
 
 
+@performs(Open, writes=True)
 def open_call(unit: Unit, asked: Open) -> Started | Refusal | NoSuchWorker | Closed:
     """See Open. Raises NotAllowed.
 
@@ -58,6 +61,7 @@ def open_call(unit: Unit, asked: Open) -> Started | Refusal | NoSuchWorker | Clo
     return Started(intent)
 
 
+@performs(Assign, writes=True)
 def assign_call(unit: Unit, asked: Assign) -> Started | NoSuchWorker | Closed:
     """See Assign. Raises NotOpen, NotAllowed.
 

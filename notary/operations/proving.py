@@ -14,6 +14,7 @@ from notary.checkpoints import public_keys
 from notary.database import DatabaseGone
 from notary.ledger import history
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
+from notary.performing import performs
 from notary.reading.queries import newest_note, note_of, read_note
 from notary.tree.checkpoint import Checkpoint
 from notary.tree.cosignatures import count_cosignatures
@@ -35,6 +36,7 @@ class _Names(msgspec.Struct):
 _names_of = msgspec.json.Decoder(_Names).decode
 
 
+@performs(m.ReadCheckpoint, proves=True)
 def read_checkpoint(unit: Unit, _asked: m.ReadCheckpoint) -> ShownCheckpoint:
     """See ReadCheckpoint. Raises DatabaseGone."""
     note, made = _newest(unit)
@@ -44,6 +46,7 @@ def read_checkpoint(unit: Unit, _asked: m.ReadCheckpoint) -> ShownCheckpoint:
     )  # fmt: skip
 
 
+@performs(m.Prove, proves=True, is_paced=True)
 def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
     """See Prove. Raises DatabaseGone."""
     event, intent = _found(unit, asked)
@@ -70,6 +73,7 @@ def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
     return Bundle(origin=made.origin, receipt=receipt, leaves=leaves, checkpoint=note, keys=keys)
 
 
+@performs(m.ProveConsistency, proves=True, is_paced=True)
 def prove_consistency(unit: Unit, asked: m.ProveConsistency) -> Consistency | None:
     """See ProveConsistency. Raises DatabaseGone."""
     note, made = _newest(unit)

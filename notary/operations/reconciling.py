@@ -7,6 +7,7 @@ every lease of before ends.
 from ipc.events import ADMIN_REVOKE_ALL, AuditEvent
 from ipc.identifiers import new
 from ipc.messages import Operation
+from notary.performing import performs
 from notary.store.marker import read_marker
 from notary.unit import Unit
 
@@ -21,6 +22,7 @@ class StoreChanged(Operation[bool], frozen=True):
     instead_of: str | None = None
 
 
+@performs(StoreChanged, writes=True)
 def follow_store(unit: Unit, asked: StoreChanged) -> bool:
     """See StoreChanged. How often others raised the epoch meanwhile is not known: once a second at most since 1970."""
     if asked.instead_of is not None and read_marker(unit.connection) not in (None, asked.instead_of):

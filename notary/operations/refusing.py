@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ipc.events import AuditEvent
 from ipc.messages import Operation, Proof, Refusal
 from notary.ledger import refused as counts
+from notary.performing import performs
 from notary.unit import Unit
 
 
@@ -37,6 +38,7 @@ def write_refusal(unit: Unit, event: AuditEvent) -> None:
     unit.refusals[key] = known
 
 
+@performs(TellRefusals, writes=True)
 def tell_refusals(unit: Unit, asked: TellRefusals) -> None:
     """See TellRefusals."""
     for key, known in (unit.state.refusals | unit.refusals).items():

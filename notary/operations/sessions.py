@@ -10,6 +10,7 @@ from ipc.events import SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
 from ipc.messages import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
 from notary.operations.allowed import check_event
+from notary.performing import performs
 from notary.store import sessions
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.sessions import IssuedLease, Place
@@ -20,6 +21,7 @@ MAX_NEWER = 50_000
 """Leases that are looked at to know which sessions earlier pages have shown."""
 
 
+@performs(ListSessions, settles=True, is_paced=True)
 def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
     """See ListSessions. Raises NotAllowed."""
     before = None
@@ -45,6 +47,7 @@ def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
     return ListedSessions([_view(unit, one) for one in leases], str(place) if has_more else None)
 
 
+@performs(RevokeSession, writes=True)
 def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
     """See RevokeSession. Raises NotAllowed."""
     check_event(asked.event, SESSION_REVOKED, frozenset({"allow"}))

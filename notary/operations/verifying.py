@@ -9,6 +9,7 @@ from ipc.evidence import IntentView
 from ipc.expected import ExpectedFile
 from ipc.messages import Looked, NoSuchWorker, Operation, Seen, Unverifiable, VerifyIntent
 from notary.operations.allowed import check_event, check_worker
+from notary.performing import performs
 from notary.reading import queries
 from notary.tasks import Looking, NotAllowed
 from notary.unit import Unit
@@ -27,6 +28,7 @@ class LookedAgain(Operation[Looked | Unverifiable | NoSuchWorker], frozen=True):
     seen: Seen | None
 
 
+@performs(VerifyIntent, settles=True)
 def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | NoSuchWorker:
     """See VerifyIntent. Raises NotAllowed."""
     check_event(asked.event, INTENT_VERIFICATION, frozenset({"allow"}))
@@ -42,6 +44,7 @@ def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | N
     return Looking(asked.worker_id, subject[1])
 
 
+@performs(LookedAgain, writes=True)
 def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWorker:
     """See LookedAgain. An intent that was resolved meanwhile is not there any more."""
     if told.seen is None:

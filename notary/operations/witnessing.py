@@ -16,6 +16,7 @@ from ipc.verifier_keys import VerifierKey
 from notary import checkpoint_file
 from notary.ledger import witnesses
 from notary.ledger.witnesses import Cosigned
+from notary.performing import performs
 from notary.reading.queries import newest_note, note_of, read_note
 from notary.tasks import NotAllowed
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
@@ -28,6 +29,7 @@ SKEW_SECONDS: Final = 300
 _KEEP = "UPDATE checkpoints SET note = ? WHERE size = ?"
 
 
+@performs(m.NextCheckpoint)
 def next_checkpoint(unit: Unit, asked: m.NextCheckpoint) -> m.ToCosign | None:
     """See NextCheckpoint. Raises DatabaseGone, NotAllowed."""
     _key_of(unit, asked.witness)
@@ -44,6 +46,7 @@ def next_checkpoint(unit: Unit, asked: m.NextCheckpoint) -> m.ToCosign | None:
     return m.ToCosign(old_size=old_size, size=size, proof=tuple(b64encode(one).decode() for one in proof), note=note)
 
 
+@performs(m.Cosign, writes=True)
 def cosign(unit: Unit, asked: m.Cosign) -> str | None:
     """See Cosign. Raises NotAllowed, DatabaseGone."""
     key, known = _key_of(unit, asked.witness), unit.state.witnesses
@@ -68,6 +71,7 @@ def cosign(unit: Unit, asked: m.Cosign) -> str | None:
     return None
 
 
+@performs(m.NoteTrouble)
 def note_trouble(unit: Unit, asked: m.NoteTrouble) -> None:
     """See NoteTrouble. Raises NotAllowed."""
     _key_of(unit, asked.witness)

@@ -13,7 +13,7 @@ from ipc.reloadable import reloadable_of
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE
 from notary.opening import open_state
 from notary.operations.delivering import Orphaned
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.orphans import Orphans
 from notary.state import State
 from notary.tasks import Task
@@ -109,7 +109,7 @@ class Alone:
         self.clock, self.now = HandClock(), 0.5
         settings = settings_in(folder, webhooks=hooks("gone"))
         self.state: State = open_state(settings, self.clock, limits=LIMITS)[0]
-        self.units = Units(self.state, HANDLERS, frozenset(WRITING))
+        self.units = Units(self.state, PERFORMERS)
         self.units.perform([Task("front-1", 1, make_refuse())])
         self.orphans = Orphans(self.state, lambda: self.now)
 

@@ -12,7 +12,8 @@ from ipc.events import AuditEvent
 from notary.database import Connection, DatabaseGone
 from notary.ledger.journal import SLOT_BYTES
 from notary.opening import open_state
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
+from notary.performing import Performer
 from notary.signing.make_keys import make_keys
 from notary.tasks import Outcome, Task
 from notary.unit import Unit
@@ -39,7 +40,7 @@ def test_of_tasks_that_are_performed_one_by_one_every_answer_is_remembered(tmp_p
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), limits=LIMITS)
     try:
-        units = Units(state, {**HANDLERS, m.Enter: breaks}, frozenset(WRITING))
+        units = Units(state, {**PERFORMERS, m.Enter: Performer(breaks, writes=True)})
         tasks = [note(1), Task("front-1", 2, m.Enter(m.Proof("p"))), note(3), Task("front-2", 1, note(4).operation)]
         outcomes = units.perform(tasks)
         assert [outcome.problem for outcome in outcomes] == [None, "fault", None, None]
@@ -57,7 +58,7 @@ def test_the_end_of_a_hold_is_remembered_as_something_that_is_to_leave_the_log_o
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), HandClock(), limits=LIMITS)
     try:
-        units, hold = Units(state, HANDLERS, frozenset(WRITING)), make_hold()
+        units, hold = Units(state, PERFORMERS), make_hold()
         told = []
         for number, asked in enumerate((hold, make_claim(hold.approval), make_denial(hold.approval))):
             assert units.perform([Task("front-1", number, asked)])[0].value is not None
@@ -81,7 +82,7 @@ def test_a_revocation_whose_unit_failed_although_it_was_committed_is_in_force(
         raise DatabaseGone("the answer was lost")
 
     try:
-        units = Units(state, HANDLERS, frozenset(WRITING))
+        units = Units(state, PERFORMERS)
         with monkeypatch.context() as patching:
             patching.setattr(state.database, "unit", answerless)
             (failed,) = units.perform([Task("front-1", 1, make_revoke())])
@@ -95,7 +96,7 @@ def test_answers_that_no_journal_takes_are_remembered_as_they_are(tmp_path: Path
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), limits=replace(LIMITS, unsettled_slots=1))
     try:
-        units = Units(state, HANDLERS, frozenset(WRITING))
+        units = Units(state, PERFORMERS)
         tasks = [Task("front-1", number, make_issue()) for number in range(40)]
         told = [outcome.remembered() for outcome in units.perform(tasks)]
         assert sum(map(len, told)) > SLOT_BYTES

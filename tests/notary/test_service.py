@@ -20,7 +20,7 @@ from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.settings import ApprovalSettings
 from notary.channels import FrontChannel
 from notary.opening import open_state
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.service import Service
 from notary.tasks import Task
 from notary.units import Units
@@ -258,7 +258,7 @@ def test_a_front_that_comes_after_a_failure_hears_what_is_in_force_whether_anoth
 ) -> None:
     assert notary.thread is not None
     state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
-    units = Units(state, HANDLERS, frozenset(WRITING))
+    units = Units(state, PERFORMERS)
     session_id = units.perform([Task("front-1", 1, make_issue())])[0].value.session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
     for number, asked in enumerate((m.RevokeSession(session_id, event), make_revoke()), 2):

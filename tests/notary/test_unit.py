@@ -29,7 +29,7 @@ from ipc.messages import (
 )
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.tasks import Task
 from notary.unit import Unit
 from notary.units import Units, count_backlog
@@ -257,7 +257,7 @@ def test_a_unit_that_finds_the_file_locked_waits_for_it_once_and_not_for_each_op
         return begin(writes=writes, is_durable=is_durable)
 
     monkeypatch.setattr(state.database, "unit", counted)
-    units = Units(state, HANDLERS, frozenset(WRITING))
+    units = Units(state, PERFORMERS)
     with notary.stranger() as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         outcomes = units.perform([Task("front-1", number, make_note()) for number in range(5)])

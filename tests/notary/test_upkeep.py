@@ -12,7 +12,7 @@ from ipc.messages import FollowKeys, Operation
 from notary.backends.sqlite import FileLimits, connect
 from notary.ledger.settling import SETTLED_AT
 from notary.opening import open_state
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.state import State
 from notary.store import holds, proofs
 from notary.tasks import Task
@@ -34,7 +34,7 @@ class Kept:
         self.clock, self.now = HandClock(), 100.0
         limits = replace(LIMITS, quiet_seconds=QUIET, wal_seconds=60.0)
         self.state: State = open_state(settings_in(folder), self.clock, limits=limits)[0]
-        self.units = Units(self.state, HANDLERS, frozenset(WRITING))
+        self.units = Units(self.state, PERFORMERS)
         self.perform(FollowKeys())  # the key set that was just published is news, too
         self.upkeep = Upkeep(self.state, lambda: self.now)
 

@@ -92,6 +92,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
             "announcing",
         ),
         ("units",),
+        ("performing",),
         ("tasks", "unit"),
         ("state",),
         ("reading", "checkpoint_file"),

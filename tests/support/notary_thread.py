@@ -24,7 +24,6 @@ from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.closing import Lost, Reported, lose_call, report_call
 from notary.operations.opening import open_call
-from notary.operations.table import HANDLERS
 from notary.places import NOT_LOOKED_UP, Places
 from notary.service import Control, Service
 from notary.state import Limits
@@ -66,7 +65,7 @@ class NotaryThread:
         self._service = Service(state, notarys, remembered if remembers else {})
         self._guards: list[Callable[[str], None]] = []
         self._opening: Callable[[], object] = lambda: None
-        self._service._units._handlers = HANDLERS | {Reported: self._report, Lost: self._lose, m.Open: self._open}
+        self._service._units._handlers |= {Reported: self._report, Lost: self._lose, m.Open: self._open}
         self.code: Exit | None = None
         """With what it has ended."""
         self._thread = threading.Thread(target=self._run, name="notary", daemon=True)

@@ -20,7 +20,7 @@ from notary.ledger.journal import SLOTS, Entry, pieces_of
 from notary.ledger.settling import Unsettled, head_with, settle, unsettled
 from notary.offline import main
 from notary.opening import open_state
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.reading.whole import WholeWalk
 from notary.store.proofs import REPLAY_SECONDS
 from notary.tasks import Task
@@ -254,7 +254,7 @@ def tasks_of(*operations: Any) -> list[Task]:
 
 def test_a_journal_that_is_full_makes_room_for_the_next_unit_by_itself(tmp_path: Path) -> None:
     state, _ = open_state(settings_in(tmp_path), limits=LIMITS)
-    units = Units(state, HANDLERS, frozenset(WRITING))
+    units = Units(state, PERFORMERS)
     for _ in range(2 * SLOTS + 1):
         (outcome,) = units.perform(tasks_of(make_note()))
         assert outcome.problem is None
@@ -270,7 +270,7 @@ def test_a_journal_that_is_full_makes_room_for_the_next_unit_by_itself(tmp_path:
 
 def test_once_upkeep_could_not_settle_every_unit_settles_or_fails(tmp_path: Path) -> None:
     state, _ = open_state(settings_in(tmp_path), limits=LIMITS)
-    units, times = Units(state, HANDLERS, frozenset(WRITING)), iter(range(0, 1000, 10))
+    units, times = Units(state, PERFORMERS), iter(range(0, 1000, 10))
     upkeep = Upkeep(state, lambda: next(times))
     units.perform(tasks_of(make_note()))
     with closing(connect(file_of(state.database), writes=True)) as stranger:

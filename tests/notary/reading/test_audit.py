@@ -12,7 +12,7 @@ from notary import checkpoint_file
 from notary.checkpoints import Checkpoints, public_keys
 from notary.ledger.journal import Entry
 from notary.opening import open_state
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.reading.audit import Findings, check, neighbours, open_read_only
 from notary.reading.ends import epoch_raised
 from notary.reading.kept_checkpoints import Kept, keys_by_name, problem_of, read_kept
@@ -52,7 +52,7 @@ class Audited:
 @pytest.fixture
 def audited(tmp_path: Path) -> Audited:
     state, _ = open_state(settings_in(tmp_path), HandClock(), limits=LIMITS)
-    units, checkpoints = Units(state, HANDLERS, frozenset(WRITING)), Checkpoints(state)
+    units, checkpoints = Units(state, PERFORMERS), Checkpoints(state)
     for number in range(3):
         units.perform([Task("front-1", number, make_note())])
         if number < 2:

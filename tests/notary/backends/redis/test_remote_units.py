@@ -11,7 +11,7 @@ from ipc.settings import StoreSettings
 from notary.backends.redis.scripts import RECOVER
 from notary.backends.redis.stores import Stores
 from notary.opening import open_state
-from notary.operations.table import HANDLERS, WRITING
+from notary.operations.table import PERFORMERS
 from notary.remote_units import POLL_SECONDS, RemoteUnits
 from notary.state import State
 from notary.store.contract import StoreGone
@@ -46,7 +46,7 @@ def now() -> list[float]:
 @pytest.fixture
 def units(state: State, now: list[float]) -> RemoteUnits:
     """Which have looked just now."""
-    units = RemoteUnits(state, stores_of(state), HANDLERS, frozenset(WRITING), lambda: now[0])
+    units = RemoteUnits(state, stores_of(state), PERFORMERS, lambda: now[0])
     assert units.patience() == 0.0
     units.tend()
     return units
