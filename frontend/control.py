@@ -8,11 +8,11 @@ cancelled. When the channel closes the supervisor is gone, and so is this proces
 import os
 import socket
 from collections import deque
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 import trio
 
+from frontend.deadlines import ControlDeadlines
 from frontend.telemetry.logs import log
 from ipc import messages as m
 from ipc.fds import DescriptorLost, take
@@ -23,16 +23,6 @@ from ipc.sessions import SUPERVISOR_TO_FRONT
 
 MAX_UNSENT = 256
 """Messages that the supervisor has not taken; more of them would not help it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControlDeadlines:
-    """How long this front waits for its supervisor, in seconds."""
-
-    load_seconds: float = 120.0
-    """The template may have to compile large modules."""
-    reload_seconds: float = 130.0
-    """A little more than the supervisor gives to one reload. One that has to wait for others may come later."""
 
 
 class SupervisorSilent(Exception):

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import trio
 
 from frontend.calls.asking import open_for, refusal, terms_of, unavailable, withdrawal
-from frontend.calls.deadlines import CallDeadlines
 from frontend.calls.executed import Executed
 from frontend.calls.record import CallRecord
 from frontend.calls.reserving import Reservation
 from frontend.clock import ClockError
+from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable

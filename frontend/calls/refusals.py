@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import trio
 
-from frontend.calls.deadlines import CallDeadlines
 from frontend.calls.journal import Journal
+from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.limits.windows import MAX_KEYS, Window, Windows
 from frontend.telemetry.lines import RefusalLines

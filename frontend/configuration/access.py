@@ -15,8 +15,8 @@ import trio
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import Journal
 from frontend.configuration.active import Configuration
-from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
+from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError, errors_as
 from frontend.files.exclusive import NotChanged
 from frontend.policy import edit

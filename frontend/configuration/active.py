@@ -25,8 +25,8 @@ from frontend.actions.trust import Trusted, load_trusted
 from frontend.auth.operators import Operators
 from frontend.calls.approvals.rights import LostRights
 from frontend.configuration.current import Current
-from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
+from frontend.deadlines import ConfigurationDeadlines
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError

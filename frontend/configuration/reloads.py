@@ -14,8 +14,8 @@ from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import Journal
 from frontend.configuration.active import Configuration, ConfigurationRefused, Fresh
-from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
+from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
 from frontend.telemetry.logs import log, trace_id, trace_now

@@ -14,7 +14,7 @@ from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.rights import LostRights
 from frontend.calls.journal import Journal
-from frontend.configuration.deadlines import ConfigurationDeadlines
+from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable, notary_errors_as

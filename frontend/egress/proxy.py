@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from frontend.egress.deadlines import EgressDeadlines
+from frontend.deadlines import EgressDeadlines
 from ipc.tls import client_context, problem_of
 
 MAX_LINE_BYTES = 4096

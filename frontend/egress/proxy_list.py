@@ -18,8 +18,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.actions.targets import NOTHING_LEARNED, Learned
-from frontend.egress.deadlines import EgressDeadlines
-from frontend.files.deadlines import FileDeadlines
+from frontend.deadlines import EgressDeadlines, FileDeadlines
 from frontend.files.exclusive import Exclusive, NotChanged
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import log

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
+from frontend.deadlines import FileDeadlines
 from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
-from frontend.files.deadlines import FileDeadlines
 from frontend.files.exclusive import Exclusive
 from frontend.telemetry.logs import log
 from ipc.exits import Exit

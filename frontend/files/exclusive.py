@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import trio
 
-from frontend.files.deadlines import FileDeadlines
+from frontend.deadlines import FileDeadlines
 from ipc.private_files import KeyFileError, remove_unfinished, write_private
 
 T = TypeVar("T")

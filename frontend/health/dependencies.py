@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import trio
 
-from frontend.health.deadlines import HealthDeadlines
+from frontend.deadlines import HealthDeadlines
 from frontend.health.pulse import ClockTrouble, Pulse
 from frontend.limits.room import Room
 from frontend.notary.client import NotaryClient

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from frontend.clock import Clock, ClockError, iso
-from frontend.health.deadlines import HealthDeadlines
+from frontend.deadlines import HealthDeadlines
 from frontend.telemetry.logs import log
 from ipc.roles import CALLS_DO_WITHOUT
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import trio
 
+from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
-from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import Commit, MemoStatus, PolicyRefused, PolicySources
 from frontend.policy.memo import NOT_LOADED, Memo, memo_for
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost

@@ -10,9 +10,6 @@ import trio
 
 from frontend.policy.question import Decision, Question
 
-QUESTION_SECONDS = 1.0
-"""How long one question may take (docs/contract.md, "Limits": a fixed constant)."""
-
 
 class PolicySources(msgspec.Struct, frozen=True):
     """A whole policy as its author wrote it."""

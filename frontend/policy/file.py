@@ -15,10 +15,9 @@ from typing import TypeVar
 
 import trio
 
-from frontend.files.deadlines import FileDeadlines
+from frontend.deadlines import FileDeadlines, PolicyDeadlines
 from frontend.files.exclusive import Exclusive, NotChanged, Turn
 from frontend.policy.acl import DATA_FILE, PolicyFiles, read_policy
-from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
 
 MAX_THREADS = 4

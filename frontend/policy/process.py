@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import trio
 
-from frontend.policy.deadlines import PolicyDeadlines
+from frontend.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicySources
 from frontend.policy.heartbeat import Heartbeat
 from ipc.blocking import ChannelClosed

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import trio
 
-from frontend.pool.deadlines import PoolDeadlines
+from frontend.deadlines import PoolDeadlines
 from ipc.blocking import ChannelClosed, FrameCut
 from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES, MAX_AHEAD, MAX_CALL_FRAME, MAX_RESULT_FRAME

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import trio
 
+from frontend.deadlines import PoolDeadlines
 from frontend.pool.brevity import Brevity
 from frontend.pool.channel import WorkerChannel, WorkerLost
-from frontend.pool.deadlines import PoolDeadlines
 from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool
 from frontend.pool.waiting import Want
 from frontend.telemetry.logs import log

@@ -15,9 +15,9 @@ from typing import Final
 
 import trio
 
+from frontend.deadlines import PoolDeadlines
 from frontend.pool.busy import BusyWorkers
 from frontend.pool.channel import WorkerChannel
-from frontend.pool.deadlines import PoolDeadlines
 from frontend.pool.order import ServiceOrder
 from frontend.pool.places import HeldPlaces
 from frontend.pool.waiting import WaitingCall, WaitingCalls, Want

@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from frontend.clock import Clock, ClockError
-from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import FAILED, Attempts, Outcome

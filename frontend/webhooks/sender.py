@@ -14,9 +14,9 @@ import msgspec
 import trio
 
 from frontend.clock import Clock, ClockError
+from frontend.deadlines import WebhookDeadlines
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
-from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import BLOCKED, DELIVERED, FAILED, GONE, REJECTED, Attempts, Outcome

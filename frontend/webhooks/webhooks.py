@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from frontend.control import Control, SupervisorSilent
-from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.outcome import FAILED, Outcome
 from ipc import messages as m
 from ipc.identifiers import new

@@ -12,11 +12,11 @@ from typing import Final
 import trio
 
 from frontend.clock import ClockError
+from frontend.deadlines import WitnessDeadlines
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
-from frontend.witnesses.deadlines import WitnessDeadlines
 from frontend.witnesses.reply import COSIGNED, INCONSISTENT, INVALID, Submission, Verdict, judged
 from ipc.messages import ToCosign
 from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble

@@ -2,9 +2,9 @@
 
 import trio
 
+from frontend.deadlines import WitnessDeadlines
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.metrics import Metrics
-from frontend.witnesses.deadlines import WitnessDeadlines
 from frontend.witnesses.follower import Follower, Means
 from frontend.witnesses.reply import OUTCOMES, Submission
 from ipc.settings import Settings, WitnessSettings

@@ -11,7 +11,8 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.control import MAX_UNSENT, Control, ControlDeadlines, SupervisorSilent
+from frontend.control import MAX_UNSENT, Control, SupervisorSilent
+from frontend.deadlines import ControlDeadlines
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.framing import encode_frame

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import psutil
 
-from frontend.configuration.deadlines import ConfigurationDeadlines
+from frontend.deadlines import ConfigurationDeadlines
 from tests.support.background import HeldCall
 from tests.support.gateway import ANSWER_SECONDS, STOP_SECONDS, Gateway, config_for, gateway, ready_line, wait_for
 from tests.support.manifests import patient

@@ -45,7 +45,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("main",),
         ("front",),
         ("compose", "api"),
-        ("services", "deadlines"),
+        ("services",),
         ("calls", "configuration"),
         ("egress",),
         ("actions",),

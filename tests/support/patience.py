@@ -3,14 +3,17 @@
 A test whose point is an answer that is late takes these and changes what it is about.
 """
 
-from frontend.calls.deadlines import CallDeadlines
-from frontend.configuration.deadlines import ConfigurationDeadlines
-from frontend.deadlines import Deadlines
-from frontend.egress.deadlines import EgressDeadlines
-from frontend.files.deadlines import FileDeadlines
-from frontend.health.deadlines import HealthDeadlines
-from frontend.policy.deadlines import OpaDeadlines, PolicyDeadlines
-from frontend.pool.deadlines import PoolDeadlines
+from frontend.deadlines import (
+    CallDeadlines,
+    ConfigurationDeadlines,
+    Deadlines,
+    EgressDeadlines,
+    FileDeadlines,
+    HealthDeadlines,
+    OpaDeadlines,
+    PolicyDeadlines,
+    PoolDeadlines,
+)
 
 PATIENCE = 60.0
 """Seconds that a test waits for what must come."""

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
-from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision

@@ -20,13 +20,13 @@ from frontend.calls.approvals.rights import LostRights
 from frontend.calls.approvals.signatures import Asked, Signatures
 from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
-from frontend.calls.deadlines import CallDeadlines
 from frontend.calls.executed import Executed
 from frontend.calls.execution import Execution
 from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
 from frontend.contract.approvals import Denied
 from frontend.contract.execution import ApprovalNote, ExecutionResult
+from frontend.deadlines import CallDeadlines
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient

@@ -12,7 +12,7 @@ import trio
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.recovery import Recovery
 from frontend.calls.approvals.rights import LostRights
-from frontend.calls.deadlines import CallDeadlines
+from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log

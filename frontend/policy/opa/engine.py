@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 import trio
 
+from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
-from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import Commit, MemoStatus, PolicySources, PolicyUnreached
 from frontend.policy.heartbeat import Heartbeat
 from frontend.policy.memo import Memo

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import trio
 
-from frontend.files.deadlines import FileDeadlines
-from frontend.policy.deadlines import PolicyDeadlines
-from frontend.policy.engine import QUESTION_SECONDS
+from frontend.deadlines import QUESTION_SECONDS, FileDeadlines, PolicyDeadlines
 from frontend.policy.opa import wire
 from frontend.policy.opa.engine import OpaPolicy
 from frontend.policy.opa.lines import Lines, Unreached

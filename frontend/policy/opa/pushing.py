@@ -8,7 +8,7 @@ agree on until OPA has answered. Never decides.
 from collections.abc import Callable
 from pathlib import Path
 
-from frontend.files.deadlines import FileDeadlines
+from frontend.deadlines import FileDeadlines
 from frontend.files.exclusive import Exclusive, NotChanged
 from frontend.policy.engine import PolicySources
 from frontend.policy.opa import wire

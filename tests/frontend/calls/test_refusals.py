@@ -9,8 +9,8 @@ import msgspec
 import pytest
 import trio
 
-from frontend.calls.deadlines import CallDeadlines
 from frontend.calls.refusals import Refusal
+from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.peercred import PeerCredentials

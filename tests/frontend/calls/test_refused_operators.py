@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from frontend.auth.dpop import DpopVerifier
-from frontend.calls.deadlines import CallDeadlines
 from frontend.calls.refusals import OTHERS, Refusals
 from frontend.calls.refused_operators import RefusedOperators
+from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import Request

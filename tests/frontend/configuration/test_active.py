@@ -12,8 +12,8 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.configuration.active import Configuration, ConfigurationRefused
 from frontend.configuration.current import Current
-from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
+from frontend.deadlines import ConfigurationDeadlines
 from frontend.egress.proxy_list import HEAD, AllowList, list_file
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient

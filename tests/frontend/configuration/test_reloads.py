@@ -11,8 +11,7 @@ import trio
 
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
 from frontend.configuration.current import Current
-from frontend.control import ControlDeadlines
-from frontend.deadlines import Deadlines
+from frontend.deadlines import ControlDeadlines, Deadlines
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData

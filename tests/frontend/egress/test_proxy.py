@@ -12,8 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.deadlines import Deadlines
-from frontend.egress.deadlines import EgressDeadlines
+from frontend.deadlines import Deadlines, EgressDeadlines
 from frontend.egress.proxy import MAX_LINE_BYTES, ProxyDown, asker
 from tests.support.front_core import API_KEY, Core, front_core, signed
 from tests.support.patience import PATIENCE, PATIENT

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from frontend.actions.registry import Registry
 from frontend.actions.targets import Learned
+from frontend.deadlines import EgressDeadlines, FileDeadlines
 from frontend.egress import proxy_list as module
-from frontend.egress.deadlines import EgressDeadlines
 from frontend.egress.proxy_list import HEAD, LOCK_NAME, AllowList, ListNotWritten, list_file, squid_list
-from frontend.files.deadlines import FileDeadlines
 from frontend.telemetry.present import Presence
 from ipc.domains import matches
 from tests.support.front_core import action, registry_of

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontend.policy.deadlines import PolicyDeadlines
+from frontend.deadlines import PolicyDeadlines
 from tests.support.patience import PATIENT
 from tests.support.played_policy import PlayedEngine, playing
 

@@ -8,9 +8,9 @@ import trio.testing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from frontend.deadlines import QUESTION_SECONDS
 from frontend.errors import GateError
 from frontend.policy.embedded import MAX_OPEN_QUESTIONS, EmbeddedPolicy
-from frontend.policy.engine import QUESTION_SECONDS
 from ipc.framing import encode_frame
 from ipc.messages import PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing, serving

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.policy.deadlines import PolicyDeadlines
+from frontend.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
 from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, serving

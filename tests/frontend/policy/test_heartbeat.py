@@ -7,8 +7,8 @@ import pytest
 import trio
 import trio.testing
 
+from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
-from frontend.policy.deadlines import PolicyDeadlines
 from ipc.blocking import ChannelClosed
 from ipc.messages import Pong, Verdict
 from tests.support.patience import PATIENCE, PATIENT

@@ -8,8 +8,8 @@ import pytest
 import trio
 import trio.testing
 
+from frontend.deadlines import PolicyDeadlines
 from frontend.policy import memo as memos
-from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import MemoStatus, PolicyRefused
 from frontend.policy.memo import Memo, memo_for
 from frontend.policy.question import ATTRIBUTES, Decision, Question

@@ -7,7 +7,7 @@ import pytest
 import trio
 from msgspec.structs import replace
 
-from frontend.pool.deadlines import PoolDeadlines
+from frontend.deadlines import PoolDeadlines
 from frontend.pool.pool import Pools
 from frontend.pool.profile import MAX_WAITERS
 from ipc.settings import PoolSettings, WorkerSettings

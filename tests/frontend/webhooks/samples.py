@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import trio
 
-from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.deliverer import Deliverer
 from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import open_endpoints

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.sender import AT_ONCE
 from frontend.webhooks.signing import signature_headers
 from ipc.settings import WEBHOOK_KINDS, WebhookSettings

@@ -9,7 +9,7 @@ import pytest
 import trio
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.sender import AT_ONCE, ROUNDED_MS
 from tests.frontend.webhooks.samples import (
     SECRET,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 
+from frontend.deadlines import WebhookDeadlines
 from frontend.notary.errors import NotaryUnavailable
-from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.delivery import Post
 from ipc.settings import WebhookSettings
 from tests.frontend.webhooks.samples import asker, counted, event_ids, hook, kept, named, notifying_core, settled

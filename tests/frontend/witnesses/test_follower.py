@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.witnesses.deadlines import WitnessDeadlines
+from frontend.deadlines import WitnessDeadlines
 from frontend.witnesses.follower import MAX_REQUESTS, Follower, Means
 from ipc.messages import WitnessStatus
 from ipc.operations.status import ReadLedger

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.calls.deadlines import CallDeadlines
+from frontend.deadlines import CallDeadlines
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
 from ipc.messages import ListHolds

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.lowlevel
 
+from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
-from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicySources, PolicyUnreached
 from frontend.policy.opa.engine import OpaPolicy
 from frontend.policy.opa.opening import open_opa
