@@ -5,11 +5,12 @@ exactly one wins.
 """
 
 import re
-from typing import Final
+from functools import cached_property
+from typing import Final, Self
 
 import msgspec
 
-from ipc.plan import Egress, FileAccess, Limits, Plan, SecretUse
+from ipc.plan import Egress, FileAccess, Limits, Plan, SealedPlan, SecretUse, unseal
 
 PENDING: Final = "pending"
 CLAIMED: Final = "claimed"
@@ -34,15 +35,36 @@ TTL_SECONDS: Final = 300.0
 """A pending approval's life; a fixed constant (docs/contract.md, "Limits")."""
 
 
-class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
     """The immutable part: the plan as it will run, and how the call came to be held."""
 
-    plan: Plan
+    encoded: msgspec.Raw = msgspec.field(name="plan")
+    """The plan's bytes, as they were hashed."""
     plan_hash: str
     identity_method: str
     has_budget: bool
     description: str | None = None
     """The action's description when the call was held; None if it had none, or if an earlier version held the call."""
+
+    @classmethod
+    def of(cls, sealed: SealedPlan, identity_method: str, *, has_budget: bool, description: str | None = None) -> Self:
+        """The body of a call that is held now."""
+        return cls(msgspec.Raw(sealed.encoded), sealed.digest, identity_method, has_budget, description)
+
+    @cached_property
+    def sealed(self) -> SealedPlan:
+        """The stored plan, decoded once. Raises ValueError."""
+        return unseal(bytes(self.encoded))
+
+    @property
+    def plan(self) -> Plan:
+        """The stored plan. Raises ValueError."""
+        return self.sealed.plan
+
+    @property
+    def is_intact(self) -> bool:
+        """True if the stored bytes still have the hash that is stored beside them."""
+        return self.sealed.digest == self.plan_hash
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -71,6 +93,19 @@ class Summary(msgspec.Struct, frozen=True):
     """A body as a list has it."""
 
     plan: Listed = Listed()
+
+
+_body = msgspec.json.Decoder(Body).decode
+
+
+def read_body(text: str) -> Body:
+    """A stored body, with a plan that can be read. Raises ValueError for anything else."""
+    try:
+        body = _body(text)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    _ = body.sealed
+    return body
 
 
 _summary = msgspec.json.Decoder(Summary).decode

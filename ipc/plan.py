@@ -1,10 +1,11 @@
-"""The plan: everything that decides what one call will do, frozen before the decision.
+"""The plan: everything that decides what one call will do, frozen before it runs.
 
-Built in one place (frontend/actions/planning.py), hashed whole, stored with an approval, signed over by the grant,
-checked by the worker. The hash is computed over the encoded struct, so a new field is hashed without being listed.
+Built in one place (frontend/actions/planning.py) and encoded once: the same bytes are hashed, sent to the worker,
+stored with an approval and checked again. The grant signs their hash. A new field is part of them without being listed.
 """
 
 import hashlib
+from functools import cached_property
 
 import msgspec
 
@@ -78,10 +79,9 @@ class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body: str | None = None
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One call, completely described. Built by the front, executed by a worker, never re-derived."""
+class UndecidedPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call as its request, its action and its lease make it: policy has not decided yet."""
 
-    trace_id: str
     action_id: str
     action_version: str
     risk_level: str
@@ -97,8 +97,9 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session_id: str
     scopes: tuple[str, ...]
     lease_jti: str
+    epoch: int
     request: str
-    """Canonical JSON text of the request, after null-dropping."""
+    """Canonical JSON text (RFC 8785) of the request, after null-dropping."""
     request_hash: str
     """`sha256:<hex>` of `request` in UTF-8."""
     provider_input: str
@@ -120,37 +121,54 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """JSON text of the response schema, or None."""
     enforce_response_schema: bool
     max_response_bytes: int
+
+
+class Plan(UndecidedPlan, frozen=True, forbid_unknown_fields=True):
+    """The same after the decision, complete. Built by the front, executed by a worker, never re-derived."""
+
+    trace_id: str
     policy_version: str
     policy_rule: str
     calls_remaining: int | None
     """Budget snapshot when policy was asked; None for a lease without budgets."""
-    epoch: int
     created_at: str
     """ISO 8601 UTC, milliseconds, `Z`."""
+
+
+class SealedPlan(msgspec.Struct, frozen=True, dict=True):
+    """A plan and its bytes: JSON, every struct and map in sorted key order."""
+
+    plan: Plan
+    encoded: bytes
+
+    @cached_property
+    def digest(self) -> str:
+        """The plan's hash, over every field; computed once."""
+        return hash_of(self.encoded)
 
 
 _encoder = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder(Plan)
 
 
-def plan_bytes(plan: Plan) -> bytes:
-    """The exact bytes that `plan_hash` is computed over: JSON, every struct and map in sorted key order."""
-    return _encoder.encode(plan)
+def seal(plan: Plan) -> SealedPlan:
+    """Encode the plan: the only place where its bytes are made."""
+    return SealedPlan(plan, _encoder.encode(plan))
+
+
+def unseal(encoded: bytes) -> SealedPlan:
+    """The plan of these bytes, and the bytes as they are. Raises ValueError if they are not a plan."""
+    return SealedPlan(decode_plan(encoded), encoded)
 
 
 def decode_plan(encoded: bytes) -> Plan:
-    """The plan of its `plan_bytes`. Raises ValueError for any other bytes."""
+    """The plan of these bytes. Raises ValueError if they are not a plan."""
     try:
         return _decoder.decode(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not a plan: {error}") from None
 
 
-def plan_hash(plan: Plan) -> str:
-    """`sha256:<hex>` over every field of the plan."""
-    return hash_of(plan_bytes(plan))
-
-
 def hash_of(encoded: bytes) -> str:
-    """The hash of a plan by its `plan_bytes`."""
+    """`sha256:<hex>` of a plan's bytes."""
     return "sha256:" + hashlib.sha256(encoded).hexdigest()

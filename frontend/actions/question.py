@@ -1,28 +1,28 @@
-"""What policy is asked of a draft: the one place that makes a Question, for calls and for `gateway policy explain`."""
+"""The one place that makes a Question of a draft, for calls and for `gateway policy explain`."""
 
 from frontend.actions.planning import Draft
 from frontend.policy.question import Question
 
 
-def question_of(drafted: Draft) -> Question:
-    """The input document of docs/policy.md."""
-    action = drafted.action
+def question_of(drafted: Draft, calls_remaining: int | None) -> Question:
+    """The input document of docs/policy.md. `calls_remaining` is the budget snapshot, None without a budget."""
+    action, plan = drafted.action, drafted.plan
     return Question(
-        principal=drafted.principal,
-        owner=drafted.owner,
-        action_id=action.action_id,
-        action_version=action.version,
-        action_risk_level=action.risk_level,
+        principal=plan.principal,
+        owner=plan.owner,
+        action_id=plan.action_id,
+        action_version=plan.action_version,
+        action_risk_level=plan.risk_level,
         action_trust_verdict=action.trust_verdict,
-        scopes=drafted.scopes,
+        scopes=plan.scopes,
         required_scopes=action.required_scopes,
-        requested_sinks=drafted.sinks,
+        requested_sinks=plan.sinks,
         requested_secrets=action.secret_names,
         egress_profile=action.egress_profile,
-        targets=drafted.targets,
-        unresolved_domains=drafted.unresolved_domains,
-        unresolved_paths=drafted.unresolved_paths,
+        targets=plan.targets,
+        unresolved_domains=plan.unresolved_domains,
+        unresolved_paths=plan.unresolved_paths,
         fs_path=drafted.fs_path,
-        calls_remaining=drafted.calls_remaining,
-        request_hash=drafted.request_hash,
+        calls_remaining=calls_remaining,
+        request_hash=plan.request_hash,
     )

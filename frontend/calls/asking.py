@@ -8,14 +8,15 @@ from frontend.telemetry.metrics import Metrics
 from ipc import messages as m
 from ipc.expected import kept_file
 from ipc.identifiers import new
-from ipc.plan import Plan
+from ipc.plan import Plan, SealedPlan
 
 
-def terms_of(plan: Plan, digest: str) -> m.Terms:
-    """What of a plan the notary keeps and signs; `digest` is the plan's hash."""
+def terms_of(sealed: SealedPlan) -> m.Terms:
+    """The part of a plan that the notary keeps and signs."""
+    plan = sealed.plan
     limits = plan.limits
     return m.Terms(
-        plan_hash=digest, module_digest=plan.provider_module_digest, epoch=plan.epoch,
+        plan_hash=sealed.digest, module_digest=plan.provider_module_digest, epoch=plan.epoch,
         verifier_kind=plan.verifier_kind, max_response_bytes=plan.max_response_bytes, fuel=limits.fuel,
         memory_mb=limits.memory_mb, timeout_seconds=limits.timeout_seconds, max_io_calls=limits.max_io_calls,
         file=kept_file(plan),

@@ -33,7 +33,7 @@ from ipc.canonical import sha256_hex
 from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES
 from ipc.operations.calls import CallEnd
-from ipc.plan import Plan, hash_of, plan_bytes
+from ipc.plan import Plan, SealedPlan
 
 CUT = "the gateway stopped before the call was dispatched"
 NO_RESULT = frozenset({"worker_lost", "cut"})
@@ -56,20 +56,20 @@ class Execution:
     deadlines: CallDeadlines = CallDeadlines()
 
     async def run(
-        self, record: CallRecord, plan: Plan, *, has_budget: bool, approver: m.Approver | None = None
+        self, record: CallRecord, sealed: SealedPlan, *, has_budget: bool, approver: m.Approver | None = None
     ) -> Executed:
-        """Execute `plan` once.
+        """Execute the plan once.
 
         Raises GateError; `record.is_decided` says whether the event of that is written. After dispatch it can only be
         evidence_persistence_failed: then the intent stays unresolved and shows.
         """
+        plan, encoded = sealed.plan, sealed.encoded
         self._check_way(plan)
         values = self._secret_values(plan)
-        encoded = plan_bytes(plan)
         is_small = len(encoded) < AHEAD_BYTES
         may_wait = is_small and not plan.secrets
         may_share = is_small and plan.isolation == "shared"
-        terms = terms_of(plan, hash_of(encoded))
+        terms = terms_of(sealed)
         opened: m.Open | None = None
         try:
             for _ in range(self.deadlines.max_workers):

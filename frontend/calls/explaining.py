@@ -58,20 +58,20 @@ class Explaining:
             return replace(supposed, code=TRUST_CODES[action.trust_verdict])
         body = {} if request is None else request
         try:
-            drafted = draft(action, body, lease, calls_remaining, 0, self.learned(action_id), settings=settings)
+            drafted = draft(action, body, lease, 0, self.learned(action_id), settings=settings)
         except GateError as error:
             if error.status >= 500:
                 raise
             reason = error.extra.get("reason") or error.extra.get("deny_reason") or error.cause
             return replace(supposed, code=error.code, reason=reason)
         await self.use_newest_policy()
-        decision = await self.policy.decide(question_of(drafted))
+        decision = await self.policy.decide(question_of(drafted, calls_remaining))
         supposed = replace(
-            supposed, rule=decision.rule, policy_version=decision.policy_version, request_hash=drafted.request_hash
+            supposed, rule=decision.rule, policy_version=decision.policy_version, request_hash=drafted.plan.request_hash
         )
         if not decision.allow:
             return replace(supposed, code="policy_denied", reason=decision.deny_reason)
-        if not set(drafted.sinks) <= set(decision.allowed_sinks):
+        if not set(drafted.plan.sinks) <= set(decision.allowed_sinks):
             return replace(supposed, code="policy_denied", reason="policy does not allow every sink of this action")
         if calls_remaining == 0:
             return replace(supposed, code="budget_exhausted")

@@ -48,6 +48,7 @@ from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL
 from ipc.messages import Refuse, Refused
+from ipc.plan import seal
 from ipc.settings import Settings
 from ipc.store import STORE_PARTS, ApprovalRecord
 
@@ -131,24 +132,21 @@ class Pipeline:
         action = self._resolve(record)
         sent = await request.read_body(action.max_request_bytes)
         drafted = await self._drafted(record, sent, action, lease, epoch, place.owners)
-        record.request_hash = drafted.request_hash
+        record.request_hash = drafted.plan.request_hash
         decision = await self._decide(record, drafted)
         if record.calls_before is not None and record.calls_before < 1:
             # A call that was held with the last of the budget is still answered with its hold.
             record.unless_held = True
             raise GateError("budget_exhausted")
         plan = record.plan = build_plan(
-            drafted,
-            record.trace_id,
-            decision.policy_version,
-            decision.rule,
-            self.clock.iso(),
+            drafted, record.trace_id, decision.policy_version, decision.rule, record.calls_before, self.clock.iso(),
             is_held=decision.requires_approval,
-        )
+        )  # fmt: skip
+        sealed = seal(plan)
         if decision.requires_approval:
             description = action.manifest.description
-            return Held(await self.holds.hold(record, plan, lease.has_budget, description), record.trace_id)
-        executed = await self.execution.run(record, plan, has_budget=lease.has_budget)
+            return Held(await self.holds.hold(record, sealed, lease.has_budget, description), record.trace_id)
+        executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
         return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
 
     async def _drafted(
@@ -161,13 +159,12 @@ class Pipeline:
         except GateError as error:
             problem = error
         learned = self.learned(action.action_id) if action.has_targets else NOTHING_LEARNED
-        calls_before = record.calls_before
 
         def work() -> Draft:
             body = parse_body(sent)
             if problem is not None:
                 raise problem
-            return draft(action, body, lease, calls_before, epoch, learned, settings=self.settings)
+            return draft(action, body, lease, epoch, learned, settings=self.settings)
 
         return await self.large_bodies.run(cost_of(sent), owners, work)
 
@@ -185,10 +182,10 @@ class Pipeline:
 
     async def _decide(self, record: CallRecord, drafted: Draft) -> Decision:
         await self.use_newest_policy()
-        decision = record.decision = await self.policy.decide(question_of(drafted))
+        decision = record.decision = await self.policy.decide(question_of(drafted, record.calls_before))
         if not decision.allow:
             raise GateError("policy_denied", deny_reason=decision.deny_reason, rule=decision.rule)
-        if not set(drafted.sinks) <= set(decision.allowed_sinks):
+        if not set(drafted.plan.sinks) <= set(decision.allowed_sinks):
             raise GateError("policy_denied", deny_reason="policy does not allow every sink of this action")
         return decision
 

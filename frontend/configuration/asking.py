@@ -49,7 +49,7 @@ def asked(asking: Asking) -> Asked:
         mapping = mapping_of(asking.settings, asking.principal, assumed)
         learned = learned_of(asking.settings)
         drafted = draft(
-            action, body, lease_of(mapping, asking.calls_remaining), asking.calls_remaining, 0,
+            action, body, lease_of(mapping, asking.calls_remaining), 0,
             learned.get(action.action_id, NOTHING_LEARNED), settings=asking.settings,
         )  # fmt: skip
     except CannotAsk as problem:
@@ -58,12 +58,12 @@ def asked(asking: Asking) -> Asked:
         why = error.extra.get("reason") or error.extra.get("deny_reason") or error.cause
         more = " Give the whole request with --request FILE." if asking.request is None else ""
         return Asked({}, problem=f"policy is not asked: the call is refused before, {error.code} ({why}).{more}")
-    if asking.request_hash not in {None, drafted.request_hash}:
+    if asking.request_hash not in {None, drafted.plan.request_hash}:
         if asking.request is not None:
-            return Asked({}, problem=_OTHER.format(found=drafted.request_hash, wanted=asking.request_hash))
+            return Asked({}, problem=_OTHER.format(found=drafted.plan.request_hash, wanted=asking.request_hash))
         assumed[0] = f"{assumed[0]} That of the call had another hash: give it with --request FILE."
     sinks = {manifest.action_id: tuple(sorted(manifest.declared_side_effects)) for manifest in manifests}
-    return Asked(dict(question_of(drafted).as_input()), tuple(assumed), sinks=sinks)
+    return Asked(dict(question_of(drafted, asking.calls_remaining).as_input()), tuple(assumed), sinks=sinks)
 
 
 def _manifests(settings: Settings) -> tuple[tuple[Manifest, ...], Trusted]:

@@ -14,7 +14,7 @@ class Call(Message, frozen=True, dict=True):
     call_id: str
     """The id of its intent."""
     encoded: bytes
-    """`plan_bytes` of the plan: what its hash covers."""
+    """The plan's bytes, which its hash covers."""
     deadline_seconds: float
     """Wall-clock budget of this call from its start on; the worker's own monotonic clock enforces it."""
 

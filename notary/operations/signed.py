@@ -8,11 +8,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.approvals import Body, Outcome
+from ipc.approvals import Outcome, read_body
 from ipc.events import AuditEvent
 from ipc.loopback import own_addresses
 from ipc.messages import Approver
-from ipc.plan import plan_hash
 from ipc.shown import hash_of, shown
 from ipc.signed_approvals import APPROVE, DENY, SignatureRefused, Statement, Subject, check_statement, read
 from ipc.store import ApprovalRecord
@@ -25,7 +24,6 @@ from notary.unit import Unit
 PATIENCE_SECONDS: Final = 30.0
 """A signature that was in its window when a front looked may be so much older here: another notary may have been
 killed in between."""
-_body = msgspec.json.Decoder(Body).decode
 
 
 def check_claim(unit: Unit, approval: ApprovalRecord, outcome: Outcome, event: AuditEvent | None) -> None:
@@ -78,14 +76,14 @@ def _checked(
         _check_optional(unit)
         return None
     try:
-        body = _body(approval.body)
-    except (ValueError, RecursionError):
+        body = read_body(approval.body)
+    except ValueError:
         raise NotAllowed("a signature of a plan that can't be read") from None
     try:
         # Before the hash, which takes long for a large call: only an operator's own signature is worth it.
         signed = signed_by(signature, operator, settings.operators)
         shown_hash = hash_of(shown(approval, body))
-        if shown_hash is None or plan_hash(body.plan) != body.plan_hash:
+        if shown_hash is None or not body.is_intact:
             raise NotAllowed("a signature of a plan that is not whole")
         subject = Subject(
             own_addresses(settings), approval.approval_id, approval.action_id, body.plan_hash, shown_hash, operator

@@ -14,7 +14,7 @@ import pytest
 from ipc import messages as m
 from ipc.approvals import Body, Outcome
 from ipc.events import AuditEvent
-from ipc.plan import plan_hash
+from ipc.plan import seal
 from ipc.reloadable import reloadable_of
 from ipc.settings import ApprovalSettings, OperatorSettings
 from ipc.shown import hash_of, shown
@@ -80,7 +80,7 @@ def held(front: PlayedFront, request: str = '{"text":"x"}') -> dict[str, Any]:
         session_id=session_id, action_id="text_digest", request_hash=DIGEST, request=request,
         principal=asked.approval.principal,
     )  # fmt: skip
-    body = Body(plan, plan_hash(plan), "none", True)
+    body = Body.of(seal(plan), "none", has_budget=True)
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
     )
@@ -240,7 +240,8 @@ def test_a_front_that_stored_a_false_plan_gets_no_signature_counted_for_it(
     asked = a_hold(session_id=session_id)
     who = asked.approval.principal
     plan = a_plan(session_id=session_id, action_id="text_digest", request_hash=DIGEST, principal=who)
-    body = Body(plan, DIGEST, "none", True)  # the operator sees and signs the hash of another plan
+    body = msgspec.structs.replace(Body.of(seal(plan), "none", has_budget=True), plan_hash=DIGEST)
+    # The operator sees and signs the hash of another plan.
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
     )

@@ -9,7 +9,7 @@ import rfc8785
 from frontend.calls.approvals.record import detailed
 from ipc.approvals import Body, Outcome, remains_of
 from ipc.canonical import sha256_hex
-from ipc.plan import plan_hash
+from ipc.plan import seal
 from ipc.shown import NOT_HASHED, hash_of, shown
 from ipc.store import ApprovalRecord
 from tests.support.plans import a_plan
@@ -21,7 +21,7 @@ def a_held(
     request: str = '{"to":"acct"}', description: str | None = None, **given: Any
 ) -> tuple[ApprovalRecord, Body]:  # fmt: skip
     plan = a_plan(request=request, calls_remaining=3)
-    body = Body(plan, plan_hash(plan), "peercred", True, description)
+    body = Body.of(seal(plan), "peercred", has_budget=True, description=description)
     fields: dict[str, Any] = {
         "approval_id": "apr_1", "session_id": plan.session_id, "action_id": plan.action_id,
         "request_hash": plan.request_hash, "state": "pending", "created_at": NOW, "expires_at": NOW + 300,

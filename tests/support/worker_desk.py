@@ -16,7 +16,7 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages import AttachWorker, Call, NoWord, Result, Tied, Word, WorkerBroke, WorkerToNotary
 from ipc.packets import PacketChannel, packet_pair
-from ipc.plan import Egress, Limits, Plan, hash_of, plan_bytes
+from ipc.plan import Egress, Limits, Plan, hash_of, seal
 from ipc.sessions import WORKER_TO_NOTARY
 from supervisor.backoff import reason_of
 from tests.support.echo_template import EchoProcess, echo_template
@@ -247,4 +247,4 @@ _numbers = itertools.count(1)
 def call(action: str = "echo", call_id: str | None = None, deadline: float = DEADLINE, **changes: Any) -> Call:
     """A call that makes the echo worker do `action`. Its id is one that no other call has, unless it is given."""
     plan = msgspec.structs.replace(PLAN, action_id=action, **changes)
-    return Call(call_id or f"call-{next(_numbers)}", plan_bytes(plan), deadline)
+    return Call(call_id or f"call-{next(_numbers)}", seal(plan).encoded, deadline)

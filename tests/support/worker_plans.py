@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ipc.messages import Call, Word
-from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, plan_bytes, plan_hash
+from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, seal
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILTINS = ROOT / "workers" / "providers"
@@ -54,12 +54,12 @@ def endless_plan() -> Plan:
 
 def call_of(plan: Plan, call_id: str = "c1") -> Call:
     """A call with all the time that its plan has."""
-    return Call(call_id, plan_bytes(plan), plan.limits.timeout_seconds)
+    return Call(call_id, seal(plan).encoded, plan.limits.timeout_seconds)
 
 
 def word_for(plan: Plan, call_id: str = "c1", **changes: Any) -> Word:
     """The notary's word that this very plan may run; `changes` replace fields."""
-    values: dict[str, Any] = {"plan_hash": plan_hash(plan), "is_approved": False}
+    values: dict[str, Any] = {"plan_hash": seal(plan).digest, "is_approved": False}
     return Word(call_id, **(values | changes))
 
 

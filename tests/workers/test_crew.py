@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ipc.messages import Call, Result, Verification, Word
-from ipc.plan import plan_bytes
+from ipc.plan import seal
 from tests.support.worker_plans import make_plan, word_for
 from workers.crew import Crew, EndedCall
 
@@ -47,7 +47,7 @@ def crew_of(may_end: threading.Event, **options: Any) -> Crew:
 
 def begin(crew: Crew, name: str, secrets: Mapping[str, str] | None = None, seconds: float = 600.0) -> None:
     assert crew.refusal(PLAN) is None
-    crew.begin(Call(name, plan_bytes(PLAN), seconds), word_for(PLAN, name), secrets or {})
+    crew.begin(Call(name, seal(PLAN).encoded, seconds), word_for(PLAN, name), secrets or {})
 
 
 def taken(crew: Crew, count: int) -> list[EndedCall]:

@@ -7,7 +7,7 @@ import pytest
 from ipc import messages as m
 from ipc.exits import Exit
 from ipc.limits import MAX_AHEAD
-from ipc.plan import hash_of, plan_bytes
+from ipc.plan import hash_of, seal
 from tests.support.worker_plans import plan_for, post_plan, word_for, write_plan
 from tests.support.worker_template import Template, busy
 from tests.support.worker_upstream import ok, upstream
@@ -37,7 +37,7 @@ def test_a_word_for_another_plan_refuses_this_one_and_executes_nothing(running: 
 def test_other_bytes_of_the_same_plan_are_refused(running: Template, tmp_path: Path) -> None:
     worker = running.born("fs")
     plan = write_plan(tmp_path, "a")
-    worker.channel.send(m.Call("c1", plan_bytes(plan) + b" ", 30.0))
+    worker.channel.send(m.Call("c1", seal(plan).encoded + b" ", 30.0))
     worker.allow(plan, "c1")
     assert worker.ended("c1").outcome == "plan_refused"
     assert list(tmp_path.iterdir()) == []
@@ -45,7 +45,7 @@ def test_other_bytes_of_the_same_plan_are_refused(running: Template, tmp_path: P
 
 def test_bytes_that_are_no_plan_end_the_worker_and_nothing_runs(running: Template, tmp_path: Path) -> None:
     worker = running.born("fs")
-    encoded = plan_bytes(write_plan(tmp_path, "a"))[:-1]
+    encoded = seal(write_plan(tmp_path, "a")).encoded[:-1]
     worker.channel.send(m.Call("c1", encoded, 30.0))
     worker.notary.send(m.Word("c1", hash_of(encoded), is_approved=False))
     assert running.exit_status(worker) == Exit.PROTOCOL

@@ -21,7 +21,7 @@ from ipc.approvals import PENDING, TTL_SECONDS, Body
 from ipc.identifiers import new
 from ipc.messages import Held, Hold, Refusal
 from ipc.operations.holds import GetHold
-from ipc.plan import Plan, plan_hash
+from ipc.plan import SealedPlan
 from ipc.store import ApprovalRecord
 
 
@@ -33,15 +33,15 @@ class Holds:
     notary: NotaryClient
     metrics: Metrics
 
-    async def hold(self, record: CallRecord, plan: Plan, has_budget: bool, description: str) -> ApprovalRecord:
+    async def hold(self, record: CallRecord, sealed: SealedPlan, has_budget: bool, description: str) -> ApprovalRecord:
         """The hold that is in force for this call, with its event. `description`: of the action.
 
         Raises GateError: replay_detected, invalid_lease, budget_exhausted, budget_session_not_found,
         too_many_pending_approvals, replay_cache_unavailable, budget_store_unavailable, clock_error.
         `record.is_decided` says whether its event is written.
         """
-        now = self.clock.now()
-        body = Body(plan, plan_hash(plan), record.identity_method or "", has_budget, description or None)
+        now, plan = self.clock.now(), sealed.plan
+        body = Body.of(sealed, record.identity_method or "", has_budget=has_budget, description=description or None)
         approval = ApprovalRecord(
             approval_id=new("apr_"), session_id=plan.session_id, action_id=plan.action_id,
             request_hash=plan.request_hash, state=PENDING, created_at=now, expires_at=now + TTL_SECONDS,

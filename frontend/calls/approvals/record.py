@@ -14,12 +14,21 @@ from frontend.clock import iso
 from frontend.contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
-from ipc.approvals import APPROVED, DENIED, ENDED, FAILED, Body, Outcome, read_remains, remains_of, summary_of
-from ipc.plan import plan_hash
+from ipc.approvals import (
+    APPROVED,
+    DENIED,
+    ENDED,
+    FAILED,
+    Body,
+    Outcome,
+    read_body,
+    read_remains,
+    remains_of,
+    summary_of,
+)
 from ipc.shown import hash_of, shown, without_request
 from ipc.store import ApprovalRecord
 
-_body = msgspec.json.Decoder(Body)
 _outcome = msgspec.json.Decoder(Outcome)
 
 
@@ -39,8 +48,8 @@ def body_of(approval: ApprovalRecord) -> Body:
 def readable_body(approval: ApprovalRecord) -> Body | None:
     """The immutable part, or None when the store holds something else."""
     try:
-        return _body.decode(approval.body)
-    except (ValueError, RecursionError):
+        return read_body(approval.body)
+    except ValueError:
         return None
 
 
@@ -58,11 +67,6 @@ def call_record_of(approval: ApprovalRecord, weakened: Weakened) -> CallRecord:
     if body is not None:
         return CallRecord.of_plan(body.plan, body.identity_method, weakened)
     return CallRecord(approval.action_id, weakened)
-
-
-def is_intact(body: Body) -> bool:
-    """True when the stored plan still hashes to what was stored beside it."""
-    return plan_hash(body.plan) == body.plan_hash
 
 
 def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
@@ -124,7 +128,7 @@ def whole_of(approval: ApprovalRecord) -> ShownHold:
     """Takes long for a large call (frontend/calls/approvals/looks.py). Once it has ended and the
     request is not kept, or not as it was stored, it is the rest of the plan. Raises GateError plan_integrity."""
     body = readable_body(approval)
-    if body is None or not is_intact(body):
+    if body is None or not body.is_intact:
         if approval.state in ENDED:
             return _rest_of(approval)
         raise GateError("plan_integrity", cause="the stored plan can't be read, or does not hash to its stored hash")

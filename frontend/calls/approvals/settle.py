@@ -15,7 +15,7 @@ import msgspec
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.modules import HeldModules
-from frontend.calls.approvals.record import body_of, call_record_of, is_intact, readable_body
+from frontend.calls.approvals.record import body_of, call_record_of, readable_body
 from frontend.calls.approvals.rights import LostRights
 from frontend.calls.approvals.signatures import Asked, Signatures
 from frontend.calls.approvals.states import state_at
@@ -124,7 +124,7 @@ class Settlement:
                     await self._let_through(body.plan, passage)
                     approver = Approver(approval_id, operator.name, operator.jkt, operator.proof_jti)
                     executed = await self.execution.run(
-                        record, body.plan, has_budget=body.has_budget, approver=approver
+                        record, body.sealed, has_budget=body.has_budget, approver=approver
                     )  # fmt: skip
                 except Exception as error:
                     raise await self._failed(record, approval, error) from None
@@ -198,7 +198,7 @@ class Settlement:
 
     def _recheck(self, approval: ApprovalRecord) -> Body:
         body = body_of(approval)
-        if not is_intact(body):
+        if not body.is_intact:
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
         # SECURITY: another process may listen at an address that was given up.
         if body.plan.egress.proxy_url not in (None, self.proxy_url):

@@ -15,7 +15,7 @@ from frontend.errors import GateError
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME
 from ipc.messages import Call
-from ipc.plan import Plan, SecretUse, plan_bytes, plan_hash
+from ipc.plan import Plan, SecretUse, seal
 from ipc.settings import EgressSettings, Settings
 
 ActionOf = Callable[..., Action]
@@ -25,13 +25,13 @@ ActionOf = Callable[..., Action]
 def drafted(lease: Lease, settings: Settings) -> Callable[..., Draft]:
     def make(action: Action, body: Any, learned: Learned | None = None, **changes: Any) -> Draft:
         changed = msgspec.structs.replace(settings, **changes)
-        return draft(action, body, lease, 7, 3, learned or Learned(), settings=changed)
+        return draft(action, body, lease, 3, learned or Learned(), settings=changed)
 
     return make
 
 
 def plan_of(drafted: Draft, **options: bool) -> Plan:
-    return build_plan(drafted, "trc_1", "2026-11-20.1", "allow", "2026-11-21T11:12:13.123Z", **options)
+    return build_plan(drafted, "trc_1", "2026-11-20.1", "allow", 7, "2026-11-21T11:12:13.123Z", **options)
 
 
 def test_the_request_is_canonical_and_its_hash_is_that_of_its_bytes(
@@ -40,23 +40,23 @@ def test_the_request_is_canonical_and_its_hash_is_that_of_its_bytes(
     action = action_of("compute", {"io": {"request_schema": {"additionalProperties": True, "required": []}}})
     body: Any = {"z": 1.0, "a": "é\u2028", "n": 1e21, "k": [True, None]}
     plan_draft = drafted(action, body)
-    assert plan_draft.request.encode() == rfc8785.dumps(body)
-    assert plan_draft.request_hash == "sha256:" + hashlib.sha256(rfc8785.dumps(body)).hexdigest()
-    assert plan_draft.provider_input == plan_draft.request
+    assert plan_draft.plan.request.encode() == rfc8785.dumps(body)
+    assert plan_draft.plan.request_hash == "sha256:" + hashlib.sha256(rfc8785.dumps(body)).hexdigest()
+    assert plan_draft.plan.provider_input == plan_draft.plan.request
 
 
 def test_dropped_nulls_are_neither_hashed_nor_sent(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
     action = action_of("http")
     sent, unsent = drafted(action, {"path": "a", "message": None, "q": None}), drafted(action, {"path": "a"})
     assert sent == unsent
-    assert sent.request == '{"path":"a"}'
+    assert sent.plan.request == '{"path":"a"}'
 
 
 def test_the_provider_of_a_template_gets_the_planned_call_beside_the_request(
     action_of: ActionOf, drafted: Callable[..., Draft]
 ) -> None:
     plan_draft = drafted(action_of("http"), {"path": "/items", "message": 'a "b"', "q": "x y"})
-    assert json.loads(plan_draft.provider_input) == {
+    assert json.loads(plan_draft.plan.provider_input) == {
         "request": {"message": 'a "b"', "path": "/items", "q": "x y"},
         "call": {
             "method": "POST",
@@ -88,11 +88,11 @@ def test_a_plan_holds_everything_that_the_draft_and_the_action_say(
     assert plan.enforce_response_schema
     assert plan.secrets == (SecretUse("token", True, "Authorization", "Bearer {value}", ("api.example.com",)),)
     assert plan.egress.allowed_methods == ("POST",)
-    assert plan.targets == plan_draft.targets
+    assert plan.targets == plan_draft.plan.targets
     assert plan.provider_module_digest == action.digest
     assert plan.created_at == "2026-11-21T11:12:13.123Z"
-    assert plan_hash(plan) == plan_hash(plan_of(drafted(action, {"path": "items"})))
-    assert plan_hash(plan) != plan_hash(plan_of(drafted(action, {"path": "items2"})))
+    assert seal(plan).digest == seal(plan_of(drafted(action, {"path": "items"}))).digest
+    assert seal(plan).digest != seal(plan_of(drafted(action, {"path": "items2"}))).digest
 
 
 def test_egress_comes_from_the_manifest_what_was_learned_and_the_settings(
@@ -101,12 +101,12 @@ def test_egress_comes_from_the_manifest_what_was_learned_and_the_settings(
     learned = Learned(domains=("learned.example",))
     resolve = {"api.example.com": "127.0.0.1:8080"}
     plan_draft = drafted(action_of("http"), {"path": "a"}, learned, egress=EgressSettings(unsafe_resolve=resolve))
-    assert plan_draft.egress.allowed_domains == ("api.example.com", "learned.example")
-    assert plan_draft.egress.unsafe_resolve == resolve
-    assert plan_draft.egress.proxy_url is None, "a direct action does not go through the proxy"
+    assert plan_draft.plan.egress.allowed_domains == ("api.example.com", "learned.example")
+    assert plan_draft.plan.egress.unsafe_resolve == resolve
+    assert plan_draft.plan.egress.proxy_url is None, "a direct action does not go through the proxy"
     proxied = action_of("http", {"egress": {"profile": "proxy_allowlist"}}, has_proxy=True)
-    assert drafted(proxied, {"path": "a"}).egress.proxy_url == "http://proxy.example.com:3128"
-    assert drafted(action_of("compute"), {"text": "a"}).egress.profile == "none"
+    assert drafted(proxied, {"path": "a"}).plan.egress.proxy_url == "http://proxy.example.com:3128"
+    assert drafted(action_of("compute"), {"text": "a"}).plan.egress.profile == "none"
 
 
 def test_a_file_is_verified_where_the_action_writes_it(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
@@ -118,7 +118,7 @@ def test_a_file_is_verified_where_the_action_writes_it(action_of: ActionOf, draf
 
 def test_methods_default_to_that_of_the_template(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
     action = action_of("http", {"egress": {"allowed_methods": None}})
-    assert drafted(action, {"path": "a"}).egress.allowed_methods == ("POST",)
+    assert drafted(action, {"path": "a"}).plan.egress.allowed_methods == ("POST",)
 
 
 def test_what_is_unresolved_is_allowed_only_in_a_plan_that_waits_for_a_person(
@@ -169,7 +169,7 @@ def test_the_largest_request_fits_a_frame_though_it_is_nothing_but_quotes(
 ) -> None:
     action = action_of("http", {"io": {"max_request_bytes": 1_048_576}})
     plan = plan_of(drafted(action, {"path": "a", "message": '"' * 524_000}))
-    encode_frame(Call("intent_1", plan_bytes(plan), 30.0), MAX_CALL_FRAME)
+    encode_frame(Call("intent_1", seal(plan).encoded, 30.0), MAX_CALL_FRAME)
 
 
 def test_no_secret_value_has_a_place_in_a_plan() -> None:

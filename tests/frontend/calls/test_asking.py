@@ -10,12 +10,12 @@ from frontend.pool.channel import WorkerChannel
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc import messages as m
-from ipc.plan import Limits, SecretUse, hash_of, plan_bytes
+from ipc.plan import Limits, SecretUse, seal
 from tests.support.plans import a_plan
 
 LIMITS = Limits(fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4)
 PLAN = a_plan(limits=LIMITS, max_response_bytes=5, epoch=6, verifier_kind="http_status")
-TERMS = terms_of(PLAN, hash_of(plan_bytes(PLAN)))
+TERMS = terms_of(seal(PLAN))
 
 
 class Worker(WorkerChannel):
@@ -38,7 +38,7 @@ def asked(proof: m.Proof | None = None, **changes: object) -> m.Open:
 
 def test_the_notary_keeps_of_a_plan_what_its_result_is_judged_by() -> None:
     assert m.Terms(
-        plan_hash=hash_of(plan_bytes(PLAN)), module_digest="sha256:00", epoch=6, verifier_kind="http_status",
+        plan_hash=seal(PLAN).digest, module_digest="sha256:00", epoch=6, verifier_kind="http_status",
         max_response_bytes=5, fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4,
     ) == TERMS  # fmt: skip
 

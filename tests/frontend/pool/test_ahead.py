@@ -11,7 +11,7 @@ from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import NoWorker
 from ipc.exits import Exit
 from ipc.limits import AHEAD_BYTES, MAX_AHEAD
-from ipc.plan import plan_bytes
+from ipc.plan import seal
 from tests.support.worker_desk import Desk, Pooling, call, until
 
 ROOM = MAX_AHEAD
@@ -153,9 +153,9 @@ async def test_a_call_that_waits_is_given_to_a_worker_that_has_room_again(poolin
 
 async def test_as_many_of_the_largest_plans_as_one_may_have_fit_into_its_channel(pooling: Pooling) -> None:
     async with pooling(1, max=1) as desk, AsyncExitStack() as stack:
-        empty = len(plan_bytes(call().plan))
+        empty = len(seal(call().plan).encoded)
         calls = [call(provider_input="x" * (AHEAD_BYTES - empty - 1)) for _ in range(ROOM)]
-        assert all(AHEAD_BYTES - 10 < len(plan_bytes(one.plan)) < AHEAD_BYTES for one in calls)
+        assert all(AHEAD_BYTES - 10 < len(seal(one.plan).encoded) < AHEAD_BYTES for one in calls)
         worker = await leased(stack, desk)
         for _ in range(ROOM - 1):
             await leased(stack, desk)

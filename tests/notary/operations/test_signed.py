@@ -11,7 +11,7 @@ import pytest
 
 from ipc import messages as m
 from ipc.approvals import Body, Outcome
-from ipc.plan import plan_hash
+from ipc.plan import seal
 from ipc.settings import ApprovalSettings, OperatorSettings
 from ipc.shown import hash_of, shown
 from notary.operations import signed as module
@@ -51,7 +51,7 @@ def held(notary: Running, *, body: Callable[[Body], Body] = lambda body: body, *
     """A hold that waits, as an operator is shown it."""
     approval = make_approval()
     plan = a_plan(action_id=approval.action_id, principal=approval.principal, request='{"text":"x"}', **of_plan)
-    kept = body(Body(plan, plan_hash(plan), "none", False))
+    kept = body(Body.of(seal(plan), "none", has_budget=False))
     approval = changed(approval, body=msgspec.json.encode(kept).decode())
     notary.front.ask(make_hold(approval))
     members = shown(approval, kept)

@@ -9,7 +9,7 @@ from wasmtime import Limits as Limits32
 from wasmtime import Memory, MemoryType, Store
 
 from ipc.messages import Call, Result
-from ipc.plan import Limits, plan_bytes
+from ipc.plan import Limits, seal
 from ipc.walls.limits import data_in_use
 from tests.support import worker_wat as wat
 from tests.support.worker_plans import builtin, call_of, digest_of, file_plan, make_plan, text, word_for
@@ -110,7 +110,7 @@ def test_time_spent_in_host_calls_counts(bench: Bench) -> None:
 
 def test_the_caller_may_give_less_time_than_the_plan(bench: Bench) -> None:
     plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=Limits(fuel=2**60))
-    assert bench.runner().run(Call("c1", plan_bytes(plan), 0.1), word_for(plan), {}).outcome == "timeout"
+    assert bench.runner().run(Call("c1", seal(plan).encoded, 0.1), word_for(plan), {}).outcome == "timeout"
 
 
 def test_a_module_that_needs_more_memory_than_its_limit_never_starts(bench: Bench) -> None:

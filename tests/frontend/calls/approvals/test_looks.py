@@ -11,7 +11,7 @@ from frontend.calls.approvals import looks
 from frontend.calls.approvals.record import ShownHold, encode, whole_of
 from ipc.approvals import Body
 from ipc.messages import GetHold
-from ipc.plan import plan_hash
+from ipc.plan import seal
 from ipc.store import ApprovalRecord
 from tests.support.front_core import BASE, action, front_core
 from tests.support.held_calls import corrupt, held
@@ -84,5 +84,5 @@ async def test_what_is_kept_of_large_holds_is_bounded() -> None:
 
 def large_hold(approval_id: str, size: int) -> ApprovalRecord:
     plan = a_plan(request='{"text":"' + "x" * size + '"}')
-    body = encode(Body(plan, plan_hash(plan), "peercred", has_budget=False))
+    body = encode(Body.of(seal(plan), "peercred", has_budget=False))
     return ApprovalRecord(approval_id, "ses_1", "a", "sha256:11", "pending", 0.0, 300.0, body, principal="p")

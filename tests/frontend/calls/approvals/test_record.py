@@ -8,7 +8,6 @@ from frontend.calls.approvals.record import (
     call_record_of,
     detailed,
     encode,
-    is_intact,
     listed,
     outcome_of,
     polled,
@@ -16,7 +15,7 @@ from frontend.calls.approvals.record import (
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import Body, Outcome, remains_of
-from ipc.plan import plan_hash
+from ipc.plan import seal
 from ipc.store import ApprovalRecord
 from tests.support.plans import a_plan
 
@@ -25,7 +24,7 @@ NOW = 1_000.0
 
 def a_record(state: str = "pending", outcome: Outcome | None = None) -> ApprovalRecord:
     plan = a_plan(request='{"to":"acct"}', calls_remaining=3)
-    body = Body(plan, plan_hash(plan), "peercred", True)
+    body = Body.of(seal(plan), "peercred", has_budget=True)
     return ApprovalRecord(
         approval_id="apr_1", session_id=plan.session_id, action_id=plan.action_id, request_hash=plan.request_hash,
         state=state, created_at=NOW, expires_at=NOW + 300, body=encode(body), outcome=encode(outcome or Outcome()),
@@ -33,13 +32,20 @@ def a_record(state: str = "pending", outcome: Outcome | None = None) -> Approval
 
 
 def test_a_body_survives_the_store_and_keeps_its_hash() -> None:
-    assert is_intact(body_of(a_record()))
+    assert body_of(a_record()).is_intact
 
 
 def test_a_changed_plan_is_noticed() -> None:
     record = a_record()
     changed = msgspec.structs.replace(record, body=record.body.replace("acct", "acc7"))
-    assert not is_intact(body_of(changed))
+    assert not body_of(changed).is_intact
+
+
+def test_a_plan_whose_stored_bytes_changed_is_noticed_though_it_says_the_same() -> None:
+    record = a_record()
+    changed = body_of(msgspec.structs.replace(record, body=record.body.replace('"plan":{', '"plan":{ ')))
+    assert changed.plan == body_of(record).plan
+    assert not changed.is_intact
 
 
 def test_a_body_that_is_none_is_refused() -> None:
@@ -85,7 +91,7 @@ def test_an_agent_is_shown_nothing_that_has_not_come_to_be() -> None:
 def test_an_operator_s_list_tells_of_each_approval_what_its_plan_says_and_how_it_stands() -> None:
     record = a_record("claimed", Outcome(claimed_by="ann", receipt_id="rcpt_1", error_code="action_execution_failed"))
     plan = msgspec.structs.replace(body_of(record).plan, owner="team", request_hash=record.request_hash)
-    record = msgspec.structs.replace(record, body=encode(msgspec.structs.replace(body_of(record), plan=plan)))
+    record = msgspec.structs.replace(record, body=encode(Body.of(seal(plan), "peercred", has_budget=True)))
     assert msgspec.to_builtins(listed(record, NOW)) == {
         "approval_id": "apr_1", "action_id": "a", "action_version": "1.0.0", "state": "claimed", "status": "pending",
         "principal": "p", "session_id": "ses_1", "owner": "team", "risk_level": "low", "request_hash": "sha256:11",
