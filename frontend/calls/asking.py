@@ -1,14 +1,13 @@
-"""What the notary is asked about a call, and what it means for the caller when it does not answer."""
+"""The question that opens a call, and the errors of a call that the notary refuses or does not answer."""
 
 from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.pool.channel import WorkerChannel
 from frontend.telemetry.metrics import Metrics
 from ipc import messages as m
 from ipc.expected import kept_file
 from ipc.identifiers import new
-from ipc.plan import Plan, SealedPlan
+from ipc.plan import SealedPlan
 
 
 def terms_of(sealed: SealedPlan) -> m.Terms:
@@ -23,27 +22,22 @@ def terms_of(sealed: SealedPlan) -> m.Terms:
     )  # fmt: skip
 
 
-def open_for(
-    record: CallRecord, plan: Plan, terms: m.Terms, worker: WorkerChannel, has_budget: bool, approver: m.Approver | None
+def opening_of(
+    record: CallRecord, sealed: SealedPlan, worker_id: str, has_budget: bool, approver: m.Approver | None
 ) -> m.Open:
-    """The question that opens a call at this worker, under an intent that is new."""
+    """The question that opens a call at this worker, under a new intent."""
     return m.Open(
-        new("intent_"), record.event("allow"), terms, worker.worker_id, record.proof, has_budget, approver,
-        wants_begun=bool(plan.secrets), calls_per_hour=record.calls_per_hour,
+        new("intent_"), record.event("allow"), terms_of(sealed), worker_id, record.proof, has_budget, approver,
+        wants_begun=bool(sealed.plan.secrets), calls_per_hour=record.calls_per_hour,
     )  # fmt: skip
 
 
 def refusal(answer: m.Refusal, metrics: Metrics) -> GateError:
-    """What a caller hears of a call that the notary has refused, with its event."""
+    """The error of a call that the notary has refused and whose event it has written."""
     if answer.quota is None:
         return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after)
     metrics.quota_exhausted.add(answer.quota)
     return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after, reason=answer.quota)
-
-
-def withdrawal(asked: m.Open, error: GateError) -> m.Withdraw:
-    """The call is given up, for this reason."""
-    return m.Withdraw(asked.intent_id, "error" if error.status >= 500 else "deny", error.code, error.cause)
 
 
 def unavailable(asked: m.Open | m.Hold, error: NotaryUnavailable | NotaryRefused) -> GateError:

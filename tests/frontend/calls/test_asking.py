@@ -1,12 +1,13 @@
 """The questions to the notary about a call, and the effect of its answers and of its silence on the caller."""
 
+import msgspec
 import pytest
 
-from frontend.calls.asking import open_for, refusal, terms_of, unavailable, withdrawal
+from frontend.calls.asking import opening_of, refusal, terms_of, unavailable
 from frontend.calls.record import CallRecord
+from frontend.calls.withdrawing import withdrawal
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.pool.channel import WorkerChannel
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc import messages as m
@@ -18,22 +19,11 @@ PLAN = a_plan(limits=LIMITS, max_response_bytes=5, epoch=6, verifier_kind="http_
 TERMS = terms_of(seal(PLAN))
 
 
-class Worker(WorkerChannel):
-    """The part of a worker that a question names."""
-
-    def __init__(self) -> None:
-        pass
-
-    @property
-    def worker_id(self) -> str:
-        return "compute-1"
-
-
 def asked(proof: m.Proof | None = None, **changes: object) -> m.Open:
-    plan = a_plan(**changes)
+    plan = msgspec.structs.replace(PLAN, **changes)
     record = CallRecord.of_plan(plan, "peercred", Weakened())
     record.proof, record.calls_per_hour = proof, 7
-    return open_for(record, plan, TERMS, Worker(), True, None)
+    return opening_of(record, seal(plan), "compute-1", True, None)
 
 
 def test_the_notary_keeps_of_a_plan_what_its_result_is_judged_by() -> None:

@@ -1,0 +1,180 @@
+"""One attempt to run a call: its plan at one worker, its intent at the notary, its result and its evidence.
+
+Guarantees that the worker has the plan before the notary can permit it to run, that the worker gets secrets only once
+the intent is durable, and that the answer is the output whose hash is in evidence. An attempt ends with the evidence of
+the call, with the reason why another worker must run it, or with a GateError. Never decides whether a call may run.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from frontend.calls.asking import refusal, unavailable
+from frontend.calls.executed import Executed
+from frontend.calls.record import CallRecord
+from frontend.calls.withdrawing import begin_withdrawal, withdraw
+from frontend.clock import ClockError
+from frontend.errors import GateError
+from frontend.notary.client import NotaryClient
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.waiting import Course, Waiter
+from frontend.pool.channel import WorkerChannel, WorkerLost
+from frontend.pool.pool import Pools
+from frontend.telemetry.logs import log
+from frontend.telemetry.metrics import Metrics
+from ipc import messages as m
+from ipc.canonical import sha256_hex
+from ipc.framing import FrameError
+from ipc.operations.calls import CallEnd
+from ipc.plan import SealedPlan
+
+CUT: Final = "the gateway stopped before the call was dispatched"
+NO_RESULT: Final = frozenset({"worker_lost", "cut"})
+"""Outcomes of calls whose worker sent no result."""
+NotRun = m.NoSuchWorker | m.Unbegun
+"""Another worker must run the call. After `Unbegun` it has its intent already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A call at one worker."""
+
+    notary: NotaryClient
+    pools: Pools
+    metrics: Metrics
+    withdrawal_seconds: float
+    record: CallRecord
+    sealed: SealedPlan
+    secrets: Mapping[str, str]
+    """Values of the plan's secrets."""
+    worker: WorkerChannel
+    opening: m.Open
+    """The question that opens the call, or opened it for an earlier attempt."""
+    is_open: bool
+    """The call has its intent from an earlier attempt."""
+
+    async def run(self) -> Executed | NotRun:
+        """Run the call to its evidence. Raises GateError; the record says whether the event of that is written."""
+        plan, began = self.sealed.plan, time.perf_counter()
+        waiter = self._begin()
+        try:
+            await self.worker.give(m.Call(self.opening.intent_id, self.sealed.encoded, plan.limits.timeout_seconds))
+        except (WorkerLost, FrameError) as error:
+            if self.notary.forget(waiter):
+                if isinstance(error, WorkerLost):
+                    return m.NoSuchWorker()
+                raise GateError("internal_error", cause=str(error)) from None
+        end = await self._end(waiter)
+        if not isinstance(end, m.Closed):
+            return end
+        await trio.lowlevel.checkpoint_if_cancelled()  # a call that was cut has its evidence, and no answer
+        output = await self._output(end)
+        self.metrics.executed(plan.action_id, end.outcome, time.perf_counter() - began)
+        if end.violation is not None:
+            self.metrics.schema_violated(plan.action_id)
+            log.warning(
+                "an answer breaks its response schema", action_id=plan.action_id, receipt_id=end.receipt_id,
+                violation=end.violation, trace_id=plan.trace_id,
+            )  # fmt: skip
+        return Executed(plan, end, output)
+
+    # ------------------------------------------------------------------ the notary
+
+    def _begin(self) -> Waiter[CallEnd]:
+        """Queue the question. It leaves when this task waits: by then the worker has the plan. Raises GateError."""
+        asked = self.opening
+        question = m.Assign(asked.intent_id, self.worker.worker_id, asked.wants_begun) if self.is_open else asked
+        seconds = self.sealed.plan.limits.timeout_seconds + self.pools.deadlines.grace_seconds
+        try:
+            return self.notary.begin(question, Course(seconds, self._begun, self._late, self._cancelled))
+        except (NotaryUnavailable, NotaryRefused) as error:
+            raise unavailable(asked, error) from None
+
+    def _begun(self) -> None:
+        """The intent is durable, and the worker has the permit to run."""
+        plan, worker, intent_id = self.sealed.plan, self.worker, self.opening.intent_id
+        if plan.secrets:
+            # SECURITY: a worker gets secrets once the intent of their use is durable.
+            worker.give_secrets(intent_id, self.secrets)
+            if worker.lost is not None:
+                self.pools.kill(worker, worker.lost)
+        if plan.isolation == "shared":  # its worker runs other calls beside it
+            return
+        if worker.is_behind(intent_id):  # the call before it takes long: another worker begins this one sooner
+            self.notary.post(m.Recall(intent_id))
+        elif not self.opening.wants_begun:
+            worker.is_slow = True
+
+    def _late(self) -> None:
+        self.pools.kill(self.worker, "no result in time")
+
+    def _cancelled(self) -> None:
+        intent_id = self.opening.intent_id
+        begin_withdrawal(self.notary, self.record, self.opening, GateError("draining", cause=CUT))
+        if self.sealed.plan.isolation == "shared" or not self.worker.is_behind(intent_id):
+            self.pools.cut(self.worker, intent_id, "its call was cut")
+
+    async def _end(self, waiter: Waiter[CallEnd]) -> m.Closed | NotRun:
+        """Receipt and event, durable; or why another worker must run the call. Raises GateError."""
+        try:
+            answer = await self.notary.answer_of(waiter)
+        except (NotaryUnavailable, NotaryRefused, ClockError) as error:
+            raise await self._unanswered(error) from None
+        if isinstance(answer, m.Closed):
+            self.record.is_decided = True
+            return answer
+        self.worker.drop(self.opening.intent_id)
+        if isinstance(answer, m.NoSuchWorker):
+            self.worker.give_up("the notary does not know it")  # or it would be tried again and again
+            return answer
+        self.record.proof = None
+        if isinstance(answer, m.Unbegun):
+            return answer
+        self.record.is_decided = True
+        raise refusal(answer, self.metrics)
+
+    async def _unanswered(self, error: NotaryUnavailable | NotaryRefused | ClockError) -> GateError:
+        """The error of a call without evidence of its end."""
+        record, worker, asked = self.record, self.worker, self.opening
+        if isinstance(error, NotaryUnavailable) and error.is_begun:
+            record.is_dispatched, record.proof = True, None  # it was used by this very call
+            if not isinstance(error, NotarySilent):
+                with suppress(WorkerLost):  # the worker has done its part, and can serve other calls
+                    await worker.result(asked.intent_id)
+            return GateError("evidence_persistence_failed", cause=str(error))
+        if isinstance(error, NotarySilent):
+            told = unavailable(asked, error)
+            begin_withdrawal(self.notary, record, asked, told)
+            self.pools.cut(worker, asked.intent_id, "the notary does not say whether its call may run")
+            if asked.approver is None and self.notary.is_silent:
+                record.unheard = asked
+            else:
+                await withdraw(self.notary, record, asked, told, self.withdrawal_seconds)
+            record.proof = None  # it may have been used by this very call, which would look like a replay then
+            return told
+        worker.drop(asked.intent_id)
+        return error if isinstance(error, ClockError) else unavailable(asked, error)
+
+    # ------------------------------------------------------------------ the worker
+
+    async def _output(self, closed: m.Closed) -> str | None:
+        """The worker's output, if it has the hash that is in evidence."""
+        if closed.outcome in NO_RESULT:
+            return None
+        try:
+            result = await self.worker.result(self.opening.intent_id)
+        except WorkerLost as error:
+            log.error("the output of a call did not arrive", receipt_id=closed.receipt_id, cause=str(error))
+            return None
+        self.pools.brevity.note(self.sealed.plan.action_id, result.duration_us, result.fuel_consumed)
+        if closed.kind != "success" or result.output is None:
+            return None
+        if sha256_hex(result.output.encode()) != closed.response_hash:
+            self.worker.give_up("another output than the one it told the notary")
+            log.error("a worker answered what is not in evidence", receipt_id=closed.receipt_id)
+            return None
+        return result.output
