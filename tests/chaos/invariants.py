@@ -20,7 +20,6 @@ from tests.support.manifests import REPOSITORY
 from tests.support.upstream import Upstream
 from tests.support.webhook_receiver import Receiver
 
-UNWRITTEN = ("503 ", "500 evidence_persistence_failed", "503 clock_error")
 HTTP_ACTIONS = ("http_post", "payment_transfer", "any_host")
 
 

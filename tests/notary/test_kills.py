@@ -2,20 +2,16 @@
 
 import os
 import random
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ipc.blocking import ChannelClosed
-from ipc.framing import FrameError
-from ipc.messages import Enter, ListUnresolved, Proof, ReadBudget, ReadEpoch
+from ipc.messages import ListUnresolved, ReadBudget, ReadEpoch
 from ipc.settings import Settings
-from tests.notary.running import NotaryProcess, settings_in, stored, walk
+from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import call_event, make_issue, make_open, make_result
-from tests.support.asking import Asker
 from tests.support.played_workers import Workers
 
 CALLS = 10_000
@@ -50,51 +46,6 @@ def started(settings: Settings, processes: list[NotaryProcess], workers: Workers
     return processes[-1]
 
 
-def call_until_killed(front: Asker, session_id: str, victim: NotaryProcess, answers: int) -> list[str]:
-    """Calls, eight at a time; the notary is killed after so many answers. Intents whose end was answered."""
-    closed: list[str] = []
-    try:
-        while True:
-            asked = [make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(8)]
-            for one, number in zip(asked, front.send(*asked), strict=True):
-                front.answer(number)
-                closed.append(one.intent_id)
-                if len(closed) == answers:
-                    os.kill(victim.process.pid, signal.SIGKILL)
-    except (ChannelClosed, FrameError, OSError):
-        return closed
-
-
-def test_what_was_answered_survives_and_every_budget_is_exact(
-    settings: Settings, processes: list[NotaryProcess], workers: Workers
-) -> None:
-    chance = random.Random(os.urandom(8))
-    path = Path(settings.state_dir) / "ledger.sqlite3"
-    process = started(settings, processes, workers)
-    front = process.attach("first")
-    session_id = front.ask(make_issue(max_calls=CALLS)).session_id
-    front.close()
-    answered: list[str] = []
-    for life in range(4):
-        front = process.attach(f"front-{life}")
-        answered += call_until_killed(front, session_id, process, 1 + chance.randrange(60))
-        process.end()
-        front.close()
-        process = started(settings, processes, workers)
-    front = process.attach("last")
-    assert len(answered) > 4
-    assert set(answered) <= set(stored(path, "SELECT json_extract(bytes, '$.intent_id') FROM events"))
-    begun = len(stored(path, "SELECT 1 FROM intents"))
-    waiting = front.ask(ListUnresolved(1000))
-    receipts = len(stored(path, "SELECT 1 FROM receipts"))
-    assert begun == receipts + len(waiting)
-    assert front.ask(ReadBudget(session_id)).remaining == CALLS - begun
-    report = walk(front)
-    assert (report.intact, report.total_events) == (True, receipts + 1)
-    front.close()
-    assert process.stop() == 0
-
-
 def test_what_a_killed_notary_did_not_answer_is_asked_again_and_done_once(
     settings: Settings, processes: list[NotaryProcess], workers: Workers
 ) -> None:
@@ -123,14 +74,3 @@ def test_what_a_killed_notary_did_not_answer_is_asked_again_and_done_once(
         assert again.ask(ListUnresolved(100)) == []
         assert max(Counter(workers.runs()).values()) == 1, "run twice"
         again.close()
-
-
-def test_a_notary_whose_supervisor_is_gone_leaves_by_itself(
-    settings: Settings, processes: list[NotaryProcess], workers: Workers
-) -> None:
-    process = started(settings, processes, workers)
-    front = process.attach("front-1")
-    assert front.ask(Enter(Proof("p"))).is_fresh
-    process._control.close()
-    assert process.process.wait(60) != 0
-    front.close()

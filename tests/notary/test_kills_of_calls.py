@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ipc.limits import MAX_AHEAD
-from ipc.messages import Assign, ListUnresolved, Open, ReadEpoch, Recall, ShowReceipt, Unbegun, Withdraw
+from ipc.messages import ListUnresolved, ReadEpoch, ShowReceipt
 from ipc.settings import Settings
 from tests.notary.running import NotaryProcess, settings_in, stored, walk
 from tests.notary.samples import make_open, make_result
@@ -51,17 +51,6 @@ def follow(lives: Lives, settings: Settings, workers: Workers) -> Asker:
     lives.append(NotaryProcess(settings, workers))
     lives[-1].ready()
     return lives[-1].attach("front-1")
-
-
-def killed_after_the_word(workers: Workers, lives: Lives) -> tuple[Open, int, PlayedWorker]:
-    """A call whose worker has the word when the notary is killed, the number under which it was asked, the worker."""
-    front, asked = lives[0].attach("front-1"), make_open()
-    number = front.begin(asked)
-    worker = workers.of(asked.intent_id)
-    worker.word()
-    lives[0].kill()
-    front.close()
-    return asked, number, worker
 
 
 def taken(_: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
@@ -127,77 +116,6 @@ def test_a_call_asked_for_again_ends_once_and_was_run_once(
     assert walk(front).intact
     front.close()
     assert lives[-1].stop() == 0
-
-
-def test_a_call_whose_worker_ended_while_there_was_no_notary_is_lost(
-    settings: Settings, workers: Workers, lives: Lives
-) -> None:
-    asked, number, worker = killed_after_the_word(workers, lives)
-    workers.forget(worker)
-    front = follow(lives, settings, workers)
-    front.resend({number: asked})
-    closed = front.answer(number)
-    assert (closed.outcome, front.ask(ListUnresolved(5))) == ("worker_lost", [])
-    assert "together with the notary" in closed.reason
-    front.close()
-
-
-def test_a_call_that_was_passing_to_another_worker_is_lost(settings: Settings, workers: Workers, lives: Lives) -> None:
-    front, asked = lives[0].attach("front-1"), make_open()
-    number = front.begin(asked)
-    workers.end(workers.of(asked.intent_id))
-    assert front.answer(number) == Unbegun()
-    other = workers.start("front-1")
-    assign = Assign(asked.intent_id, other.worker_id, wants_begun=True)
-    (again,) = front.send(assign)
-    front.wait_begun(again)
-    lives[0].kill()
-    front.close()
-    front = follow(lives, settings, workers)
-    front.resend({again: assign})
-    closed = front.answer(again)
-    assert (closed.outcome, front.ask(ListUnresolved(5))) == ("worker_lost", [])
-    assert "passed to another worker" in closed.reason
-    path = Path(settings.state_dir) / "ledger.sqlite3"
-    assert stored(path, "SELECT count(*) FROM receipts") == [1]
-    front.close()
-
-
-@pytest.mark.parametrize("then", ["recalled", "withdrawn", "ended"])
-def test_a_call_that_a_worker_may_run_since_the_notary_before_is_never_called_unbegun(
-    settings: Settings, workers: Workers, lives: Lives, then: str
-) -> None:
-    asked, number, worker = killed_after_the_word(workers, lives)
-    front = follow(lives, settings, workers)
-    front.resend({number: msgspec.structs.replace(asked, worker_id=worker.worker_id, wants_begun=True)})
-    front.wait_begun(number)  # the word is repeated, and waits: its worker is at work
-    assert worker.has_news()
-    if then == "recalled":
-        front.send(Recall(asked.intent_id))
-        front.ask(ReadEpoch())
-    if then == "withdrawn":
-        assert not front.ask(Withdraw(asked.intent_id, "error", "draining")).is_abandoned
-    if then == "ended":
-        workers.end(worker)
-        assert front.answer(number).outcome == "worker_lost"
-    else:
-        worker.run(worker.words[0], make_result())
-        assert front.answer(number).kind == "success"
-    path = Path(settings.state_dir) / "ledger.sqlite3"
-    assert front.ask(ListUnresolved(5)) == []
-    assert stored(path, "SELECT count(*) FROM receipts") == [1]
-    front.close()
-
-
-def test_a_call_that_is_withdrawn_after_its_worker_ended_together_with_the_notary_is_cut(
-    settings: Settings, workers: Workers, lives: Lives
-) -> None:
-    asked, _, worker = killed_after_the_word(workers, lives)
-    workers.forget(worker)
-    front = follow(lives, settings, workers)
-    assert not front.ask(Withdraw(asked.intent_id, "error", "draining")).is_abandoned
-    assert front.ask(ListUnresolved(5)) == []
-    front.close()
 
 
 @pytest.mark.parametrize("ends", [False, True], ids=["its worker lives", "its worker has ended"])

@@ -25,7 +25,7 @@ from notary.service import Service
 from notary.tasks import Task
 from notary.units import Units
 from tests.notary.conftest import StartNotary
-from tests.notary.running import NotaryProcess, Running, settings_in, walk
+from tests.notary.running import Running, settings_in, walk
 from tests.notary.samples import (
     make_approval,
     make_claim,
@@ -283,12 +283,3 @@ def test_a_front_that_asks_thousands_of_things_at_once_does_not_keep_another_wai
     for number in numbers:
         flood.answer(number)
     assert walk(notary.front).total_events == 2000
-
-
-def test_the_process_serves_says_when_it_is_ready_and_leaves_when_told(tmp_path: Path) -> None:
-    process = NotaryProcess(settings_in(tmp_path / "state"))
-    process.ready()
-    front = process.attach("front-1")
-    record_call(front)
-    front.close()
-    assert process.stop() == 0

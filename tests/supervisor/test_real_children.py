@@ -27,13 +27,3 @@ def test_real_children_die_with_a_killed_supervisor(start: Start) -> None:
     family = gateway.whole_family()
     gateway.process.kill()
     wait_until(lambda: not [title for title, pid in family.items() if is_alive(pid)])
-
-
-def test_a_real_worker_and_the_real_policy_process_are_replaced(start: Start) -> None:
-    gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
-    gateway.wait_ready()
-    family = gateway.whole_family()
-    os.kill(family["policy 1"], signal.SIGKILL)
-    os.kill(family["worker fs 1"], signal.SIGKILL)
-    state = gateway.eventually(lambda state: len(state["policies"]) == 2 and "fs-2" in state["workers"])
-    assert state["gone"] == [["fs-1", "SIGKILL"]]

@@ -199,11 +199,6 @@ def test_a_front_may_kill_its_workers_and_nothing_else(gateway: Running) -> None
     assert after["workers"][other] == before["workers"][other]
 
 
-def test_workers_hold_exactly_the_descriptors_they_need(gateway: Running) -> None:
-    # 0, 1, 2, its channel, and the wake-up pair of the template of these tests.
-    assert len(gateway.ask(do="worker", worker_id=only(gateway.state(), "http"), text="fds")) == 6
-
-
 def test_a_worker_that_was_taken_over_can_not_stop_the_gateway_by_its_exit_code(gateway: Running) -> None:
     old = only(gateway.state(), "http")
     gateway.ask(do="worker", worker_id=old, text=f"exit {int(Exit.SANDBOX)}")

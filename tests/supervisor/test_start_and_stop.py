@@ -198,24 +198,6 @@ def test_a_front_that_never_comes_up_is_given_up_after_a_few_tries(start: Start)
     assert len(gateway.told("front 1 ended")) == 5
 
 
-def test_a_killed_supervisor_leaves_no_process_behind(start: Start) -> None:
-    gateway = start()
-    gateway.wait_ready()
-    family = gateway.whole_family()
-    gateway.process.kill()
-    wait_until(lambda: not [title for title, pid in family.items() if is_alive(pid)])
-
-
-def test_children_hold_exactly_the_descriptors_they_need(serving: tuple[Running, Start]) -> None:
-    gateway, _ = serving
-    state = gateway.eventually(lambda state: state["policies"])
-    assert len(state["fds"]) == 4
-    assert state["fds"][:3] == [0, 1, 2]
-    policy = gateway.ask(do="policy", text="fds")
-    assert len(policy) == 4
-    assert policy[:3] == [0, 1, 2]
-
-
 def test_children_see_a_small_environment_and_a_root_folder(serving: tuple[Running, Start]) -> None:
     gateway, _ = serving
     assert set(gateway.state()["environment"]) <= {

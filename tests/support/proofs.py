@@ -124,8 +124,3 @@ def proof(
         compact_json(header_of(key, **(header or {}))),
         compact_json(payload_of(method, url, token, now=now, **changes)),
     )
-
-
-def proof_headers(key: Key, method: str, url: str, token: str) -> dict[str, str]:
-    """The two headers of a request."""
-    return {"Authorization": f"DPoP {token}", "DPoP": proof(key, method, url, token)}

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import h11
 
-from tests.support.readable import readable
-
 DEADLINE = 120.0
 
 
@@ -86,15 +84,6 @@ class RawConnection:
         """Send, then read one answer."""
         self.send(data)
         return self.reply(method)
-
-    def is_closed(self) -> bool:
-        """Whether the gateway has ended the connection and left nothing unread."""
-        if self._received or not readable(self.sock, 0):
-            return False
-        try:
-            return not self.sock.recv(1, socket.MSG_PEEK)
-        except ConnectionResetError:
-            return True
 
     def was_cut(self) -> bool:
         """Whether the gateway has reset the connection, whatever is still unread."""

@@ -14,7 +14,7 @@ from frontend.pool.pool import Pools
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import AttachWorker, Call, NoWord, Result, Tied, Word, WorkerBroke, WorkerToNotary
+from ipc.messages import AttachWorker, Call, Result, Tied, Word, WorkerBroke, WorkerToNotary
 from ipc.packets import PacketChannel, packet_pair
 from ipc.plan import Egress, Limits, Plan, hash_of, seal
 from ipc.sessions import WORKER_TO_NOTARY
@@ -76,10 +76,6 @@ class PlayedNotary:
         """The plan of this call may run."""
         with suppress(OSError):  # it is gone, and will tell nothing
             self._channels[worker_id].send(Word(call.call_id, hash_of(call.encoded), is_approved=False))
-
-    def no_word(self, worker_id: str, call_id: str) -> None:
-        """The call was refused."""
-        self._channels[worker_id].send(NoWord(call_id))
 
     async def heard(self, worker_id: str) -> Result | None:
         """The next result of a worker; None once it has ended."""

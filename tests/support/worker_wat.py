@@ -19,21 +19,6 @@ TYPES = """
   (alias export $types "encoding" (type $encoding))
 """
 
-CLOCK = """
-  (import "gateway:provider/clock@1.0.0" (instance $clock (export "now" (func (result u64)))))
-  (core func $now (canon lower (func $clock "now")))
-"""
-
-FS_WRITE = """
-  (import "gateway:provider/fs@1.0.0" (instance $fs
-    (alias outer 1 $error (type $error))
-    (alias outer 1 $encoding (type $encoding))
-    (export "provider-error" (type $e (eq $error)))
-    (export "encoding" (type $c (eq $encoding)))
-    (export "write" (func (param "path" string) (param "data" string) (param "encoding" $c)
-                          (result (result u64 (error $e)))))))
-"""
-
 SUCCEED = """
   ;; result area at 16: ok, the input itself
   (i32.store8 (i32.const 16) (i32.const 0))
@@ -64,7 +49,6 @@ GROW_THEN_FAIL = """
   unreachable
 """
 BAD_RESULT_POINTER = "(i32.const 0x7ffffff0)"
-TICK = "(loop $again (drop (call $clock_now)) (br $again)) unreachable"
 
 
 def provider(
@@ -93,14 +77,3 @@ def provider(
   (func (export "run") (param "input" string) (result {result})
     (canon lift (core func $core_run) (memory $memory) (realloc $realloc))))"""
     return bytes(wat2wasm(text))
-
-
-def clock_provider(body: str, start: str = "") -> bytes:
-    """A provider that imports the clock as `$clock_now`."""
-    return provider(
-        body,
-        imports=CLOCK,
-        core_imports='(func $clock_now (import "clock" "now") (result i64))',
-        given='(with "clock" (instance (export "now" (func $now))))',
-        start=start,
-    )

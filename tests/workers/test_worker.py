@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 from pathlib import Path
 
 import psutil
@@ -12,7 +11,6 @@ from ipc.plan import Limits
 from tests.support.worker_plans import digest_of, endless_plan, make_plan, plan_for, post_plan, write_plan
 from tests.support.worker_template import Template, kill
 from tests.support.worker_upstream import ok, upstream
-from workers.sandbox.profiles import WORKER_DATA_BYTES
 
 
 def open_files(pid: int) -> dict[int, str]:
@@ -27,44 +25,12 @@ def test_a_worker_says_who_it_is(running: Template, profile: str) -> None:
     assert "".join(psutil.Process(worker.pid).cmdline()) == f"gateway: worker {profile} {worker.worker_id}"
 
 
-@pytest.mark.parametrize("profile", ["compute", "http", "fs"])
-def test_a_worker_holds_the_channels_with_its_two_peers_and_nothing_else(running: Template, profile: str) -> None:
-    other = running.born()
-    worker = running.born(profile)
-    files = open_files(worker.pid)
-    assert [files.pop(number) for number in (0, 1)] == ["/dev/null", "/dev/null"]
-    assert files.pop(2).endswith("template.log")
-    wakes = [number for number, what in files.items() if what == "anon_inode:[eventfd]"]
-    assert len(wakes) == (1 if profile == "http" else 0), "by which threads wake its loop"
-    for number in wakes:
-        del files[number]
-    assert len(files) == 2
-    kept = f"socket:[{os.fstat(worker.kept.fileno()).st_ino}]"
-    assert kept in files.values(), "its channel with the notary"
-    (front,) = set(files.values()) - {kept}
-    assert front.startswith("socket:")
-    assert not set(files.values()) & set(open_files(other.pid).values())
-
-
 def test_a_worker_keeps_no_descriptor_of_a_call(running: Template, tmp_path: Path) -> None:
     worker = running.born("fs")
     before = open_files(worker.pid)
     for _ in range(3):
         assert worker.call(write_plan(tmp_path, "a/b")).outcome == "success"
     assert open_files(worker.pid) == before
-
-
-def test_the_walls_stand_before_the_first_plan(running: Template) -> None:
-    worker = running.born()
-    process = psutil.Process(worker.pid)
-    assert process.rlimit(resource.RLIMIT_CORE) == (0, 0)
-    assert process.rlimit(resource.RLIMIT_DATA) == (WORKER_DATA_BYTES, WORKER_DATA_BYTES)
-    assert process.rlimit(resource.RLIMIT_NOFILE) == (8, 8)
-    status = dict(
-        line.split(":\t") for line in Path(f"/proc/{worker.pid}/status").read_text().splitlines() if ":\t" in line
-    )
-    assert status["NoNewPrivs"] == "1"
-    assert Path(f"/proc/{worker.pid}/environ").stat().st_uid == 0
 
 
 def test_a_call_gives_one_result_to_both_peers(running: Template) -> None:
@@ -91,12 +57,6 @@ def test_one_worker_serves_calls_of_every_outcome_in_a_row(running: Template) ->
     ]
     for plan, outcome in plans * 2:
         assert worker.call(plan).outcome == outcome
-
-
-def test_a_file_action_works_in_its_own_profile(running: Template, tmp_path: Path) -> None:
-    result = running.born("fs").call(write_plan(tmp_path, "a/b"))
-    assert (result.outcome, result.verification.outcome) == ("success", "verified")
-    assert (tmp_path / "a" / "b").read_text() == "x"
 
 
 def test_an_http_action_works_in_its_own_profile_and_its_secret_stays_there(running: Template) -> None:

@@ -23,9 +23,6 @@ from ipc.nonblocking import TrioChannel
 from ipc.parent import die_with_parent
 from ipc.sessions import SUPERVISOR_TO_FRONT
 
-# The descriptor that lists the folder is gone once the list is there.
-FDS_AT_START = [fd for fd in sorted(map(int, os.listdir("/proc/self/fd"))) if os.path.exists(f"/proc/self/fd/{fd}")]
-
 
 class FakeFront:
     def __init__(self, control: socket.socket) -> None:
@@ -39,7 +36,7 @@ class FakeFront:
         self.policy: socket.socket | None = None
         self.notary: socket.socket | None = None
         self.seen: dict[str, Any] = {
-            "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "notaries": [],
+            "pid": os.getpid(), "workers": {}, "gone": [], "policies": [], "notaries": [],
             "loaded": [], "reloads": [], "reloaded": [], "operators": [], "edited": [], "finishes": [], "follows": [],
             "crash_loops": [], "drained": False, "stopping": False, "environment": sorted(os.environ),
         }  # fmt: skip
@@ -163,9 +160,6 @@ class FakeFront:
                 sock = self.policy if command["do"] == "policy" else self.channels[command["worker_id"]]
                 assert sock is not None
                 sock.send(command["text"].encode())
-                if command["text"] == "fds":
-                    await trio.lowlevel.wait_readable(sock)
-                    return json.loads(sock.recv(4096))
             case "connect":
                 with socket.socket(socket.AF_UNIX) as sock:
                     sock.settimeout(60)

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from tests.notary.running import Running
 from tests.notary.samples import fresh_proof, make_hold, make_issue, make_note
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
-from tests.support.ports import closed_port
 from tests.support.redis_server import RedisServer
 
 Fault = Callable[[RedisServer], Any]
@@ -227,10 +225,3 @@ def test_an_answer_that_is_none_is_a_redis_that_is_gone(data: bytes) -> None:
         client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}"), Waits(answer=0.1)).connect)
         with pytest.raises(StoreGone, match="Redis: "):
             client.open()
-
-
-def test_nothing_at_its_address_is_said_at_once(tmp_path: Path) -> None:
-    with closed_port() as port, pytest.raises(StoreGone, match="ConnectionError"):
-        Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}")).connect).open()
-    with pytest.raises(StoreGone, match="No such file"):
-        Client(Place(StoreSettings(redis_url=f"unix://{tmp_path}/none")).connect).open()

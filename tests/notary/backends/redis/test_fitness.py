@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.exits import Exit
 from ipc.messages import ListHolds
 from ipc.private_files import write_private
 from ipc.settings import Settings, StoreSettings
@@ -18,9 +17,7 @@ from notary.backends.redis.fitness import RedisUnfit, _weak, _wrong, connected, 
 from tests.faults.between import Between
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_hold, make_issue
-from tests.support.certificates import made_certificate
 from tests.support.logs import capture_logs
-from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
 PRODUCTION = Settings("/nowhere", "https://gate.example")
@@ -111,13 +108,6 @@ def test_a_replica_is_refused_everywhere(redis_server: RedisServer) -> None:
         redis_server.ask("REPLICAOF", "NO", "ONE")
 
 
-def test_one_that_can_not_be_reached_is_one_sentence(tmp_path: Path) -> None:
-    told = str(problem(StoreSettings(redis_url=f"unix://{tmp_path}/none")))
-    assert told.startswith(f"store.redis_url = 'unix://{tmp_path}/none': can't be used: ")
-    assert "\n" not in told
-    assert "can't be used" in str(problem(StoreSettings(redis_url="redis://no-such-name.invalid")))
-
-
 class Breaking(Between):
     """Every connection ends when the server is asked for what it is."""
 
@@ -129,12 +119,6 @@ def test_one_that_breaks_off_is_asked_once(redis_server: RedisServer) -> None:
     with closing(Breaking(("127.0.0.1", redis_server.port))) as way:
         assert "can't be used" in str(problem(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")))
         assert way.count(b"INFO") == 1
-
-
-def test_a_notary_ends_with_69_where_its_redis_can_not_be_reached(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, store=StoreSettings(redis_url=f"unix://{tmp_path}/none"))
-    process = NotaryProcess(settings)
-    assert process.end() == Exit.UNAVAILABLE
 
 
 def test_a_user_with_the_rights_of_the_documentation_has_all_it_needs(
@@ -162,37 +146,3 @@ def test_a_user_with_the_rights_of_the_documentation_has_all_it_needs(
     told = str(problem_of_redis(settings))
     assert "user or password is refused" in told
     assert PASSWORD not in told
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisServer, int, Path]]:
-    """A Redis with a certificate for `localhost`, its port for TLS, and the certificate."""
-    folder = tmp_path_factory.mktemp("tls")
-    certificate, port = made_certificate(folder), free_port()
-    server = RedisServer(
-        folder / "redis", "--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file",
-        str(folder / "key.pem"), "--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no",
-    )  # fmt: skip
-    yield server, port, certificate
-    server.close()
-
-
-def test_tls_is_verified_by_name_and_authority(tls: tuple[RedisServer, int, Path]) -> None:
-    _, port, certificate = tls
-    by_name = StoreSettings(redis_url=f"rediss://localhost:{port}", redis_ca_file=str(certificate))
-    assert problem(by_name) is None
-    Place(by_name).connect().close()
-    for wrong in (
-        msgspec.structs.replace(by_name, redis_ca_file=None),
-        msgspec.structs.replace(by_name, redis_url=f"rediss://127.0.0.1:{port}"),
-        msgspec.structs.replace(by_name, redis_url=f"redis://localhost:{port}"),
-    ):
-        assert "can't be used" in str(problem(wrong))
-
-
-def test_a_notary_behind_its_walls_speaks_tls(tls: tuple[RedisServer, int, Path], tmp_path: Path) -> None:
-    _, port, certificate = tls
-    store = StoreSettings(redis_url=f"rediss://localhost:{port}", redis_ca_file=str(certificate))
-    process = NotaryProcess(settings_in(tmp_path, store=store))
-    process.ready()
-    assert process.stop() == 0

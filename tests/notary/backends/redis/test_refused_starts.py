@@ -9,7 +9,7 @@ from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.fitness import problem_of_redis
 from notary.opening import open_state
 from notary.store.contract import StoreGone
-from tests.notary.running import settings_in
+from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import changed
 from tests.support.certificates import made_certificate
 from tests.support.ports import closed_port, free_port
@@ -110,3 +110,9 @@ def test_a_replica_is_said_by_check_and_start(redis_server: RedisServer, tmp_pat
     finally:
         redis_server.ask("REPLICAOF", "NO", "ONE")
     check_sentences(said, redis_server.settings, "which takes no writes")
+
+
+def test_a_notary_behind_its_walls_speaks_tls(guarded: Guarded, tmp_path: Path) -> None:
+    process = NotaryProcess(settings_in(tmp_path, store=guarded[1]))
+    process.ready()
+    assert process.stop() == 0
