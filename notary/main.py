@@ -7,6 +7,8 @@ SIGINT are the supervisor's business and ignored here.
 import argparse
 import os
 import socket
+from functools import partial
+from pathlib import Path
 
 from setproctitle import setproctitle
 
@@ -45,6 +47,8 @@ def run(sock: socket.socket) -> Exit:
     """Serve the supervisor at the other end; return why it ended."""
     # Only now: what a notary is made of takes a while, and must not outlive its parent meanwhile.
     from notary.checkpoints import RolledBack
+    from notary.copier import start_copier
+    from notary.copying import copies_of
     from notary.database import DatabaseGone
     from notary.opening import open_state
     from notary.places import look_up
@@ -60,11 +64,14 @@ def run(sock: socket.socket) -> Exit:
         start = control.receive()
         assert isinstance(start, m.StartNotary), "the session table lets nothing else come first"
         places = look_up(start.settings)
-        enter(notary_walls(start.settings), start.settings.walls)
+        file, given = Path(start.settings.ledger_file), start.settings.walls
+        has_file = start.settings.ledger.url is None
+        # SECURITY: before a key is read.
+        copier = enter(notary_walls(start.settings), given, partial(start_copier, file, given) if has_file else None)
         state, remembered = open_state(start.settings, places=places)
         control.send(m.NotaryReady())
         release_collector()
-        service = Service(state, control, remembered)
+        service = Service(state, control, remembered, copies_of(state.database, copier))
         code = service.run()
         service.close()
         state.database.close()

@@ -1,4 +1,4 @@
-"""The walls of the notary and of a reader: files of their own, no network, no program, no capability.
+"""The walls of the notary, of its copier and of a reader: files of their own, no network, no program, no capability.
 
 With `store.redis_url` or `ledger.url` the notary may connect to those ports, by TCP and by nothing else; a Unix socket
 needs no network. A reader of a PostgreSQL has its one connection before its walls stand.
@@ -11,8 +11,9 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from ipc.postgres_address import PostgresAddress, parse_postgres_url
 from ipc.redis_address import RedisAddress, parse_redis_url
@@ -31,7 +32,10 @@ _ALONE = frozenset({names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAM
 _READS = "openat stat lstat newfstatat statx lseek pread64 access faccessat faccessat2 readlink getcwd geteuid"
 _SOCKET_TYPE = 0xF
 _SHARES = "pwrite64 ftruncate"
-"""Of the file by which readers and the writer tell each other where they are."""
+"""System calls on SQLite's -shm file."""
+
+
+T = TypeVar("T")
 
 
 class WallRefused(Exception):
@@ -39,14 +43,14 @@ class WallRefused(Exception):
 
 
 def reader_rules() -> Rules:
-    """What a reader may ask of the kernel."""
+    """System calls of a reader."""
     return {
         **common(), **allow(_READS), **allow(_SHARES), **refuse("fchown fchmod", errno.EPERM), **file_locks()
     }  # fmt: skip
 
 
 def notary_walls(settings: Settings) -> Walls:
-    """What the kernel is to build around the notary."""
+    """Walls of the notary."""
     keys = (
         settings.lease_signing_key_path, settings.grant_signing_key_path, settings.receipt_signing_key_path,
         settings.receipt_keys_jwks_path,
@@ -102,7 +106,7 @@ def _places_of_postgres(settings: LedgerSettings, address: PostgresAddress | Non
 
 
 def reader_walls(file: Path | None) -> Walls:
-    """What the kernel is to build around a reader of this file; None: of a connection that it has."""
+    """Walls of a reader of this file; None: of a connection that it already has."""
     own = [] if file is None else [
         Place(str(file), READ_FILES), Place(f"{file}-wal", READ_FILES), Place(f"{file}-shm", READ_FILES | WRITE_FILES),
     ]  # fmt: skip
@@ -114,11 +118,26 @@ def reader_walls(file: Path | None) -> Walls:
     )
 
 
-def enter(walls: Walls, given: Given) -> None:
-    """Build them, for good; the process must have one thread. Raises WallRefused."""
+def copier_walls(file: Path) -> Walls:
+    """Walls of the copier of this file. The notary's Landlock forbids mounts: it has no mount namespace."""
+    writes = READ_FILES | WRITE_FILES
+    return Walls(
+        filter=compile_rules({**reader_rules(), **allow("fdatasync fsync")}),
+        places=tuple(Place(f"{file}{name}", writes) for name in ("", "-wal", "-shm")),
+        namespaces=_ALONE,
+        limits={resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 16, resource.RLIMIT_NPROC: 0},
+    )
+
+
+def enter(walls: Walls, given: Given, fork: Callable[[], T] | None = None) -> T | None:
+    """Build them, for good; the process must have one thread. `fork` is called just before the filter forbids forks,
+    and its result returned: from then on Landlock lets this process signal no process but its own children. Raises
+    WallRefused."""
     try:
         confinement = Confinement(walls, given)
         confinement.confine()
+        made = None if fork is None else fork()
         confinement.seal()
+        return made
     except (OSError, ValueError) as error:
         raise WallRefused(str(error)) from error

@@ -17,7 +17,9 @@ import psutil
 from ipc.exits import Exit
 from tests.chaos.world import World
 
-PROCESSES = ("front", "notary", "deliverer", "policy", "template", "worker compute", "worker http", "worker fs")
+PROCESSES = (
+    "front", "notary", "copier", "deliverer", "policy", "template", "worker compute", "worker http", "worker fs",
+)  # fmt: skip
 HOLD_SECONDS = (0.02, 0.3)
 STEP_BACK = (6.0, 600.0)
 ASKED_TO_STOP = (Exit.OK, Exit.KILLED, Exit.FAILED)

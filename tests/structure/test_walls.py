@@ -76,12 +76,13 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("kinds",),
     ),
     "notary": (
-        ("main", "offline", "reader", "accept_clock", "accept_rollback", "backup", "trace", "try_backends"),
+        ("main", "offline", "reader", "copier", "accept_clock", "accept_rollback", "backup", "trace", "try_backends"),
         ("accepting", "opening", "service"),
         ("executions", "places"),
         (
             "fronts",
             "channels",
+            "copying",
             "operations",
             "orphans",
             "remote_units",
