@@ -69,75 +69,22 @@ SMUGGLED = b"GET /v1/actions HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CHUNKED = "Transfer-Encoding: chunked"
 
 ROWS = (
-    # two ways to read where the body ends
-    Row("CL and TE", head("Content-Length: 5", CHUNKED) + b"0\r\n\r\n" + SMUGGLED),
-    Row("TE and CL", head(CHUNKED, "Content-Length: 5") + b"0\r\n\r\n" + SMUGGLED),
-    Row("CL and TE in other cases", head("content-LENGTH: 5", "TRANSFER-encoding: CHUNKED") + b"0\r\n\r\n" + SMUGGLED),
-    Row("two lengths", head("Content-Length: 0", f"Content-Length: {len(SMUGGLED)}") + SMUGGLED),
-    Row("the same length twice", head("Content-Length: 2", "Content-Length: 2") + b"{}"),
-    Row("a list of lengths", head("Content-Length: 2, 2") + b"{}"),
-    Row("a negative length", head("Content-Length: -1") + SMUGGLED),
-    Row("a length with a sign", head("Content-Length: +2") + b"{}"),
-    Row("a length in hexadecimal", head("Content-Length: 0x2") + b"{}"),
-    Row("a length in words", head("Content-Length: two") + b"{}"),
-    Row("an empty length", head("Content-Length: ") + SMUGGLED),
-    Row("a length of many digits", head("Content-Length: " + "9" * 400) + b"{}"),
-    Row("a space before the colon", head("Content-Length : 5") + SMUGGLED),
-    Row("chunked twice", head(CHUNKED, CHUNKED) + b"0\r\n\r\n" + SMUGGLED),
-    Row("chunked and identity", head("Transfer-Encoding: chunked, identity") + b"0\r\n\r\n"),
-    Row("an unknown coding", head("Transfer-Encoding: xchunked") + b"0\r\n\r\n", 400),
-    Row("chunked hidden by a tab", head("Transfer-Encoding:\tchunked, cow") + b"0\r\n\r\n"),
-    Row("chunked in HTTP/1.0", head(CHUNKED, start="POST /v1/leases HTTP/1.0") + b"0\r\n\r\n" + SMUGGLED),
-    # chunks
-    Row("a chunk of negative size", head(CHUNKED) + b"-1\r\n\r\n0\r\n\r\n"),
-    Row("a chunk of overflowing size", head(CHUNKED) + b"fffffffffffffffff\r\n"),
-    Row("a chunk without a size", head(CHUNKED) + b"\r\n{}\r\n0\r\n\r\n"),
-    Row("a chunk that is longer than it says", head(CHUNKED) + b"1\r\n{}\r\n0\r\n\r\n"),
-    Row("a size that ends in LF", head(CHUNKED) + b"2\n{}\r\n0\r\n\r\n"),
-    Row("an extension without end", head(CHUNKED) + b"2;" + b"x" * 5000),
-    Row("a length among the trailers", head(CHUNKED) + b"2\r\n{}\r\n0\r\nbad trailer\r\n\r\n"),
-    Row("one byte a chunk", head(CHUNKED) + b"1\r\n \r\n" * 40_000 + b"0\r\n\r\n"),
-    # lines
+    Row("two ways to tell where the body ends", head("Content-Length: 5", CHUNKED) + b"0\r\n\r\n" + SMUGGLED),
+    Row("a chunk of overflowing size", head(CHUNKED) + b"fffffffffffffffff\r\n" + SMUGGLED),
+    Row("a body of crumbs", head(CHUNKED) + b"1\r\n \r\n" * 40_000 + b"0\r\n\r\n"),
     Row("bare line feeds", head().replace(b"\r\n", b"\n")),
     Row("a folded header", head("X: a", " b")),
-    Row("a NUL in a value", head("X: a\0b")),
-    Row("a carriage return in a value", head("X: a\rb")),
-    Row("a header without a name", head(": x")),
-    Row("a header without a colon", head("nothing")),
-    Row("a NUL in the path", head(start="GET /he\0althz HTTP/1.1")),
-    Row("a space in the path", head(start="GET /health z HTTP/1.1")),
-    Row("a letter beyond ASCII in the path", head(start="GET /h\xe9althz HTTP/1.1")),
-    Row("a fragment in the path", head(start="GET /healthz#x HTTP/1.1")),
-    Row("no path", head(start="GET HTTP/1.1")),
-    Row("no method", head(start=" /healthz HTTP/1.1")),
-    Row("a method with brackets", head(start="G[E]T /healthz HTTP/1.1")),
     Row("CONNECT", head(start="CONNECT gateway.test:80 HTTP/1.1")),
-    Row("an asterisk", head(start="OPTIONS * HTTP/1.1")),
-    Row("a user in the absolute form", head(start="GET http://user@x/healthz HTTP/1.1")),
-    Row("another scheme", head(start="GET ftp://x/healthz HTTP/1.1")),
     Row("no Host", head(host="", start="GET /healthz HTTP/1.1")),
-    Row("two Hosts", head("Host: y", start="GET /healthz HTTP/1.1")),
-    Row("a Host with a path", head(host="Host: x/y", start="GET /healthz HTTP/1.1")),
-    # other protocols
-    Row("HTTP/0.9", b"GET /healthz\r\n\r\n"),
     Row("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-    Row("HTTP/3.0", head(start="GET /healthz HTTP/3.0")),
-    Row("http/1.1", head(start="GET /healthz http/1.1")),
     Row("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))),
-    Row("SSH", b"SSH-2.0-OpenSSH_9.2\r\n\r\n"),
-    Row("a proxy's greeting", b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n\r\n"),
-    Row("a line break first", b"\r\n" + request("GET", "/healthz")),
-    # floods
-    Row("a hundred and one headers", head(*(f"X-{n}: y" for n in range(101))), 431, "headers_too_large"),
-    Row("one long header", head("X: " + "y" * 40_000), 431, "headers_too_large"),
     Row("a head that never ends", b"GET /healthz HTTP/1.1\r\n" + b"X: y\r\n" * 200_000, 431, "headers_too_large"),
     Row("a line that never ends", b"GET /" + b"a" * 4_000_000, 431, "headers_too_large"),
     Row("a body of twelve digits", head("Content-Length: 999999999999"), 413, "body_too_large"),
-    Row("a body of twelve digits, chunked", head(CHUNKED) + b"ffffffff\r\n" + b"x" * 100, 413, "body_too_large"),
-    Row(
-        "a body too large, on hold", head("Content-Length: 2000000", "Expect: 100-continue"), 413, "body_too_large"
-    ),
+    Row("a chunk too large", head(CHUNKED) + b"ffffffff\r\n" + b"x" * 100, 413, "body_too_large"),
+    Row("a body too large, on hold", head("Content-Length: 2000000", "Expect: 100-continue"), 413, "body_too_large"),
 )  # fmt: skip
+"""A row of each kind: `tests/frontend/http/` has all of them."""
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -152,7 +99,7 @@ def test_what_is_no_request_gets_one_answer_and_the_connection_ends(gate: Gatewa
 
 @pytest.mark.parametrize("socket_name", ["client_socket", "admin_socket"])
 def test_the_unix_sockets_are_as_strict(gate: Gateway, socket_name: str) -> None:
-    for row in ROWS[::4]:
+    for row in ROWS:
         with raw(gate.ready[socket_name]) as line:
             line.send(row.data)
             first = line.reply()
