@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -193,8 +192,3 @@ def over(path: str) -> httpx.Client:
 def wait_state(inside: Box, unit: str, state: str) -> None:
     """Until a unit is in this ActiveState."""
     wait_for(lambda: inside.show(unit, "ActiveState") == state, f"{unit} to be {state}", COMMAND_SECONDS)
-
-
-def unique(name: str) -> str:
-    """A name that no other test has."""
-    return f"{name}-{uuid.uuid4().hex[:8]}"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import trio
 
 from frontend.deadlines import WebhookDeadlines
@@ -111,11 +110,6 @@ async def event_ids(core: Core, **filters: Any) -> list[str]:
 def named(logs: Iterable[dict[str, Any]], event: str) -> list[dict[str, Any]]:
     """Log lines of one message."""
     return [one for one in logs if one["event"] == event]
-
-
-def changed(row: WebhookSettings, **fields: Any) -> WebhookSettings:
-    """The same endpoint, but for these."""
-    return msgspec.structs.replace(row, **fields)
 
 
 def asker(core: Core) -> BreakableClient:

@@ -17,7 +17,6 @@ from tests.support.signed_approvals import signature_of, tampered
 
 REQUIRED = ApprovalSettings(require_signature=True)
 HELD = ("ActionCall", "pending_approval", None)
-GRANTED = ("ApprovalGranted", "allow", None)
 
 
 async def shown(core: Core, approval_id: str) -> dict[str, Any]:
