@@ -1,6 +1,6 @@
 """One table: error code -> HTTP status. Handlers and services raise codes; each status is written once, here.
 
-Codes are those of docs/contract.md, "Errors", and of docs/decisions.md where it is silent. A 5xx answer
+Codes are those of docs/contract.md, "Errors", and of `docs/decisions/` where it is silent. A 5xx answer
 carries the code alone; the cause goes to the log with the trace id.
 """
 

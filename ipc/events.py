@@ -43,7 +43,10 @@ GATEWAY_STOPPED: Final = "GatewayStopped"
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One line of evidence (docs/decisions.md, "Audit, receipts, intents"); absent where a field does not apply."""
+    """One line of evidence; a field that does not apply is absent.
+
+    docs/decisions/evidence.md, "Audit, receipts, intents".
+    """
 
     event_type: str
     event_id: str = ""

@@ -1,6 +1,6 @@
 """The claims of a lease, as the notary signs them and fronts read them.
 
-Their meaning stands in docs/decisions.md, "Leases, identity, scopes".
+Their meaning stands in docs/decisions/identity.md, "Leases, identity, scopes".
 """
 
 from typing import Final

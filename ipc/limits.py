@@ -51,7 +51,7 @@ MAX_FDS_PER_MESSAGE = 5
 """File descriptors that may travel with one control message: a front's sockets, of four kinds, and its memory."""
 
 MAX_DEPTH_JSON = 32
-"""Nesting of a JSON document from outside (docs/decisions.md, "Discovery and results")."""
+"""Nesting of a JSON document from outside (docs/decisions/clients.md, "Discovery and results")."""
 
 MAX_VALUES_JSON = 100_000
 """Values in a JSON document from outside, containers included: 1 MB of `{}` has 350,000, which take 25 MB and a quarter

@@ -1,7 +1,7 @@
 """What one principal may use through all of its leases: set in its mapping, or for all in policy data.
 
-An agent chooses the budget of a lease; a quota is chosen for it. The notary counts (docs/decisions.md, "Pipeline and
-budgets").
+An agent chooses the budget of a lease; a quota is chosen for it. The notary counts
+(docs/decisions/budgets.md, "Pipeline and budgets").
 """
 
 from typing import Annotated, Final

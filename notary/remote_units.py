@@ -1,7 +1,8 @@
 """Units whose store lies in Redis: performed again where others changed what they had read, undone where the ledger
 does not have them.
 
-The order of steps and what an end between any two of them leaves: docs/decisions.md, "The order of Redis and ledger".
+The order of steps, and the state after an end between any two of them: docs/decisions/backends.md, "The order of Redis
+and ledger".
 """
 
 import contextlib

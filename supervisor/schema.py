@@ -1,6 +1,6 @@
 """The configuration file as one table: every setting, its kind and its bounds.
 
-Names are those of docs/contract.md and of `docs/decisions.md`. Defaults are those of `ipc.settings`; the
+Names are those of docs/contract.md and of `docs/decisions/`. Defaults are those of `ipc.settings`; the
 structure test holds both against each other. A setting of a later version is listed too, so that it is refused by
 name and never silently ignored.
 """

@@ -1,7 +1,7 @@
 """What discovery shows of an action (docs/contract.md, "Action summary" and "Action manifest").
 
 Summaries hold no digests, schemas or secrets; manifests hold names of secrets, never how or with what value they are
-added. Extra fields are those of docs/decisions.md, "Discovery and results".
+added. Extra fields are those of docs/decisions/clients.md, "Discovery and results".
 """
 
 from typing import Any

@@ -5,8 +5,8 @@ The first one of a user with a code (the first `own_events`) is in evidence befo
 counted, and told in one event once a minute has passed. Guarantees a bounded table, and that every one is counted in
 some event or, where the ledger does not take it, in the next one. The refusal is answered all the same, and holds up
 no other caller.
-Counts that a front has not told yet are lost when it is killed; metrics keep the sum (docs/decisions.md, "Audit,
-receipts, intents").
+Counts that a front has not told yet are lost when it is killed; metrics keep the sum (docs/decisions/evidence.md,
+"Audit, receipts, intents").
 """
 
 from dataclasses import dataclass, field

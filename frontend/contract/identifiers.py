@@ -56,4 +56,4 @@ IDENTIFIERS = {
         pattern=r"\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", is_principal=True,
     ),
 }  # fmt: skip
-"""By the name that a path gives its segment (docs/decisions.md, "The interface")."""
+"""By the name that a path gives its segment (docs/decisions/clients.md, "The interface")."""

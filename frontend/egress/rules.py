@@ -81,7 +81,10 @@ class Kind:
 
 
 def normal_domain_rule(text: str) -> str:
-    """The normal form of a domain rule (docs/decisions.md, "Admin"). Raises InvalidRule."""
+    """Return a domain rule in normal form (docs/decisions/approvals.md, "Learned domains and paths").
+
+    Raises InvalidRule.
+    """
     try:
         return normal_rule(text)
     except InvalidDomain as error:

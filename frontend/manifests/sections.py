@@ -1,4 +1,4 @@
-"""The sections of a manifest: their fields, forms, bounds and defaults (docs/decisions.md, "Manifests").
+"""The sections of a manifest: their fields, forms, bounds and defaults (docs/decisions/policy.md, "Manifests").
 
 Each function reads one section and notes what does not hold by itself; what must hold between sections is in
 frontend/manifests/coherence.py.

@@ -17,7 +17,7 @@ _MAX_NAME = 128
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One call, as policy sees it (docs/decisions.md, "Policy")."""
+    """One call, as policy sees it (docs/decisions/policy.md, "Policy")."""
 
     principal: str
     owner: str | None

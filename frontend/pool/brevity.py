@@ -1,7 +1,7 @@
 """Which calls are over in a moment, by what the last ones of their kind took.
 
-A hint for where to run a call, never whether it may: a kind that was brief and is so no longer costs those behind it
-the 50 ms after which they are taken back (docs/decisions.md, "Processes"). Fuel tells most, because a busy machine does
+A hint for where to run a call, never whether it may: a kind that was brief and no longer is costs those behind it the
+50 ms after which they are taken back (docs/decisions/workers.md, "Pools"). Fuel tells most, because a busy machine does
 not change it; the time is held against calls whose work the guest does not do itself.
 """
 

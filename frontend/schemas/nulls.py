@@ -1,4 +1,6 @@
-"""Optional properties sent as null: dropped where the schema forbids null (docs/decisions.md, "Discovery and results").
+"""Optional properties sent as null: dropped where the schema forbids null.
+
+The reason stands in docs/decisions/clients.md, "Discovery and results".
 
 Looks wherever a schema reaches a property: `properties`, `patternProperties`, `additionalProperties` with a schema,
 `items`, `prefixItems`, `dependentSchemas`, `allOf`, local `$ref`, the branch that `if` chooses, and branches of `anyOf`

@@ -26,7 +26,7 @@ _NONCHARACTER = re.compile(f"[\ufdd0-\ufdef{_PLANE_ENDS}]")
 
 
 def parse_body(body: bytes) -> Any:
-    """The JSON value of a body; a missing body is `{}` (docs/decisions.md, "Discovery and results").
+    """The JSON value of a body; a missing body is `{}` (docs/decisions/clients.md, "Discovery and results").
 
     Raises GateError schema_violation with a `reason` that never holds the value.
     """

@@ -173,7 +173,7 @@ def _reason(outcome: str, result: Result, terms: Terms) -> str:
 
 
 def receipt_of(conclusion: Conclusion, intent: OpenIntent, finished_at: str, signer: Signs) -> Receipt:
-    """Build and sign the receipt (docs/decisions.md, "Audit, receipts, intents")."""
+    """Build and sign the receipt (docs/decisions/evidence.md, "Audit, receipts, intents")."""
     event = intent.event
     verification = conclusion.verification
     normalized: dict[str, Any] = {"kind": conclusion.kind}

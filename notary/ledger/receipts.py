@@ -87,7 +87,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 NOT_SIGNED = frozenset({"result_hash", "receipt_signature", "signing_key_id", "signature_status"})
-"""docs/decisions.md, "Audit, receipts, intents"."""
+"""docs/decisions/evidence.md, "Audit, receipts, intents"."""
 _FIELDS = Receipt.__struct_fields__
 _RUNS = tuple(
     (is_signed, tuple(names)) for is_signed, names in groupby(sorted(_FIELDS), key=lambda name: name not in NOT_SIGNED)

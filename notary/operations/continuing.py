@@ -1,4 +1,4 @@
-"""Which session a new lease belongs to (docs/decisions.md, "Leases, identity, scopes").
+"""Which session a new lease belongs to (docs/decisions/identity.md, "Leases, identity, scopes").
 
 Guarantees that a session which was revoked, or is of an older epoch, is never continued, and that within a session no
 lease ends before an earlier one. Where the store fails, the lease begins a new session (`Units._given_up`).

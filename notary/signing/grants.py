@@ -1,6 +1,6 @@
 """Grants: signed evidence that one plan was allowed to run once, kept with its intent.
 
-An ES256 JWS over the plan's hash (docs/decisions.md). A worker runs a plan on the notary's word over a channel of their
+An ES256 JWS over the plan's hash. A worker runs a plan on the notary's word over a channel of their
 own and reads no grant; a holder of the public key can check afterwards what was allowed, and until when.
 """
 

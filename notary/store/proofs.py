@@ -16,7 +16,7 @@ TABLES = (
 )
 
 REPLAY_SECONDS = 180.0
-"""How long a proof is remembered: beyond the widest skew that one may have (docs/decisions.md, "DPoP")."""
+"""How long a proof is remembered: beyond the widest skew that one may have (docs/decisions/identity.md, "DPoP")."""
 BUCKET_SECONDS = 60
 SWEPT_AT_ONCE = 2000
 _BUCKETS = 5

@@ -1,7 +1,7 @@
 """Text that came from elsewhere, so that a person sees every character of it.
 
 What could hide, disguise or reorder is written as \\uXXXX. The gateway writes held requests in the same way, with every
-backslash as two besides (docs/decisions.md, "Approvals"); here text that it has written so stays as it is.
+backslash as two besides (docs/decisions/approvals.md, "Approvals"); here text that it has written so stays as it is.
 """
 
 import unicodedata

@@ -1,7 +1,7 @@
 """The citations of docstrings, comments and documents exist: files of this repository, and sections of documents.
 
 A file is cited by its path from the root (`frontend/http/heads.py`), a section by the document and its heading
-(`docs/decisions.md, "DPoP"`, `[egress.md](egress.md), "Live sync"`).
+(`docs/decisions/identity.md, "DPoP"`, `[egress.md](egress.md), "Live sync"`).
 """
 
 import ast
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.large
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ipc", "supervisor", "frontend", "notary", "workers", "sdk", "contrib", "bench", "tests")
-DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "sdk/README.md"]
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "sdk/README.md"]
 CITED_PATH = re.compile(
     r"(?<![\w./-])(?:ipc|supervisor|frontend|notary|workers|providers|sdk|contrib|bench|tests|docs|scripts)/[\w./-]*[\w/]"
 )
-CITED_SECTION = re.compile(r'((?:docs/|\b)[\w-]+\.md)[`)]*,?\s((?:(?: and|,)?\s?"[^"\n]+")+)')
+CITED_SECTION = re.compile(r'((?:docs/(?:[\w-]+/)*|\b)[\w-]+\.md)[`)]*,?\s((?:(?: and|,)?\s?"[^"\n]+")+)')
 CITING = re.compile(rf"{CITED_PATH.pattern}|\.md\b|nterface\b|nterface-")
 """A part of each citation, and of the words that must not be there: a file without it need not be read word by word."""
 MADE = {"bench/results/", "providers/.build"}

@@ -27,7 +27,7 @@ Every path answers 405 `method_not_allowed` with `Allow` to another method; ever
 nothing of what exists. HEAD is answered where GET is. Paths are compared as they are sent: a trailing slash, an empty
 segment, a dot segment or a percent-encoded letter make another path.
 
-**More** is in `docs/api.md` (requests to copy), `docs/errors.md` (what to do about each code) and `docs/decisions.md`.
+**More** is in `docs/api.md` (requests to copy), `docs/errors.md` (the response to each code) and `docs/decisions/`.
 """
 
 TAGS = {

@@ -70,7 +70,7 @@ def call_record_of(approval: ApprovalRecord, weakened: Weakened) -> CallRecord:
 
 
 def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
-    """The agent's view (docs/contract.md, "Approval"; docs/decisions.md, "Approvals")."""
+    """The agent's view (docs/contract.md, "Approval"; docs/decisions/approvals.md, "Approvals")."""
     state, outcome = state_at(approval.state, approval.expires_at, now), outcome_of(approval)
     view: dict[str, Any] = {
         "approval_id": approval.approval_id,

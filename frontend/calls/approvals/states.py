@@ -1,4 +1,4 @@
-"""Approval states as people and agents see them: no I/O (docs/decisions.md, "Approvals").
+"""Approval states as people and agents see them: no I/O (docs/decisions/approvals.md, "Approvals").
 
 The table of moves is that of ipc/approvals.py, which the notary holds every move against. `as_polled` is what agents
 see.

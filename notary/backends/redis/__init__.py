@@ -1,1 +1,1 @@
-"""The store in a Redis, version 6.2 or later. docs/decisions.md, "The store in Redis"."""
+"""The store in a Redis, version 6.2 or later. docs/decisions/backends.md, "The store in Redis"."""

@@ -5,7 +5,7 @@ from frontend.auth.replays import MAX_REPLAYS, Replays
 
 def test_a_front_remembers_4096_copies_and_forgets_the_oldest_first() -> None:
     replays = Replays()
-    for number in range(4096):  # docs/decisions.md, "Audit, receipts, intents"
+    for number in range(4096):  # docs/decisions/evidence.md, "Audit, receipts, intents"
         replays.add(str(number))
     assert len(replays) == MAX_REPLAYS
     assert "0" in replays

@@ -123,7 +123,7 @@ def test_refusals_are_told_at_first_and_then_together() -> None:
     rates = SessionRates(1, sessions=over(clock))
     assert [rates.refused("a") for _ in range(5)] == [1, None, None, None, None]
     assert rates.refused("b") == 1
-    clock.now += 9.9  # ten seconds (docs/decisions.md, "Rates and shares")
+    clock.now += 9.9  # ten seconds (docs/decisions/budgets.md, "Rates and shares")
     assert rates.refused("a") is None
     clock.now += 0.2
     assert rates.refused("a") == 6

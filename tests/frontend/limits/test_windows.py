@@ -30,7 +30,7 @@ async def test_beyond_so_many_keys_all_that_are_new_are_one(autojump_clock: trio
     assert windows.of("e")[1] is windows.of("f")[1]
     assert len(windows) == 3
     windows = made()
-    for number in range(256):  # docs/decisions.md, "Audit, receipts, intents"
+    for number in range(256):  # docs/decisions/evidence.md, "Audit, receipts, intents"
         assert windows.of(str(number))[0] == str(number)
     assert windows.of("one more")[0] == "others"
 

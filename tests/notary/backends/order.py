@@ -1,5 +1,7 @@
-"""The steps of one unit in Redis and ledger, by their names in docs/decisions.md, "The order of Redis and ledger", and
-the ways to end a notary at each of them."""
+"""The steps of one unit in Redis and ledger, and how a test ends a notary at each of them.
+
+The names are those of docs/decisions/backends.md, "The order of Redis and ledger".
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,5 +1,8 @@
-"""A notary that ends between two steps of a unit in Redis and ledger (docs/decisions.md, "The order of Redis and
-ledger"). Before it serves, the next notary undoes every change that only one of the two stores has."""
+"""A notary that ends between two steps of a unit in Redis and ledger.
+
+The difference between both is undone before the next request is served: docs/decisions/backends.md, "The order of Redis
+and ledger".
+"""
 
 from collections.abc import Callable
 from math import inf

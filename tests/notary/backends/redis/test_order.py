@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.usefixtures("patient_backends"),
 ]
-DECISIONS = Path(__file__).resolve().parents[4] / "docs" / "decisions.md"
+DECISIONS = Path(__file__).resolve().parents[4] / "docs" / "decisions" / "backends.md"
 Step = Any
 
 
