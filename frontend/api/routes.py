@@ -33,7 +33,6 @@ ROUTES = (
     Route("GET",    "/healthz",                               BOTH,   NONE,     Rate.FREE,    health.healthz),
     Route("GET",    "/readyz",                                BOTH,   NONE,     Rate.FREE,    health.readyz),
     Route("GET",    "/openapi.json",                          BOTH,   DEV,      Rate.FREE,    document.openapi),
-    Route("GET",    "/docs",                                  BOTH,   DEV,      Rate.FREE,    document.page),
     Route("POST",   "/v1/leases",                             CLIENT, NONE,     Rate.LEASE,   leases.issue),
     Route("GET",    "/.well-known/jwks.json",                 CLIENT, NONE,     Rate.FREE,    keys.lease_keys),
     Route("GET",    "/v1/actions",                            BOTH,   NONE,     Rate.FREE,    actions.summaries),

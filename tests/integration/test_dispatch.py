@@ -117,7 +117,7 @@ ODD_PATHS = (
     "/v1/actions//", "/v1/./actions", "/v1/../v1/actions", "/./v1/actions", "/v1/actions/../actions", "/v1%2Factions",
     "/v1/%61ctions", "/%761/actions", "/v1/actions;x=1", "/v1/actions%00", "/v1/actions%3Flimit=1", "/healthz/",
     "/healthz//", "/healthz.", "/healthz%20", "/HEALTHZ", "/.well-known/jwks.json/", "/v1/admin", "/v1/admin/",
-    "/v1/approvals/a/b/c", "/v1/actions/a/schema", "/v1/actions/a/schema/response", "/docs/", "/openapi.json/",
+    "/v1/approvals/a/b/c", "/v1/actions/a/schema", "/v1/actions/a/schema/response", "/docs", "/openapi.json/",
     "/.well-known/../healthz", "/v1/actions/a/execute/", "/" + "a" * 8000, "/" * 200, "/v1/actions/" + "a/" * 300,
 )  # fmt: skip
 

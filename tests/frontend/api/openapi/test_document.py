@@ -2,18 +2,21 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema_rs
 import pytest
+from gateway_client.cli.main import cli
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from frontend.api.describe import main
 from frontend.api.openapi.document import document, encoded
-from frontend.api.openapi.texts import RATES, SERVERS
+from frontend.api.openapi.texts import GATECTL, RATES, SERVERS
 from frontend.api.route import Auth, Route
 from frontend.api.routes import ROUTES
 from frontend.errors import STATUS
@@ -162,3 +165,17 @@ def test_addresses_and_rates_are_those_of_the_code() -> None:
         rate = PER_SECOND[name]
         assert f"At most {rate} a second" in RATES["lease" if name == "unidentified" else name]
     assert str(defaults.limits.session_requests_per_second) in RATES["session"]
+
+
+def test_gatectl_takes_every_command_that_the_document_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "request.json").write_text("{}")
+    samples = [(op["operationId"], one["source"]) for _, _, op in OPERATIONS for one in op.get("x-codeSamples", ())]
+    assert {operation_id for operation_id, _ in samples} == GATECTL.keys()
+    for _, source in samples:
+        name, *words = shlex.split(source)
+        assert name == "gatectl"
+        command: click.Command = cli
+        while isinstance(command, click.Group):
+            command = command.commands[words.pop(0)]
+        command.make_context(command.name, words)
