@@ -28,15 +28,22 @@ NICE: Final = 10
 _FIRST_DESCRIPTOR, _LAST_DESCRIPTOR = 3, 2**31 - 1
 
 
-def start_copier(file: Path, given: Given) -> CopierProcess:
-    """Fork the copier of this database. The caller has one thread, holds no key, and has installed no filter of system
-    calls yet. Raises OSError."""
-    ours, theirs = socket.socketpair()
+def start_copier(file: Path, given: Given) -> CopierProcess | None:
+    """Fork the copier of this database. None where the machine has no room for another process: a notary does without.
+
+    The caller has one thread, holds no key, and has installed no filter of system calls yet.
+    """
     parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        leave(_run(theirs, file, given, parent))
-    theirs.close()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            ours.close()
+            log.warning("the notary copies its write-ahead log itself until it is started again", cause=str(error))
+            return None
+        if pid == 0:
+            leave(_run(theirs, file, given, parent))
     ours.setblocking(False)
     return CopierProcess(pid, ours)
 

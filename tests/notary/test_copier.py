@@ -1,5 +1,6 @@
 """The copier as the notary forks it: what it holds, that it copies, and that nothing waits for it."""
 
+import errno
 import os
 import signal
 from collections.abc import Iterator
@@ -10,13 +11,16 @@ import msgspec
 import psutil
 import pytest
 
+from ipc.walls.given import Given
 from notary.backends.sqlite import CHECKPOINT_PAGES
+from notary.copier import start_copier
 from notary.reading.source import Source, opened
 from supervisor.walls import find_walls
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_note
 from tests.support.asking import Asker
 from tests.support.gateway import wait_for
+from tests.support.logs import capture_logs
 from tests.support.processes import descriptors, is_running, status, title
 from tests.support.wal import is_copied, wal_state
 
@@ -111,3 +115,15 @@ def test_a_copier_dies_with_its_notary(tmp_path: Path) -> None:
     with serving(tmp_path) as notary:
         notary.process.kill()
         wait_for(lambda: not is_running(notary.copier), "the copier's end")
+
+
+def test_a_machine_that_has_no_room_for_a_copier_leaves_the_notary_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuses)
+    with capture_logs() as lines:
+        assert start_copier(tmp_path / "ledger", Given()) is None
+    assert [line["cause"] for line in lines] == ["[Errno 11] Resource temporarily unavailable"]
