@@ -1,4 +1,4 @@
-"""What `mkdocs.yml` does beside the pages of `docs/`: those that lie elsewhere, and links where the text names a page.
+"""Pages of the site from outside of `docs/`, and links where a text names a page.
 
 In the repository a page is named by its path, in backticks, as it is read there; on the site the same name is a link.
 """
@@ -24,8 +24,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
-    """Make a link of every page that the text names; code blocks stay as they are."""
+    """Make a link of every page that the text names; code blocks stay as they are.
+
+    Images of pages at the root of the repository lie in `docs/`, which is the root of the site.
+    """
     folder = posixpath.dirname(page.file.src_uri)
+    markdown = markdown.replace("](docs/images/", "](images/")
     parts = re.split(r"(^```.*?^```)", markdown, flags=re.DOTALL | re.MULTILINE)
     return "".join(
         part if part.startswith("```") else _NAMED.sub(lambda m: _link(m, folder, files), part) for part in parts
