@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
+from gateway_client import verify_bundle
 
-from contrib.verify.verify import verify as verify_bundle
 from ipc.exits import Exit
 from tests.support.gateway import ANSWER_SECONDS, Gateway, gateway, wait_for
 from tests.support.logs_of_others import PlayedLog
@@ -72,8 +72,9 @@ def test_a_witness_that_comes_late_goes_away_and_comes_back_catches_up(tmp_path:
         assert shown["checkpoint"].count("\N{EM DASH} ") == 2
         event = gate.events(event_type="ActionCall")[0]
         bundle = gate.operator().get(f"/v1/audit/proof?event_id={event['event_id']}")
-        told = verify_bundle(bundle.content, shown["keys"][0], None, [witness.key])
-        assert any("witness.example/w" in line for line in told)
+        call = verify_bundle(bundle.content, origin_keys=shown["keys"][0], witness_keys=[witness.key]).call
+        assert call is not None
+        assert any("witness.example/w" in name for name in call.witnesses)
         lines = (gate.state / "checkpoints").read_text().splitlines()
         assert json.loads(lines[-1])["note"] == shown["checkpoint"]
         metrics = gate.operator().get("/metrics").text

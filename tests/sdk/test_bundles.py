@@ -137,3 +137,51 @@ def test_one_key_under_two_names_is_one_witness() -> None:
         verify_bundle(
             vector.bundle, origin_keys=vector.origin_key, witness_keys=[*vector.witness_keys, again], min_witnesses=2
         )
+
+
+def test_every_part_of_a_proven_bundle_matters() -> None:
+    vector = named("proven-approved")
+
+    @given(st.data())
+    def try_another_value(data: st.DataObject) -> None:
+        bundle: dict[str, Any] = json.loads(vector.data)
+        places: list[tuple[Any, Any]] = [(bundle, name) for name in bundle if name != "keys"]
+        places += [(leaf, name) for leaf in bundle["leaves"] for name in leaf]
+        places += [(leaf["proof"], step) for leaf in bundle["leaves"] for step in range(len(leaf["proof"]))]
+        holder, name = data.draw(st.sampled_from(places))
+        before = json.dumps(holder[name])
+        holder[name] = data.draw(JSON)
+        if json.dumps(holder[name]) != before:
+            assert reason_of(vector, bundle) != PROVEN
+
+    try_another_value()
+
+
+@given(st.binary(max_size=60) | JSON.map(oracle.canonical))
+def test_noise_that_a_log_has_signed_is_refused(noise: bytes) -> None:
+    stored = oracle.signed_receipt({})
+    event, intent = oracle.event_of(stored, {}), oracle.intent_of({})
+    noisy = (
+        oracle.bundle_of(noise, oracle.event_of(noise, {}), intent),
+        oracle.bundle_of(stored, noise, intent),
+        oracle.bundle_of(stored, event, noise),
+    )
+    assert not any(verify_bundle(bundle, origin_keys=KEY).is_proven for bundle in noisy)
+
+
+@given(st.text(max_size=80) | st.text(alphabet="\n —+=09Aa", max_size=80))
+def test_noise_for_a_note_is_refused(noise: str) -> None:
+    vector = named("proven-success")
+    assert reason_of(vector, vector.bundle | {"checkpoint": noise}) not in (PROVEN, UNREADABLE)
+
+
+@pytest.mark.parametrize("place", range(0, 20, 3))
+def test_no_character_of_an_operators_signature_can_be_another(place: int) -> None:
+    signature = oracle.signed_approval()
+    at = len(signature) * place // 20
+    changed = signature[:at] + ("B" if signature[at] == "A" else "A") + signature[at + 1 :]
+    call = oracle.approved_by(changed)
+    stored = oracle.signed_receipt(call["receipt"])
+    bundle = oracle.bundle_of(stored, oracle.event_of(stored, call["event"]), oracle.intent_of(call["intent"]))
+    verdict = verify_bundle(bundle, origin_keys=KEY, receipt_keys=oracle.JWKS)
+    assert verdict.reason == "approval_signature"

@@ -1,6 +1,6 @@
 // Verifies one evidence bundle offline: verify BUNDLE.json --origin-key VKEY [--receipt-keys JWKS.json]
-// [--operator-jkt JKT]... The same checks as in verify.py and approval.py, witnesses aside. Exit code 0: proven; 1: not
-// proven; 2: usage, or nothing to read.
+// [--operator-jkt JKT]... The checks of gatectl verify, except for witnesses. Exit code 0: proven; 1: not proven; 2: usage,
+// or nothing to read.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""Verifiers as an auditor runs them: a program, a file, keys."""
+"""A verifier as an auditor runs it: a program, a file, keys."""
 
 import subprocess
 from collections.abc import Sequence
@@ -38,9 +38,7 @@ def run(program: Sequence[str | Path], *arguments: str | Path) -> Verdict:
     return Verdict(done.returncode, reason, done.stdout + done.stderr)
 
 
-def judge(
-    program: Sequence[str | Path], vector: Vector, folder: Path, *, takes_operators: bool = False
-) -> Verdict:  # fmt: skip
+def judge(program: Sequence[str | Path], vector: Vector, folder: Path) -> Verdict:
     """Have a program verify a vector, whose files are written to `folder`."""
     bundle, receipt_keys = folder / "bundle.json", folder / "jwks.json"
     bundle.write_bytes(vector.data)
@@ -48,8 +46,6 @@ def judge(
     if vector.receipt_keys is not None:
         receipt_keys.write_bytes(vector.receipt_keys)
         arguments += ["--receipt-keys", receipt_keys]
-    for key in vector.witness_keys:
-        arguments += ["--witness-key", key]
-    for jkt in vector.operator_jkts if takes_operators else ():
+    for jkt in vector.operator_jkts:
         arguments += ["--operator-jkt", jkt]
     return run(program, *arguments)

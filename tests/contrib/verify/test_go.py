@@ -1,4 +1,4 @@
-"""contrib/verify/go: built without the network, it comes to what verify.py comes to, witnesses aside."""
+"""contrib/verify/go: built without the network, it gives every vector its verdict, except those of witnesses."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
 
 @pytest.mark.parametrize("vector", [one for one in ALL if not one.witness_keys], ids=lambda vector: vector.name)
 def test_every_vector_comes_to_what_it_expects(program: list[str | Path], tmp_path: Path, vector: Vector) -> None:
-    verdict = judge(program, vector, tmp_path, takes_operators=True)
+    verdict = judge(program, vector, tmp_path)
     assert (verdict.code, verdict.reason) == (exit_code(vector.expected), vector.expected), verdict.output
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from gateway_client import verify_bundle
 from gateway_client.notes import VerifierKey as SdkKey
 from gateway_client.notes import open_checkpoint
 
-from contrib.verify.verify import verify as verify_bundle
 from ipc.clock import iso
 from ipc.messages import (
     Cosign,
@@ -107,8 +107,9 @@ def test_a_cosigned_checkpoint_passes_every_verifier(witnessed: Running) -> None
     bundle = witnessed.front.ask(Prove(receipt_id=closed.receipt_id))
     assert bundle.keys.witnesses == (CITY.key.text, COAST.key.text)
     log_key, witness_keys = bundle.keys.checkpoints[0], bundle.keys.witnesses
-    told = verify_bundle(msgspec.json.encode(bundle), log_key, None, witness_keys)
-    assert sum("cosigned it at" in line for line in told) == 2
+    call = verify_bundle(msgspec.json.encode(bundle), origin_keys=log_key, witness_keys=witness_keys).call
+    assert call is not None
+    assert len(call.witnesses) == 2
     assert open_checkpoint(bundle.checkpoint, [SdkKey.parse(log_key)]).size == said(note).size
     kept = witnessed.folder / "kept"
     kept.write_text(bundle.checkpoint)
