@@ -3,18 +3,19 @@
 A test sees events, holds and requests of other tests here. It recognizes its own by lease, trace or name.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ipc import messages as m
-from ipc.events import AuditEvent
+from ipc.identifiers import new
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
 from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
-from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervisor, checked_offline, played_supervisor
+from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervisor, sound_notary
+from tests.support.processes import CANARY, NOBODYS_GROUP, started
 from tests.support.proofs import Key
 from tests.support.proved_calls import lease_for
 from tests.support.upstream import Upstream, upstream
@@ -44,19 +45,6 @@ def shared_by_two(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Ite
     top = "front_processes = 2\n" + patient(folder / "actions", **LITTLE_FUEL)
     with gateway(folder, config_for(up.address, top)) as running:
         yield running
-
-
-@pytest.fixture(scope="module", params=(1, 2), ids=("one front", "two fronts"))
-def front_processes(request: pytest.FixtureRequest) -> int:
-    """For modules whose tests hold whichever of several fronts is asked: they run with one and with two."""
-    return int(request.param)
-
-
-@pytest.fixture(scope="module")
-def either(front_processes: int, request: pytest.FixtureRequest) -> Gateway:
-    """The shared gateway, and then one with two fronts: for modules that say so by a `gate` of their own."""
-    chosen: Gateway = request.getfixturevalue("shared" if front_processes == 1 else "shared_by_two")
-    return chosen
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +83,39 @@ def beset(hostile: HostileUpstream, tmp_path_factory: pytest.TempPathFactory) ->
         yield running
 
 
+@pytest.fixture(scope="session")
+def watched(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway whose processes are looked at from outside, after calls of every kind have been served.
+
+    It was handed more than it may pass on: a descriptor, and a secret in its environment.
+    """
+    folder: Path = tmp_path_factory.mktemp("watched")
+    with (folder / "inherited").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        more = {"pass_fds": (file.fileno(),), "group": NOBODYS_GROUP if os.geteuid() == 0 else None}
+        config = config_for(up.address, patient(folder / "actions"))
+        with started(folder, config, AWS_SECRET_ACCESS_KEY=CANARY, **more) as running:  # type: ignore[arg-type]
+            calls_of_every_kind(running)
+            yield running
+
+
+def calls_of_every_kind(gate: Gateway) -> None:
+    """Issue leases, execute, refuse, hold, approve, show a receipt and verify the chain."""
+    agent, operator = gate.agent(max_calls=50), gate.operator()
+    for action, body in (
+        *[("text_digest", {"text": "x"})] * 10, ("file_write", {"path": "a", "content": "b"}),
+        ("http_post", {"path": "a", "message": "b"}),
+    ):  # fmt: skip
+        assert agent.execute(action, body).status_code == 200
+    assert agent.execute("no_such_action").status_code == 404
+    held = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"})
+    assert held.status_code == 202
+    assert operator.post(f"/v1/approvals/{held.json()['approval_id']}/approve").status_code == 200
+    receipt = agent.execute("text_digest", {"text": "y"}).json()["receipt_id"]
+    assert operator.get(f"/v1/receipts/{receipt}").status_code == 200
+    assert operator.get("/v1/audit/verify").json()["intact"] is True
+
+
 @pytest.fixture
 def agent(gate: Gateway) -> Bearer:
     """A fresh lease."""
@@ -121,15 +142,22 @@ def lease(gate: Gateway, key: Key) -> str:
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[PlayedSupervisor]:
-    """A notary whose chain is whole at the end, whatever was sent to it; it has not been surprised either."""
-    with played_supervisor(tmp_path) as running:
+    """A sound notary of the test's own."""
+    with sound_notary(tmp_path) as running:
         yield running
-        assert running.process.poll() is None
-        sound = running.attach("front-9-sound")
-        sound.value(m.Note(AuditEvent(event_type="GatewayStopped", trace_id="trc_end", decision="allow")))
-        assert running.stop() == 0
-        checked_offline(Path(running.settings.state_dir))
-        assert "Traceback" not in running.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def shared_notary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedSupervisor]:
+    """A sound notary for the tests of a module that compare before and after."""
+    with sound_notary(tmp_path_factory.mktemp("notary")) as running:
+        yield running
+
+
+@pytest.fixture
+def new_front(shared_notary: PlayedSupervisor) -> PlayedFront:
+    """A front of `shared_notary` that was taken over."""
+    return shared_notary.attach(new("front-"))
 
 
 @pytest.fixture

@@ -21,12 +21,10 @@ PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
 
 @pytest.fixture(scope="module")
-def gate(
-    up: Upstream, tmp_path_factory: pytest.TempPathFactory, front_processes: int
-) -> Iterator[Gateway]:  # fmt: skip
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway whose policy is changed and whose leases are revoked."""
     folder: Path = tmp_path_factory.mktemp("authority")
-    top = f"front_processes = {front_processes}\n{patient(folder / 'actions')}"
+    top = f"front_processes = 2\n{patient(folder / 'actions')}"
     with gateway(folder, config_for(up.address, top)) as running:
         yield running
 

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from ipc.roles import DELIVERER
@@ -38,6 +37,15 @@ def reload(gate: Gateway, text: str) -> list[str]:
     return list(answer.json()["changed"])
 
 
+def connected_to(gate: Gateway, port: int) -> list[str]:
+    """Titles of the processes of a gateway that have a connection to this port."""
+    return [
+        " ".join(one.cmdline()).strip()
+        for one in gate.children()
+        if any(connection.raddr[1:] == (port,) for connection in one.net_connections("tcp"))
+    ]
+
+
 def test_beside_dead_slow_and_garbage_endpoints_a_healthy_one_hears_of_everything_and_calls_go_on(
     tmp_path: Path, receiver: Receiver, up: Upstream
 ) -> None:
@@ -65,22 +73,6 @@ def test_beside_dead_slow_and_garbage_endpoints_a_healthy_one_hears_of_everythin
             assert gate.operator().get("/readyz").json()["status"] == "ready"
             assert lines_of(gate, "deliverer ended") == []
             assert gate.stop() == 0
-
-
-def test_the_deliverer_alone_connects_to_an_endpoint_and_it_holds_no_file_of_the_gateway(
-    tmp_path: Path, receiver: Receiver, up: Upstream
-) -> None:
-    receiver.answer = holds()
-    with gateway(tmp_path, config(tmp_path, receiver, up, table("chat"))) as gate:
-        digest(gate)
-        wait_for(lambda: receiver.received, "a request")
-        port = int(receiver.address.rpartition(":")[2])
-
-        def talks(process: psutil.Process) -> bool:
-            return any(one.raddr[1:] == (port,) for one in process.net_connections("tcp"))
-
-        assert [" ".join(one.cmdline()).strip() for one in gate.children() if talks(one)] == ["gateway: deliverer"]
-        assert [one.path for one in gate.child(DELIVERER).open_files() if str(gate.state) in one.path] == []
 
 
 def test_there_is_a_deliverer_exactly_while_there_is_somebody_to_deliver_to(
@@ -120,13 +112,16 @@ def test_there_is_a_deliverer_exactly_while_there_is_somebody_to_deliver_to(
         assert gate.stop() == 0
 
 
-def test_a_request_that_is_under_way_when_the_gateway_stops_is_finished(
+def test_the_deliverer_alone_connects_to_an_endpoint_and_finishes_a_request_that_is_under_way_at_the_stop(
     tmp_path: Path, receiver: Receiver, up: Upstream
 ) -> None:
     receiver.answer = holds()
     with gateway(tmp_path, config(tmp_path, receiver, up, table("chat"))) as gate:
         event_id = digest(gate)
         wait_for(lambda: receiver.received, "a request")
+        port = int(receiver.address.rpartition(":")[2])
+        assert connected_to(gate, port) == ["gateway: deliverer"]
+        assert [one.path for one in gate.child(DELIVERER).open_files() if str(gate.state) in one.path] == []
         stopper = threading.Thread(target=gate.stop)
         stopper.start()
         wait_for(lambda: not gate.children("front"), "the end of the front")

@@ -10,19 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
 import rfc8785
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.support.gateway import Bearer, Gateway
 
 UNSIGNED = ("result_hash", "receipt_signature", "signing_key_id", "signature_status")
-
-
-@pytest.fixture(scope="module")
-def gate(either: Gateway) -> Gateway:
-    """With one front, and with two."""
-    return either
 
 
 def verify_signature(receipt: dict[str, Any], keys: list[dict[str, str]]) -> None:

@@ -45,11 +45,11 @@ from tests.support.played_workers import sound_result
     ],
 )  # fmt: skip
 def test_a_hold_begins_pending_and_is_that_of_its_call(
-    supervisor: PlayedSupervisor, front: PlayedFront, changes: dict[str, Any]
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, changes: dict[str, Any]
 ) -> None:
-    asked = a_hold(session_id=with_budget(front, 1))
+    asked = a_hold(session_id=with_budget(new_front, 1))
     changed = msgspec.structs.replace(asked, approval=msgspec.structs.replace(asked.approval, **changes))
-    assert_refused(supervisor, front, changed)
+    assert_refused(shared_notary, new_front, changed)
 
 
 def test_a_hold_takes_no_other_holds_id(supervisor: PlayedSupervisor, front: PlayedFront) -> None:

@@ -45,20 +45,20 @@ NOTARYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", NOTARYS)
 def test_no_operation_takes_an_event_with_words_of_the_notary(
-    supervisor: PlayedSupervisor, front: PlayedFront, name: str
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, name: str
 ) -> None:
     more = NOTARYS[name]
-    approval_id, _ = held(front)
+    approval_id, _ = held(new_front)
     issued = AuditEvent(event_type="LeaseIssued", trace_id="trc_1", principal="p", decision="allow", **more)
     assert_refused(
-        supervisor, front,
+        shared_notary, new_front,
         an_open(event=call_event(**more)),
         m.Refuse(call_event(decision="deny", error_code="policy_denied", **more), m.Proof(new("proof_"))),
         a_hold(event=call_event(**more)),
         m.Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", **more)),
         m.Issue("p", None, ("tools:call",), None, "jkt", "none", issued),
         m.Revoke(AuditEvent(event_type="AdminRevokeAll", trace_id="trc_1", decision="allow", **more)),
-        a_claim(front, approval_id, event=granted(approval_id, **more)),
+        a_claim(new_front, approval_id, event=granted(approval_id, **more)),
     )  # fmt: skip
 
 
@@ -73,9 +73,11 @@ def test_no_operation_takes_an_event_with_words_of_the_notary(
     ],
 )  # fmt: skip
 def test_note_writes_no_event_that_belongs_to_another_operation(
-    supervisor: PlayedSupervisor, front: PlayedFront, event_type: str, decision: str
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, event_type: str, decision: str
 ) -> None:
-    assert_refused(supervisor, front, m.Note(AuditEvent(event_type=event_type, trace_id="trc_1", decision=decision)))
+    assert_refused(
+        shared_notary, new_front, m.Note(AuditEvent(event_type=event_type, trace_id="trc_1", decision=decision))
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,9 +91,9 @@ def test_note_writes_no_event_that_belongs_to_another_operation(
     ],
 )  # fmt: skip
 def test_refuse_writes_refused_calls_and_nothing_else(
-    supervisor: PlayedSupervisor, front: PlayedFront, event: AuditEvent
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, event: AuditEvent
 ) -> None:
-    assert_refused(supervisor, front, m.Refuse(event, m.Proof(new("proof_"))), m.Refuse(event, unless_held=True))
+    assert_refused(shared_notary, new_front, m.Refuse(event, m.Proof(new("proof_"))), m.Refuse(event, unless_held=True))
 
 
 def test_other_events_than_their_own_are_taken_by_no_operation(

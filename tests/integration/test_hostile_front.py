@@ -79,19 +79,24 @@ FORGED: dict[str, bytes] = {
 }  # fmt: skip
 
 
+def ended(supervisor: PlayedSupervisor, front: PlayedFront) -> list[dict[str, Any]]:
+    """Lines of the log that tell of the end of this front's channel."""
+    return [line for line in supervisor.said("a front's channel ended") if line["front"] == front.front_id]
+
+
 @pytest.mark.parametrize("name", FORGED)
 def test_a_front_that_breaks_the_protocol_loses_its_channel_and_what_it_asked_before(
-    supervisor: PlayedSupervisor, front: PlayedFront, name: str
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, name: str
 ) -> None:
-    other = supervisor.attach("front-2-b")
-    before = counted(supervisor)
-    front.sock.sendall(framed(1, front.staffed(an_open())) + FORGED[name])
-    assert front.is_cut()
-    (line,) = wait_until(lambda: supervisor.said("a front's channel ended"))
-    assert (line["front"], line["level"]) == ("front-1-a", "error")
+    other = shared_notary.attach(new("front-"))
+    before = counted(shared_notary)
+    new_front.sock.sendall(framed(1, new_front.staffed(an_open())) + FORGED[name])
+    assert new_front.is_cut()
+    (line,) = wait_until(lambda: ended(shared_notary, new_front))
+    assert line["level"] == "error"
     assert "broke the protocol" in line["reason"]
     assert other.value(m.ReadEpoch(), int) == 0
-    assert counted(supervisor) == before
+    assert counted(shared_notary) == before
 
 
 def test_half_a_frame_is_never_performed(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
@@ -138,8 +143,10 @@ def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
 
 
 @pytest.mark.parametrize("intent_id", ["", "intent_", "grant_" + "0" * 37, "intent_" + "0" * 1000])
-def test_an_intent_has_an_id_of_its_own_form(supervisor: PlayedSupervisor, front: PlayedFront, intent_id: str) -> None:
-    assert_refused(supervisor, front, an_open(intent_id=intent_id))
+def test_an_intent_has_an_id_of_its_own_form(
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, intent_id: str
+) -> None:
+    assert_refused(shared_notary, new_front, an_open(intent_id=intent_id))
 
 
 def test_only_the_front_that_opened_an_intent_ends_it(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
@@ -288,26 +295,26 @@ IMPOSSIBLE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_a_result_that_no_worker_tells_counts_as_a_lost_worker(
-    supervisor: PlayedSupervisor, front: PlayedFront, name: str
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, name: str
 ) -> None:
-    asked = opened(front, terms=terms(max_response_bytes=900))
-    closed = front.end(asked, sound_result(**IMPOSSIBLE[name]))
+    asked = opened(new_front, terms=terms(max_response_bytes=900))
+    closed = new_front.end(asked, sound_result(**IMPOSSIBLE[name]))
     assert (closed.kind, closed.outcome) == ("internal_error", "worker_lost")
-    shown: m.ShownReceipt = front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt)
+    shown: m.ShownReceipt = new_front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt)
     receipt = msgspec.json.decode(shown.receipt)
     assert (receipt["normalized_result"]["kind"], receipt["failure_class"]) == ("internal_error", "internal_error")
     assert shown.signature_status == "verified"
-    (event,) = events(front, trace_id=asked.event.trace_id)
+    (event,) = events(new_front, trace_id=asked.event.trace_id)
     assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
-    assert rows(supervisor, "unresolved") == 0
+    assert rows(shared_notary, "unresolved") == 0
 
 
 @pytest.mark.parametrize("depth", [200, 900, 1500, 100_000])
-def test_no_nesting_of_an_output_leaves_a_call_without_evidence(front: PlayedFront, depth: int) -> None:
-    asked = opened(front, terms=terms(max_response_bytes=1_000_000))
-    closed = front.end(asked, sound_result(output='{"a":' + "[" * depth + "]" * depth + "}"))
+def test_no_nesting_of_an_output_leaves_a_call_without_evidence(new_front: PlayedFront, depth: int) -> None:
+    asked = opened(new_front, terms=terms(max_response_bytes=1_000_000))
+    closed = new_front.end(asked, sound_result(output='{"a":' + "[" * depth + "]" * depth + "}"))
     assert closed.kind in ("success", "internal_error")
-    assert front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt).signature_status == "verified"
+    assert new_front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt).signature_status == "verified"
 
 
 def test_why_a_worker_was_lost_is_told_in_bounds(front: PlayedFront) -> None:

@@ -36,8 +36,7 @@ from tests.support.plans import a_plan
 from tests.support.played_supervisor_of_notary import (
     PlayedFront,
     PlayedSupervisor,
-    checked_offline,
-    played_supervisor,
+    sound_notary,
 )
 from tests.support.played_workers import sound_result
 from tests.support.proofs import Key
@@ -49,27 +48,29 @@ OPERATORS = (
     OperatorSettings("mallory", dpop_jkt=MALLORY.jkt, api_key_sha256="b" * 64),
     OperatorSettings("nobody", api_key_sha256="c" * 64),
 )
+REQUIRED = ApprovalSettings(require_signature=True)
 MOMENT = "2026-01-01T00:00:00.000Z"
-
-
-def a_notary(folder: Path, **settings: Any) -> Iterator[PlayedSupervisor]:
-    with played_supervisor(folder, operators=OPERATORS, **settings) as running:
-        yield running
-        assert running.stop() == 0
-        checked_offline(Path(running.settings.state_dir))
-        assert "Traceback" not in running.log.read_text()
 
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[PlayedSupervisor]:
-    """A gateway that requires signatures."""
-    yield from a_notary(tmp_path, approvals=ApprovalSettings(require_signature=True))
+    """A notary that requires signatures."""
+    with sound_notary(tmp_path, operators=OPERATORS, approvals=REQUIRED) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_notary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedSupervisor]:
+    """A notary that requires signatures and never gets a true one."""
+    with sound_notary(tmp_path_factory.mktemp("notary"), operators=OPERATORS, approvals=REQUIRED) as running:
+        yield running
 
 
 @pytest.fixture
 def lenient(tmp_path: Path) -> Iterator[PlayedSupervisor]:
-    """A gateway that requires no signatures."""
-    yield from a_notary(tmp_path)
+    """A notary that requires none."""
+    with sound_notary(tmp_path, operators=OPERATORS) as running:
+        yield running
 
 
 def held(front: PlayedFront, request: str = '{"text":"x"}') -> dict[str, Any]:
@@ -158,16 +159,16 @@ FALSE: dict[str, Callable[[dict[str, Any]], str | None]] = {
 
 @pytest.mark.parametrize("false", FALSE.values(), ids=FALSE)
 def test_no_front_says_that_an_operator_approved_who_has_not_signed_it(
-    supervisor: PlayedSupervisor, front: PlayedFront, false: Callable[[dict[str, Any]], str | None]
+    shared_notary: PlayedSupervisor, new_front: PlayedFront, false: Callable[[dict[str, Any]], str | None]
 ) -> None:
-    detail = held(front)
+    detail = held(new_front)
     assert_refused(
-        supervisor, front, a_claim(front, detail, false(detail)), an_approved_call(detail), an_open(
+        shared_notary, new_front, a_claim(new_front, detail, false(detail)), an_approved_call(detail), an_open(
             terms=terms(plan_hash=detail["plan_hash"]), event=call_event(approval_id=detail["approval_id"])
         ),
     )  # fmt: skip
-    assert state_of(front, detail) == "pending"
-    assert events(front, event_type="ApprovalGranted") == []
+    assert state_of(new_front, detail) == "pending"
+    assert events(new_front, event_type="ApprovalGranted") == []
 
 
 def test_a_signature_counts_for_its_own_operator_alone(supervisor: PlayedSupervisor, front: PlayedFront) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.support.forged_leases import FORGED_LEASES, Forged, Mint, parts_of
-from tests.support.gateway import Bearer, Gateway, Prover, wait_for
+from tests.support.gateway import Bearer, Gateway, wait_for
 from tests.support.proofs import Key, proof
 from tests.support.proved_calls import BODY, EXECUTE, call, good, refused
 
@@ -142,33 +142,6 @@ def ask_for_lease(gate: Gateway, body: dict[str, Any]) -> httpx.Response:
 
 
 # ------------------------------------------------------------------------------------------------ operators
-
-OPERATOR_ROUTES = [
-    ("GET", "/v1/approvals"),
-    ("GET", "/v1/approvals/apr_x"),
-    ("POST", "/v1/approvals/apr_x/approve"),
-    ("POST", "/v1/approvals/apr_x/deny"),
-    ("GET", "/v1/audit/events"),
-    ("GET", "/v1/audit/verify"),
-    ("GET", "/v1/receipt-keys"),
-    ("GET", "/v1/admin/status"),
-    ("GET", "/v1/admin/intents"),
-    ("POST", "/v1/admin/drain"),
-]
-
-
-@pytest.mark.parametrize(("method", "path"), OPERATOR_ROUTES, ids=str)
-def test_no_operator_route_takes_a_lease_or_another_key_or_nothing(
-    gate: Gateway, agent: Bearer, operator: Bearer, method: str, path: str
-) -> None:
-    answer = gate.http.request(method, path, headers=agent.headers(method, path))
-    refused(answer, "invalid_operator_token")
-    stranger = Bearer(gate.http, gate.base, operator.token, Prover())
-    refused(gate.http.request(method, path, headers=stranger.headers(method, path)), "invalid_dpop")
-    refused(gate.http.request(method, path), "missing_auth_header")
-    alone = {"Authorization": f"DPoP {operator.token}"}
-    refused(gate.http.request(method, path, headers=alone), "missing_auth_header")
-    assert operator.get("/v1/admin/status").json()["draining"] is False
 
 
 def test_an_operator_key_that_is_not_one_is_told_apart_from_nothing(gate: Gateway, operator: Bearer) -> None:

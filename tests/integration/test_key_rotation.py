@@ -38,7 +38,7 @@ HELD = example("text_digest", action_id="held", risk_level="critical", **PATIENT
 
 
 @pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Iterator[Production]:
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Production]:
     """A production gateway, its keys apart from its state."""
     folder: Path = tmp_path_factory.mktemp("rotation")
     write_manifests(folder / "actions", example("text_digest", **PATIENT), example("spin", **PATIENT), HELD)
@@ -46,7 +46,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Iter
     policy = json.loads(data.read_text())
     policy["acl"][PRINCIPAL] = policy["acl"]["dev:anonymous"]
     data.write_text(json.dumps(policy))
-    top = f"front_processes = {front_processes}\n"
+    top = "front_processes = 2\n"
     top += f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"\nlease_ttl_seconds = 3600'
     with production(folder, top) as running:
         yield running

@@ -31,10 +31,10 @@ def config(folder: Path, up: Upstream) -> str:
 
 
 @pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Iterator[Gateway]:
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with an action that asks for its host and one with few paths."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, f"front_processes = {front_processes}\n{config(folder, up)}") as running:
+    with gateway(folder, f"front_processes = 2\n{config(folder, up)}") as running:
         yield running
 
 

@@ -54,9 +54,7 @@ def test_every_process_that_took_part_in_a_call_has_lines_with_its_trace(tmp_pat
         assert len(as_text.splitlines()) == len(lines)
 
 
-def test_without_that_only_the_front_says_a_line_of_a_call(tmp_path: Path) -> None:
-    with gateway(tmp_path, patient(tmp_path / "actions")) as gate:
-        trace_id = gate.agent().execute("text_digest", {"text": "x"}).json()["trace_id"]
-        wait_for(lambda: collected(gate, trace_id), "the line of the front")
-        assert gate.stop() == 0
-        assert processes(collected(gate, trace_id)) == {"front"}
+def test_without_that_only_the_front_says_a_line_of_a_call(shared: Gateway) -> None:
+    traces = [shared.agent().execute("text_digest", {"text": "x"}).json()["trace_id"] for _ in range(3)]
+    wait_for(lambda: collected(shared, traces[-1]), "the line of the last call")
+    assert [processes(collected(shared, trace_id)) for trace_id in traces] == [{"front"}] * 3

@@ -1,10 +1,8 @@
 """A whole gateway with its ledger in a PostgreSQL and its store in a Redis, from outside."""
 
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -17,7 +15,6 @@ from tests.support.redis_server import RedisServer
 from tests.support.upstream import Upstream
 
 TEXT = {"text": "a"}
-Start = Callable[[], AbstractContextManager[Gateway]]
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +58,6 @@ def gate(folder: Path, config: str) -> Iterator[Gateway]:
     """The gateway that these tests share."""
     with gateway(folder, config) as running:
         yield running
-
-
-def code(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json().get("error", "")
 
 
 def test_calls_leave_evidence_that_is_found_and_verified_and_no_file_of_sqlite(gate: Gateway, folder: Path) -> None:

@@ -7,18 +7,16 @@ import os
 import socket
 import stat
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from tests.support.gateway import Gateway, config_for, gateway, wait_for
-from tests.support.manifests import all_examples, open_policy, patient
+from tests.support.manifests import all_examples, open_policy
 from tests.support.processes import (
+    CANARY,
     FRONT_MEMORY,
     NOBODYS_GROUP,
     attempt,
@@ -29,7 +27,6 @@ from tests.support.processes import (
     limits,
     pids,
     sentences,
-    started,
     status,
 )
 from tests.support.upstream import Upstream
@@ -37,25 +34,12 @@ from tests.support.upstream import Upstream
 IS_ROOT = os.geteuid() == 0
 only_root = pytest.mark.skipif(not IS_ROOT, reason="only root may look into a process that is not dumpable")
 WORKERS = ("worker compute 1", "worker http 1", "worker fs 1")
-CANARY = "canary-3f1c0d7a9b"
 
 
 @pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that was handed more than it should pass on: a descriptor, and a secret in its environment."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    with (folder / "inherited").open("w") as file:
-        os.set_inheritable(file.fileno(), True)
-        more = {"pass_fds": (file.fileno(),), "group": NOBODYS_GROUP if IS_ROOT else None}
-        config = config_for(up.address, patient(folder / "actions"))
-        with started(folder, config, AWS_SECRET_ACCESS_KEY=CANARY, **more) as running:  # type: ignore[arg-type]
-            agent = running.agent()
-            for action, body in (
-                ("text_digest", {"text": "x"}), ("file_write", {"path": "a", "content": "b"}),
-                ("http_post", {"path": "a", "message": "b"}),
-            ):  # fmt: skip
-                assert agent.execute(action, body).status_code == 200
-            yield running
+def gate(watched: Gateway) -> Gateway:
+    """The gateway that is looked at from outside."""
+    return watched
 
 
 # ------------------------------------------------------------------------------------------------ names and walls
@@ -103,14 +87,6 @@ def test_the_template_holds_its_channel_and_a_handle_for_each_worker_and_no_file
 
 
 @only_root
-def test_the_front_holds_sockets_and_neither_the_database_nor_a_key(gate: Gateway) -> None:
-    held = descriptors(pids(gate)["front 1"])
-    assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
-    others = {what for what in held.values() if not what.startswith("socket:")}
-    assert others == {"anon_inode:[eventpoll]", FRONT_MEMORY}
-
-
-@only_root
 def test_the_notary_holds_the_database_and_channels_to_front_and_workers_and_no_network(gate: Gateway) -> None:
     def held_now() -> dict[int, str] | None:
         """Not while it writes a checkpoint to its file, and the file to its folder, which takes a moment."""
@@ -143,21 +119,6 @@ def test_what_the_supervisor_inherited_reaches_no_child(gate: Gateway) -> None:
         assert inherited not in descriptors(pid).values(), name
         assert CANARY.encode() not in Path(f"/proc/{pid}/environ").read_bytes(), name
         assert not holds_text(pid, CANARY.encode()), name
-
-
-@only_root
-def test_signing_keys_are_in_the_notary_and_nowhere_else(gate: Gateway) -> None:
-    """Neither what a signing key's file says nor the number itself is in the memory of another process."""
-    pem = (gate.state / "keys" / "lease.pem").read_bytes()
-    body = pem.decode().split("-----")[2].strip().split("\n")[0].encode()
-    key = load_pem_private_key(pem, None)
-    assert isinstance(key, EllipticCurvePrivateKey)
-    number = key.private_numbers().private_value
-    numbers = [number.to_bytes(32, order) for order in ("big", "little")]  # as files have it, as OpenSSL has it
-    for pid, name in pids_and_names(gate):
-        is_notary = name == "notary"
-        assert any(holds_text(pid, one) for one in numbers) is is_notary, name
-        assert is_notary or not holds_text(pid, body), name
 
 
 @only_root

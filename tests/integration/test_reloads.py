@@ -27,7 +27,7 @@ from tests.support.upstream import Upstream
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Holds the manifests (`actions`) and the policy (`policy`) of `gate`."""
     root: Path = tmp_path_factory.mktemp("reloads")
     patient(root / "actions")
@@ -36,10 +36,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Pa
 
 
 @pytest.fixture(scope="module")
-def gate(up: Upstream, folder: Path, front_processes: int) -> Iterator[Gateway]:
+def gate(up: Upstream, folder: Path) -> Iterator[Gateway]:
     """A gateway whose manifests and policy may be changed; a test that spoils them mends them."""
     more = f'manifests_dir = "{folder / "actions"}"\nlease_ttl_seconds = 3600\npolicy_dir = "{folder / "policy"}"'
-    more = f"front_processes = {front_processes}\n{more}"
+    more = f"front_processes = 2\n{more}"
     with gateway(folder, config_for(up.address, more)) as running:
         yield running
 
@@ -84,9 +84,9 @@ def version_of(gate: Gateway, action_id: str) -> str:
     return str(gate.http.get(f"/v1/actions/{action_id}").json()["version"])
 
 
-def test_a_changed_manifest_is_in_force_after_a_hangup(gate: Gateway, folder: Path, front_processes: int) -> None:
+def test_a_changed_manifest_is_in_force_after_a_hangup(gate: Gateway, folder: Path) -> None:
     write_manifests(folder / "actions", example("text_digest", version="2.0.0", description="anew"))
-    before = whole_family(gate, front_processes)
+    before = whole_family(gate, 2)
     assert reload(gate)["decision"] == "allow"
     assert version_of(gate, "text_digest") == "2.0.0"
     answer = gate.agent().execute("text_digest", {"text": "x"})

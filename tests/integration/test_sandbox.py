@@ -7,7 +7,6 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -17,7 +16,7 @@ from ipc.exits import Exit
 from ipc.walls.found import missing_walls
 from ipc.walls.privileges import KILL as CAP_KILL
 from ipc.walls.privileges import SETGID, SETUID, User
-from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.gateway import Gateway, config_for
 from tests.support.manifests import patient
 from tests.support.processes import GATEWAY, limits, pids, started, status
 from tests.support.production import PUBLIC_URL, make_keys
@@ -41,16 +40,9 @@ def all_walls() -> None:
 
 
 @pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder: Path = tmp_path_factory.mktemp("walled")
-    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
-        agent = running.agent()
-        for action, body in (
-            ("text_digest", {"text": "x"}), ("file_write", {"path": "a", "content": "b"}),
-            ("http_post", {"path": "a", "message": "b"}),
-        ):  # fmt: skip
-            assert agent.execute(action, body).status_code == 200
-        yield running
+def gate(watched: Gateway) -> Gateway:
+    """The gateway that is looked at from outside."""
+    return watched
 
 
 def own_namespaces(pid: int) -> set[str]:

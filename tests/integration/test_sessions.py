@@ -12,9 +12,9 @@ PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
 
 @pytest.fixture(scope="module")
-def gate(either: Gateway) -> Gateway:
-    """With one front, and with two."""
-    return either
+def gate(shared_by_two: Gateway) -> Gateway:
+    """A gateway with two fronts: what holds there holds with one."""
+    return shared_by_two
 
 
 def listed(operator: Bearer, **wanted: str) -> dict[str, dict[str, Any]]:

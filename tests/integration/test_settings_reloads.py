@@ -91,10 +91,10 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(up: Upstream, tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Iterator[Place]:
+def place(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder: Path = tmp_path_factory.mktemp("settings")
     made = make_keys(folder / "bob", "bob")
-    top = f"front_processes = {front_processes}\n{patient(folder / 'actions')}"
+    top = f"front_processes = 2\n{patient(folder / 'actions')}"
     top += f'policy_dir = "{open_policy(folder / "policy", "more")}"\n'
     first = config_for(up.address, top) + '\n[identity]\nprovider = "peercred"\n\n'
     with gateway(folder, first + mapping(os.geteuid(), "agent")) as running, clients_of(running) as clients:

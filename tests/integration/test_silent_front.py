@@ -17,7 +17,7 @@ def status(gate: Gateway) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_front_that_stands_still_is_not_called_serving_and_is_replaced(tmp_path: Path) -> None:
+def test_a_front_that_stands_still_is_not_called_serving_is_replaced_and_does_not_keep_sigterm(tmp_path: Path) -> None:
     with gateway(tmp_path) as gate:
         assert status(gate)[0] == Exit.OK
         front = gate.child("front")
@@ -32,10 +32,6 @@ def test_a_front_that_stands_still_is_not_called_serving_and_is_replaced(tmp_pat
         assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
         assert gate.child("front").pid != front.pid
         wait_for(lambda: status(gate)[0] == Exit.OK, "a status that is well again")
-
-
-def test_a_gateway_whose_front_stands_still_is_ended_by_sigterm(tmp_path: Path) -> None:
-    with gateway(tmp_path) as gate:
         os.kill(gate.child("front").pid, signal.SIGSTOP)
         gate.process.send_signal(signal.SIGTERM)
         assert gate.process.wait(STOP_SECONDS) == Exit.FAILED  # that front may have cut a call

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.support.gateway import gateway, wait_for
 from tests.support.manifests import PATIENT, example, write_manifests
 
@@ -13,24 +11,17 @@ LINE = "an answer breaks its response schema"
 COUNTED = 'gate_response_schema_violations_total{action_id="text_digest"} 1.0'
 
 
-@pytest.mark.parametrize("is_lax", [True, False], ids=["warn", "deny"])
-def test_a_violation_is_counted_logged_and_in_the_event_and_goes_out_only_where_it_warns(
-    tmp_path: Path, is_lax: bool
-) -> None:
+def test_an_answer_that_breaks_its_schema_goes_out_and_is_counted_logged_and_in_the_event(tmp_path: Path) -> None:
+    """`tests/integration/test_limits.py` has the answer that is refused."""
     manifest = example("text_digest", io={"response_schema": WRONG}, verifier_kind="unverifiable", **PATIENT)
     folder = write_manifests(tmp_path / "actions", manifest)
-    mode = "warn" if is_lax else "deny"
-    with gateway(tmp_path, f'manifests_dir = "{folder}"\nresponse_schema_enforcement = "{mode}"\n') as gate:
+    with gateway(tmp_path, f'manifests_dir = "{folder}"\nresponse_schema_enforcement = "warn"\n') as gate:
         answer = gate.agent().execute("text_digest", {"text": "x"})
-        assert answer.status_code == (200 if is_lax else 502)
+        assert answer.status_code == 200
         trace_id = answer.headers["x-trace-id"]
         (event,) = gate.events(trace_id=trace_id)
-        assert event["decision"] == ("allow" if is_lax else "error")
-        assert event.get("response_schema_violation") == ("/sha256: type" if is_lax else None)
+        assert (event["decision"], event["response_schema_violation"]) == ("allow", "/sha256: type")
         assert COUNTED in gate.operator().get("/metrics").text
-        if not is_lax:
-            assert answer.headers["x-receipt-id"] == event["receipt_id"]
-            return
         assert isinstance(answer.json()["output"]["sha256"], str)
 
         def said() -> list[str]:

@@ -178,20 +178,10 @@ def test_a_receiver_that_hangs_holds_up_no_call_and_no_stop_and_hears_of_it_afte
         assert {one for one in ids if receiver.ids.count(one) > 1} == held
 
 
-def test_draining_is_told_while_it_goes_on(tmp_path: Path, receiver: Receiver, up: Upstream) -> None:
-    events = '["gateway.draining"]'
-    with gateway(tmp_path, config(tmp_path, receiver, up, table("chat", events=events))) as gate:
-        assert gate.operator().post("/v1/admin/drain").status_code == 200
-        wait_for(lambda: bool(receiver.received), "the message")
-        (one,) = receiver.received
-        assert (one.kind, one.json["data"]["principal"]) == ("gateway.draining", "operator:dev")
-        assert gate.stop() == 0
-
-
-def test_checkpoints_are_told_while_something_happens_and_a_quiet_gateway_stays_quiet(
+def test_checkpoints_and_a_drain_are_told_when_they_happen_and_a_quiet_gateway_stays_quiet(
     tmp_path: Path, receiver: Receiver, up: Upstream
 ) -> None:
-    text = config(tmp_path, receiver, up, table("auditor", events='["audit.checkpoint"]'))
+    text = config(tmp_path, receiver, up, table("auditor", events='["audit.checkpoint", "gateway.draining"]'))
     with gateway(tmp_path, text) as gate:
         wait_for(lambda: receiver.received and not rows(gate, "outbox"), "the first checkpoint")
         (first,) = receiver.received
@@ -201,9 +191,12 @@ def test_checkpoints_are_told_while_something_happens_and_a_quiet_gateway_stays_
         assert (noted["size"], noted["root"]) == (before["size"], before["root"])
         assert noted["checkpoint"].startswith(f"{before['origin']}\n{before['size']}\n{before['root']}\n")
         assert gate.operator().post("/v1/admin/drain").status_code == 200
-        wait_for(lambda: len(receiver.received) == 2 and not rows(gate, "outbox"), "the one of the drain")
+        wait_for(lambda: len(receiver.received) == 3 and not rows(gate, "outbox"), "the drain and its checkpoint")
+        (drained,) = receiver.of("gateway.draining")
+        assert drained.json["data"]["principal"] == "operator:dev"
         shown = gate.operator().get("/v1/audit/checkpoint").json()
-        assert receiver.received[1].json["data"]["size"] == shown["size"] == before["size"] + 1, "the drain, no more"
+        (_, noted) = (one.json["data"] for one in receiver.of("audit.checkpoint"))
+        assert noted["size"] == shown["size"] == before["size"] + 1, "the drain, no more"
         assert gate.stop() == 0
         (last,) = rows(gate, "outbox")
         assert json.loads(last["payload"])["data"]["size"] == shown["size"] + 1, "the end"

@@ -340,4 +340,7 @@ SIGNATURES = (
     ),
 )
 
-HOSTILE_PROOFS = (*SHAPE, *HEADER, *KEYS, *CLAIMS, *TIMES, *SIGNATURES)
+KINDS = (SHAPE, HEADER, KEYS, CLAIMS, TIMES, SIGNATURES)
+HOSTILE_PROOFS = tuple(row for kind in KINDS for row in kind)
+ONE_OF_EACH_KIND = tuple(next(row for row in kind if row.travels and row.name != "empty") for kind in KINDS)
+"""For tests over the wire: `tests/frontend/auth/test_dpop_hostile.py` tries every row."""

@@ -17,6 +17,7 @@ import msgspec
 
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.events import AuditEvent
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
 from ipc.reloadable import Reloadable
@@ -242,3 +243,16 @@ def checked_offline(state: Path) -> str:
         code = offline.main([str(state / "ledger.sqlite3"), "--keys", str(state / "receipt-keys.jwks.json")])
     assert code == 0, said.getvalue()
     return said.getvalue()
+
+
+@contextmanager
+def sound_notary(folder: Path, **settings: Any) -> Iterator[PlayedSupervisor]:
+    """A notary whose log has no traceback and whose ledger is whole at the end, no matter what was sent to it."""
+    with played_supervisor(folder, **settings) as running:
+        yield running
+        assert running.process.poll() is None
+        sound = running.attach("front-9-sound")
+        sound.value(m.Note(AuditEvent(event_type="GatewayStopped", trace_id="trc_end", decision="allow")))
+        assert running.stop() == 0
+        checked_offline(Path(running.settings.state_dir))
+        assert "Traceback" not in running.log.read_text()

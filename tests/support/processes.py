@@ -15,6 +15,8 @@ import psutil
 from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Gateway, ready_line
 
 GATEWAY = str(Path(sys.executable).with_name("gateway"))
+CANARY = "canary-3f1c0d7a9b"
+"""A secret in the environment of a gateway, which no child of it may have."""
 NOBODYS_GROUP = 65534
 MOST_SEARCHED = 1 << 30
 

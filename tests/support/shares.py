@@ -24,7 +24,7 @@ SLOW = {
     "tests/integration/test_free_space.py": "fills disks",
     "tests/integration/test_front_deaths.py": "kills fronts under load, four times each",
     "tests/integration/test_installed.py": "builds wheels and installs them",
-    "tests/integration/test_key_rotation.py": "rotates every key under load, with one front and with two",
+    "tests/integration/test_key_rotation.py": "rotates every key under load",
     "tests/integration/test_own_providers.py": "builds providers in four languages",
     "tests/integration/test_process_ends.py": "ends each kind of process, and some again and again",
     "tests/integration/test_schemathesis.py": "tries every endpoint, as slowly as its rate wants it",
