@@ -1,7 +1,7 @@
-"""The file that a call is to leave, as its plan says: what `fs_hash` compares with, after the call and again later.
+"""The file that a call is to write, as its plan says: `fs_hash` compares with it, after the call and again later.
 
-The notary keeps it with the intent (`Terms` in ipc/operations/calls.py): of a call without a receipt it is all that
-is left to compare with. It holds a hash of what was to be written, never the content.
+The notary keeps it with the intent (`Terms` in ipc/operations/calls.py): it is all that is left to compare with when a
+call has no receipt. It holds a hash of the content, never the content.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import msgspec
 
 from ipc.plan import Plan
 
-MAX_PATH_CHARACTERS = 4096
+PATH_POINTER, CONTENT_POINTER = "/path", "/content"
 
 
 class NotExpected(Exception):
@@ -30,28 +30,13 @@ class ExpectedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def expected_file(plan: Plan, config: Mapping[str, Any]) -> ExpectedFile:
-    """What the request asked to be written; `config` is the manifest's `verification_config`. Raises NotExpected.
-
-    `{"path_pointer": "/path", "content_pointer": "/content"}` (the defaults) say where the request names it.
-    """
+    """The file that the request asks to write; `config` is the manifest's `verification_config`. Raises NotExpected."""
     if plan.files is None:
         raise NotExpected("the plan has no files")
     request = msgspec.json.decode(plan.request)
-    path = _text_at(request, config.get("path_pointer", "/path"))
-    content = _text_at(request, config.get("content_pointer", "/content")).encode()
+    path = _text_at(request, config.get("path_pointer", PATH_POINTER))
+    content = _text_at(request, config.get("content_pointer", CONTENT_POINTER)).encode()
     return ExpectedFile(plan.files.root, path, "sha256:" + hashlib.sha256(content).hexdigest(), len(content))
-
-
-def kept_file(plan: Plan) -> ExpectedFile | None:
-    """What is kept with the intent of a call, so that its verifier can look again; None where no verifier can."""
-    if plan.verifier_kind != "fs_hash":
-        return None
-    try:
-        config = msgspec.json.decode(plan.verification_config or "{}", type=dict[str, Any])
-        file = expected_file(plan, config)
-    except (NotExpected, msgspec.ValidationError):
-        return None
-    return None if len(file.path) > MAX_PATH_CHARACTERS else file
 
 
 def _text_at(document: object, pointer: object) -> str:

@@ -187,7 +187,7 @@ class Executions:
         worker = self._workers[looking.worker_id]
         self._looks[task.front_id, task.number] = task.operation
         try:
-            worker.look(task.number, looking.file, self._state.limits.look_seconds)
+            worker.look(task.number, looking.verifier_kind, looking.file, self._state.limits.look_seconds)
         except WorkerFault as error:
             self._give_up(worker, str(error))
 

@@ -41,6 +41,7 @@ class Looking(NamedTuple):
     """A worker is asked to look at a file: the answer follows when it has told what it saw."""
 
     worker_id: str
+    verifier_kind: str
     file: ExpectedFile
 
 

@@ -156,10 +156,10 @@ class WorkerChannel:
             raise WorkerFault("told of a call that it has no word for")
         return False
 
-    def look(self, number: int, file: ExpectedFile, seconds: float) -> None:
-        """Have it look at a file. Raises WorkerFault."""
+    def look(self, number: int, verifier_kind: str, file: ExpectedFile, seconds: float) -> None:
+        """Have the verifier look at a file again. Raises WorkerFault."""
         self.looks.add(number)
-        self.tell(m.Look(number, file, seconds))
+        self.tell(m.Look(number, verifier_kind, file, seconds))
 
     def accepts_look(self, seen: m.Seen) -> bool:
         """True for what it saw of a file that it was asked to look at. Raises WorkerFault for what no sound worker

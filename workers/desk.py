@@ -26,7 +26,7 @@ from workers.crew import SHARED, Crew, EndedCall
 from workers.log import SAYS_DETAILS, write_failure, write_line
 from workers.runtime.call import Runner, broken_result, refused_result
 from workers.sandbox.places import Standing
-from workers.verifiers.fs_hash import look_at
+from workers.verifiers.verify import look_again
 
 MAX_PLANS = 2 * MAX_AHEAD
 """Plans that are kept: those that wait for a word, and as many that are about to be dropped."""
@@ -312,4 +312,4 @@ def _seen(files_dir: str, look: m.Look) -> m.Seen:
         if time.monotonic() >= deadline:
             raise TimeoutError
 
-    return m.Seen(look.number, *look_at(files_dir, look.file, pulse))
+    return m.Seen(look.number, *look_again(look.verifier_kind, files_dir, look.file, pulse))

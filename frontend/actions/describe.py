@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from frontend.files.problems import Report
-from frontend.manifests import sections
 from frontend.manifests.fields import Form, Section, TextRule
 from frontend.manifests.reading import read_fields
 from frontend.manifests.schemacheck import DIALECT
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node
 from ipc.exits import Exit
+from ipc.verifiers import DEFAULT_VERIFIER, VERIFIERS
 
 _FREE = "*"
 """Stands for every name of a mapping whose names are free."""
@@ -121,14 +121,14 @@ def manifest_schema() -> dict[str, Any]:
     read_fields(top)
     head = {"$schema": DIALECT, "title": "Manifest of an action", "description": "docs/manifests.md"}
     top.form["properties"]["verification_config"] = {"type": ["object", "null"]}
-    return head | top.form | {"allOf": [_of_verifier(kind) for kind in sections.VERIFIERS]}
+    return head | top.form | {"allOf": [_of_verifier(kind) for kind in VERIFIERS]}
 
 
 def _of_verifier(kind: str) -> dict[str, Any]:
-    """What `verification_config` may hold for one kind; the first one stands for manifests that name none."""
+    """The form of `verification_config` for one kind; that of the default is for manifests without a kind, too."""
     top = Describer()
     verification(top, kind)
-    is_default = kind == sections.VERIFIERS[0]
+    is_default = kind == DEFAULT_VERIFIER
     if_it_is = {"properties": {"verifier_kind": {"enum": [kind, None] if is_default else [kind]}}}
     required = {} if is_default else {"required": ["verifier_kind"]}
     then = {"properties": {"verification_config": top.form["properties"]["verification_config"]}}

@@ -20,6 +20,7 @@ from frontend.files.problems import Problem, Report, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
+from frontend.manifests.verification import planned_config
 from frontend.manifests.yamltree import Node
 from frontend.schemas.validator import Validator
 from ipc.messages import ModuleVerdict
@@ -188,7 +189,7 @@ def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Acti
         request_schema=io.request_schema,
         request_validator=Validator(io.request_schema) if io.request_schema is not None else None,
         response_schema=msgspec.json.encode(io.response_schema).decode() if io.response_schema is not None else None,
-        verification_config=_verification_config(manifest),
+        verification_config=msgspec.json.encode(planned_config(manifest), order="sorted").decode(),
         template=template,
         path_steps=tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer),
     )
@@ -204,11 +205,3 @@ def _bound(secret: SecretUse, manifest: Manifest, template: CompiledTemplate | N
     host = template.url.host if template else None
     domains = manifest.egress.allowed_domains if host is None else (host,)
     return msgspec.structs.replace(secret, domains=domains)
-
-
-def _verification_config(manifest: Manifest) -> str:
-    """JSON text. A file is verified where the action writes it, not at the verifier's default place."""
-    config = manifest.verification_config
-    if manifest.verifier_kind == "fs_hash" and manifest.files is not None:
-        config = {"path_pointer": manifest.files.path_pointer, **config}
-    return msgspec.json.encode(config, order="sorted").decode()

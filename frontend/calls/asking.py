@@ -5,9 +5,9 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
 from ipc import messages as m
-from ipc.expected import kept_file
 from ipc.identifiers import new
 from ipc.plan import SealedPlan
+from ipc.verifiers import kept_file
 
 
 def terms_of(sealed: SealedPlan) -> m.Terms:

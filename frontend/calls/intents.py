@@ -1,7 +1,7 @@
 """Intents without a receipt: what is known of them, and a verifier that looks again at what they were to leave.
 
 A look executes nothing and decides nothing: the event says what was seen, the intent stays unresolved until an operator
-says what came of it. Which verifier can look again stands in `CANNOT_LOOK` and nowhere else.
+says what came of it. `VERIFIERS` (ipc/verifiers.py) says which verifier can look again.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,8 @@ from ipc import messages as m
 from ipc.events import INTENT_VERIFICATION
 from ipc.evidence import IntentDetail
 from ipc.operations.intents import ShowIntent
+from ipc.verifiers import VERIFIERS
 
-CANNOT_LOOK: Final = {
-    "http_status": "it judges the answers that the host saw, which are lost; to ask again would send the request again",
-    "response_schema": "it judges what the provider answered, which is lost",
-    "unverifiable": "the action declares that its effect can't be verified",
-    "none": "the action has no verifier",
-}
-"""Why a kind of verifier can't look again without the side effect."""
 NOTHING_KEPT: Final = "nothing to compare with was kept with the intent"
 
 
@@ -75,4 +69,5 @@ def why_not(intent: IntentDetail) -> str | None:
     """Why its verifier can't look again; None where it can."""
     if intent.expected is not None:
         return None
-    return CANNOT_LOOK.get(intent.verifier_kind or "", NOTHING_KEPT)
+    kind = VERIFIERS.get(intent.verifier_kind or "")
+    return NOTHING_KEPT if kind is None else kind.cannot_look or NOTHING_KEPT

@@ -24,6 +24,7 @@ from frontend.manifests.yamltree import Node, Path, dotted
 from ipc.domains import matches
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import SecretUse
+from ipc.verifiers import VERIFIERS, PointerField, SchemaField
 
 _SCALARS = ("string", "integer", "number", "boolean")
 
@@ -149,23 +150,39 @@ class _Checker:
 
     def _verifier(self) -> None:
         kind = self._manifest.verifier_kind
-        needed = {"http_status": "http", "fs_hash": "fs"}.get(kind)
+        needed = VERIFIERS[kind].needs_import
         if needed and not self._has(needed):
             message = f"verifier_kind = {kind} needs the import {needed}."
             self._note(("verifier_kind",), message, "Add the import, or use another verifier.")
-        config = self._manifest.verification_config
-        if kind == "response_schema" and self._manifest.io.response_schema is None and not config.get("schema"):
-            message = "verifier_kind = response_schema needs io.response_schema."
+        for field in VERIFIERS[kind].config:
+            match field:
+                case SchemaField(name):
+                    self._result_schema(kind, name)
+                case PointerField() if self._manifest.files:
+                    self._verified_pointer(self._manifest.files, field)
+
+    def _result_schema(self, kind: str, name: str) -> None:
+        schema = self._manifest.verification_config.get(name)
+        if not schema and self._manifest.io.response_schema is None:
+            message = f"verifier_kind = {kind} needs io.response_schema."
             self._note(("verifier_kind",), message, "Add the schema, or use another verifier.")
+        if isinstance(schema, dict):
+            check_schema(schema, ("verification_config", name), self._tree, self._report)
+
+    def _verified_pointer(self, files: Files, field: PointerField) -> None:
+        path = ("verification_config", field.name)
+        default = files.path_pointer if field.is_path else field.default
+        given = self._manifest.verification_config.get(field.name, default)
+        if not field.is_path:
+            self._pointer(path, given)
+        elif given != default:
+            self._note(path, f"{dotted(path)} names another file than fs.path_pointer.", "Remove it.")
 
     def _schemas(self) -> None:
         io = self._manifest.io
         for name, schema in (("request_schema", io.request_schema), ("response_schema", io.response_schema)):
             if schema is not None:
                 check_schema(schema, ("io", name), self._tree, self._report)
-        schema = self._manifest.verification_config.get("schema")
-        if self._manifest.verifier_kind == "response_schema" and isinstance(schema, dict):
-            check_schema(schema, ("verification_config", "schema"), self._tree, self._report)
 
     def _template(self, template: Template) -> None:
         if not self._has("http"):
@@ -257,15 +274,6 @@ class _Checker:
             message = f"fs.operation = {files.operation} is not among fs.allowed_operations."
             self._note(("fs", "operation"), message, "Add it there.")
         self._pointer(("fs", "path_pointer"), files.path_pointer)
-        if self._manifest.verifier_kind == "fs_hash":
-            self._hashed(files)
-
-    def _hashed(self, files: Files) -> None:
-        config = self._manifest.verification_config
-        if config.get("path_pointer", files.path_pointer) != files.path_pointer:
-            message = "verification_config.path_pointer names another file than fs.path_pointer."
-            self._note(("verification_config", "path_pointer"), message, "Remove it.")
-        self._pointer(("verification_config", "content_pointer"), config.get("content_pointer", "/content"))
 
     def _pointer(self, path: Path, pointer: object) -> None:
         """What a pointer names must be there in every request."""

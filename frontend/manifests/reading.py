@@ -17,6 +17,7 @@ from frontend.manifests.fields import Section
 from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
+from ipc.verifiers import DEFAULT_VERIFIER, VERIFIERS
 
 MAX_FILE_BYTES = 256 * 1024
 
@@ -54,7 +55,7 @@ def manifest_of(tree: Node, report: Report, *, has_proxy: bool) -> Manifest | No
 
 def read_fields(top: Section) -> Manifest:
     """Every field of a manifest, defaults where a field is absent or wrong; problems are in the report of `top`."""
-    verifier_kind = top.choice("verifier_kind", sections.VERIFIERS, "none")
+    verifier_kind = top.choice("verifier_kind", VERIFIERS, DEFAULT_VERIFIER)
     manifest = Manifest(
         action_id=top.text("action_id", sections.IDENTIFIER),
         version=top.text("version", sections.VERSION),

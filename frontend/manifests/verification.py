@@ -1,20 +1,16 @@
-"""Section `verification_config`: what each verifier may be told.
+"""Section `verification_config`, read and checked by the declaration of its verifier (ipc/verifiers.py).
 
-A verifier that is told something it does not understand would never confirm anything; that shows here, at load. What
-verifiers do with it is the workers' to say.
+A verifier with a configuration that it does not understand would never confirm anything, so the manifest is refused
+when it is loaded.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from frontend.manifests.fields import Section
+from frontend.manifests.manifest import Manifest
 from frontend.manifests.sections import POINTER, SCHEMA_FORM
-
-_STATUS_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
-_EXPECTED_FORM = {
-    "type": "array",
-    "minItems": 1,
-    "items": {"anyOf": [{"enum": list(_STATUS_CLASSES)}, {"type": "integer", "minimum": 100, "maximum": 599}]},
-}
+from ipc.verifiers import VERIFIERS, ConfigField, PointerField, SchemaField, ValueField
 
 
 def verification(top: Section, kind: str) -> dict[str, Any]:
@@ -22,26 +18,35 @@ def verification(top: Section, kind: str) -> dict[str, Any]:
     section = top.section("verification_config")
     if section is None:
         return {}
-    if kind == "http_status":
-        _check_expected(section)
-    elif kind == "fs_hash":
-        section.text("path_pointer", POINTER, "/path")
-        section.text("content_pointer", POINTER, "/content")
-    elif kind == "response_schema":
-        section.mapping("schema", SCHEMA_FORM)
+    for field in VERIFIERS[kind].config:
+        _check_field(section, field)
     section.refuse_unknown()
     return top.mapping("verification_config") or {}
 
 
-def _check_expected(section: Section) -> None:
-    expected = section.plain("expected", _EXPECTED_FORM)
-    if expected is None:
-        return
-    items = expected if isinstance(expected, list) else []
-    if not items or not all(_is_status(item) for item in items):
-        rule = "must be a list of statuses (201) and classes (2xx)"
-        section.report.wrong(section.line_of("expected"), section.field("expected"), expected, rule, "Correct it.")
+def planned_config(manifest: Manifest) -> dict[str, Any]:
+    """The configuration that goes into a plan: a file is verified where the action writes it."""
+    config = manifest.verification_config
+    if manifest.files is None:
+        return config
+    return dict.fromkeys(_path_fields(manifest), manifest.files.path_pointer) | config
 
 
-def _is_status(item: object) -> bool:
-    return item in _STATUS_CLASSES or (type(item) is int and 100 <= item <= 599)
+def _path_fields(manifest: Manifest) -> Iterator[str]:
+    for field in VERIFIERS[manifest.verifier_kind].config:
+        if isinstance(field, PointerField) and field.is_path:
+            yield field.name
+
+
+def _check_field(section: Section, field: ConfigField) -> None:
+    match field:
+        case PointerField(name, default):
+            section.text(name, POINTER, default)
+        case SchemaField(name):
+            section.mapping(name, SCHEMA_FORM)
+        case ValueField(name, form, is_valid, rule):
+            value = section.plain(name, form)
+            if value is not None and not is_valid(value):
+                section.report.wrong(
+                    section.line_of(name), section.field(name), value, f"must be {rule}", "Correct it."
+                )

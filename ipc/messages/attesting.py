@@ -44,6 +44,7 @@ class Look(Message, frozen=True):
     """
 
     number: int
+    verifier_kind: str
     file: ExpectedFile
     seconds: float
     """For so long it is read at most."""

@@ -15,6 +15,7 @@ from ipc.json_values import has_more_values
 from ipc.limits import MAX_VALUES_JSON
 from ipc.messages import ProviderFailure, Result, Terms, Verification
 from ipc.texts import clean_reason
+from ipc.verifiers import JUDGED, VERIFIERS
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Approval, Attested, Receipt, Signs, build_receipt
 
@@ -38,10 +39,6 @@ CONCLUSIONS: dict[str, tuple[str, str | None]] = {
 
 OF_NO_WORKER = frozenset({"worker_lost", "cut"})
 """Outcomes that are found where there is no result."""
-VERIFICATIONS = {"none": frozenset({"skipped"}), "unverifiable": frozenset({"unverifiable_declared"})}
-"""Verifier kind -> what may come of a success."""
-JUDGED = frozenset({"verified", "verification_failed"})
-"""What may come of a success under any other kind."""
 MAX_EVIDENCE_CHARACTERS = 65_536
 MAX_DETAIL_CHARACTERS = 2_000
 NOT_VERIFIED = Verification("provider_failed_before_verification")
@@ -88,7 +85,8 @@ def _check(result: Result, terms: Terms) -> None:
         raise ValueError("an outcome that no worker tells")
     if result.outcome != "success":
         return
-    if result.verification.outcome not in VERIFICATIONS.get(terms.verifier_kind, JUDGED):
+    kind = VERIFIERS.get(terms.verifier_kind)
+    if result.verification.outcome not in (JUDGED if kind is None else kind.outcomes):
         raise ValueError("a verification that this action can't have")
     if sum(map(len, result.verification.evidence)) > MAX_EVIDENCE_CHARACTERS:
         raise ValueError("too much evidence")

@@ -4,6 +4,8 @@ SECURITY: LookedAgain is no operation of a front. It is made here, of what a wor
 invent what was seen. What is compared with is what was kept with the intent, before anything was dispatched.
 """
 
+from typing import NamedTuple
+
 from ipc.events import INTENT_VERIFICATION
 from ipc.evidence import IntentView
 from ipc.expected import ExpectedFile
@@ -19,6 +21,13 @@ NOT_FOUND, UNDER_WAY, NOT_VERIFIABLE = (
     Unverifiable("intent_under_way"),
     Unverifiable("intent_not_verifiable"),
 )
+
+
+class KeptFile(NamedTuple):
+    """The file that was kept with an intent, and the kind of verifier that looks at it."""
+
+    verifier_kind: str
+    file: ExpectedFile
 
 
 class LookedAgain(Operation[Looked | Unverifiable | NoSuchWorker], frozen=True):
@@ -41,7 +50,7 @@ def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | N
         return subject
     if asked.worker_id not in unit.state.workers:
         return NoSuchWorker()
-    return Looking(asked.worker_id, subject[1])
+    return Looking(asked.worker_id, subject[1].verifier_kind, subject[1].file)
 
 
 @performs(LookedAgain, writes=True)
@@ -53,8 +62,8 @@ def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWo
     subject = _verifiable(unit, told.asked.intent_id)
     if isinstance(subject, Unverifiable):
         return subject
-    view, file = subject
-    seen = _shown(file, told.seen)
+    view, kept = subject
+    seen = _shown(kept, told.seen)
     unit.append(
         told.asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
         intent_id=told.asked.intent_id, seen=seen,
@@ -62,20 +71,22 @@ def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWo
     return Looked(view.trace_id, view.action_id, seen)
 
 
-def _verifiable(unit: Unit, intent_id: str) -> tuple[IntentView, ExpectedFile] | Unverifiable:
-    """An unresolved intent and the file that it was to leave, or why it can't be verified."""
+def _verifiable(unit: Unit, intent_id: str) -> tuple[IntentView, KeptFile] | Unverifiable:
+    """An unresolved intent and the file that it was to write, or why it can't be verified."""
     row = queries.unresolved_intent(unit.connection, intent_id)
     if row is None:
         return NOT_FOUND
     if unit.may_still_end(intent_id):
         return UNDER_WAY
     intent = unit.intent(intent_id)
-    file = None if intent is None else intent.terms.file
-    return NOT_VERIFIABLE if file is None else (row[0], file)
+    if intent is None or intent.terms.file is None:
+        return NOT_VERIFIABLE
+    return row[0], KeptFile(intent.terms.verifier_kind, intent.terms.file)
 
 
-def _shown(file: ExpectedFile, seen: Seen) -> dict[str, str]:
+def _shown(kept: KeptFile, seen: Seen) -> dict[str, str]:
     digest = {} if seen.sha256 is None else {"sha256": seen.sha256}
     return {
-        "verifier_kind": "fs_hash", "path": file.path, "expected_sha256": file.sha256, "state": seen.state, **digest,
+        "verifier_kind": kept.verifier_kind, "path": kept.file.path, "expected_sha256": kept.file.sha256,
+        "state": seen.state, **digest,
     }  # fmt: skip

@@ -77,7 +77,7 @@ def look(alone: Alone, number: int) -> Task:
     asked = AuditEvent(event_type="IntentVerification", decision="allow", principal="operator:ops")
     task = Task("front-1", number, VerifyIntent("intent", alone.worker.worker_id, asked))
     file = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
-    alone.under_way.look(task, Looking(alone.worker.worker_id, file))
+    alone.under_way.look(task, Looking(alone.worker.worker_id, "fs_hash", file))
     return task
 
 

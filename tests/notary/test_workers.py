@@ -184,21 +184,21 @@ def test_a_worker_is_believed_of_what_it_was_asked_to_look_at_and_of_one_look_th
     tied: Tied, channel: WorkerChannel
 ) -> None:
     for number in (1, 2):
-        channel.look(number, FILE, 3.0)
-    assert tied.heard() == [m.Look(1, FILE, 3.0), m.Look(2, FILE, 3.0)]
+        channel.look(number, "fs_hash", FILE, 3.0)
+    assert tied.heard() == [m.Look(1, "fs_hash", FILE, 3.0), m.Look(2, "fs_hash", FILE, 3.0)]
     assert channel.accepts_look(seen(1))
     assert channel.accepts_look(seen(2, sha256=None))
     assert channel.looks == set()
     assert not channel.accepts_look(seen(3))
     with pytest.raises(WorkerFault, match="a look that cannot be"):
         channel.accepts_look(seen(4))
-    channel.look(5, FILE, 3.0)
+    channel.look(5, "fs_hash", FILE, 3.0)
     assert channel.accepts_look(seen(5))
 
 
 @pytest.mark.parametrize("told", [seen(1, "no state"), seen(1, sha256=DIGEST[:-1]), seen(1, sha256=f"{DIGEST}0")])
 def test_a_look_that_cannot_be_is_no_look(channel: WorkerChannel, told: m.Seen) -> None:
-    channel.look(1, FILE, 3.0)
+    channel.look(1, "fs_hash", FILE, 3.0)
     with pytest.raises(WorkerFault, match="a look that cannot be"):
         channel.accepts_look(told)
     assert channel.looks == {1}

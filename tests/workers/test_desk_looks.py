@@ -7,15 +7,16 @@ import msgspec
 import pytest
 
 from ipc import messages as m
-from ipc.expected import ExpectedFile, kept_file
+from ipc.expected import ExpectedFile
 from ipc.plan import Plan
+from ipc.verifiers import kept_file
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import text, write_plan
 from tests.support.worker_template import Template
 
 
 def seen(worker: Worker, file: ExpectedFile, number: int = 1, seconds: float = 60.0) -> m.Seen:
-    worker.notary.send(m.Look(number, file, seconds))
+    worker.notary.send(m.Look(number, "fs_hash", file, seconds))
     told = worker.told()
     assert isinstance(told, m.Seen)
     assert told.number == number

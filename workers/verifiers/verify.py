@@ -1,36 +1,44 @@
-"""Which verifier judges a call, and what its judgement becomes.
+"""The verifiers' functions, by the manifest's `verifier_kind`, and the outcome of a call that they judge.
 
-One table from the manifest's `verifier_kind` to a verifier. Guarantees one of docs/contract.md,
-"Verification outcomes", and that a verifier that can't do its work never yields `verified`. Verifiers believe
-observations of the host, and of the provider's output only what they were told to compare.
+ipc/verifiers.py declares the kinds. Guarantees an outcome of docs/contract.md, "Verification outcomes", and that a
+verifier that can't do its work never yields `verified`. Verifiers believe the host's observations; they read the
+provider's output only to compare what their configuration names.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ipc.messages import Observation, Verification
+from ipc.expected import ExpectedFile
+from ipc.messages import UNREADABLE, Observation, Verification
 from ipc.plan import Plan
+from ipc.verifiers import VERIFIERS
+from workers.host.folders import Pulse
 from workers.host.meter import HostError
 from workers.verifiers.evidence import Evidence, Unverified
-from workers.verifiers.fs_hash import verify_fs_hash
+from workers.verifiers.fs_hash import look_at, verify_fs_hash
 from workers.verifiers.http_status import verify_http_status
 from workers.verifiers.schema import verify_response_schema
 
 VERIFIED = "verified"
 FAILED = "verification_failed"
-UNVERIFIABLE = Verification("unverifiable_declared")
-SKIPPED = Verification("skipped")
 FAILED_BEFORE = Verification("provider_failed_before_verification")
 
-Verifier = Callable[[Evidence], dict[str, Any]]
-"""Returns the evidence as a JSON object, or raises Unverified with the reason."""
 
-VERIFIERS: dict[str, Verifier] = {
-    "http_status": verify_http_status,
-    "fs_hash": verify_fs_hash,
-    "response_schema": verify_response_schema,
+class VerifierFunctions(NamedTuple):
+    """The functions of one kind."""
+
+    verify: Callable[[Evidence], dict[str, Any]]
+    """Return the evidence as a JSON object, or raise Unverified with the reason."""
+    look_again: Callable[[str, ExpectedFile, Pulse], tuple[str, str | None]] | None = None
+    """See `look_at` in workers/verifiers/fs_hash.py. Given for exactly the kinds that keep a file to look at."""
+
+
+FUNCTIONS: dict[str, VerifierFunctions] = {
+    "http_status": VerifierFunctions(verify_http_status),
+    "fs_hash": VerifierFunctions(verify_fs_hash, look_again=look_at),
+    "response_schema": VerifierFunctions(verify_response_schema),
 }
 
 
@@ -39,18 +47,17 @@ def verify(
     files_dir: str,
 ) -> Verification:  # fmt: skip
     """Judge a provider's success. `pulse` raises HostError once the call's time is over."""
-    if plan.verifier_kind == "none":
-        return SKIPPED
-    if plan.verifier_kind == "unverifiable":
-        return UNVERIFIABLE
-    verifier = VERIFIERS.get(plan.verifier_kind)
-    if verifier is None:
+    kind = VERIFIERS.get(plan.verifier_kind)
+    if kind is not None and kind.declared is not None:
+        return Verification(kind.declared)
+    functions = FUNCTIONS.get(plan.verifier_kind)
+    if functions is None:
         return Verification(FAILED, f"no verifier of the kind {plan.verifier_kind}")
     try:
         config = msgspec.json.decode(plan.verification_config or "{}")
         if not isinstance(config, dict):
             raise Unverified("verification_config is not an object")
-        details = verifier(Evidence(plan, config, output, observations, pulse, files_dir))
+        details = functions.verify(Evidence(plan, config, output, observations, pulse, files_dir))
     except Unverified as error:
         return Verification(FAILED, str(error))
     except HostError as error:
@@ -58,3 +65,11 @@ def verify(
     except (OSError, ValueError, TypeError, KeyError) as error:
         return Verification(FAILED, f"the verifier failed ({type(error).__name__})")
     return Verification(VERIFIED, None, (msgspec.json.encode(details).decode(),))
+
+
+def look_again(kind: str, files_dir: str, file: ExpectedFile, pulse: Pulse) -> tuple[str, str | None]:
+    """Have the verifier `kind` look at the file; a kind that can't look reports it as unreadable."""
+    functions = FUNCTIONS.get(kind)
+    if functions is None or functions.look_again is None:
+        return UNREADABLE, None
+    return functions.look_again(files_dir, file, pulse)

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.intents import CANNOT_LOOK, NOTHING_KEPT, why_not
+from frontend.calls.intents import NOTHING_KEPT, why_not
 from frontend.errors import GateError
-from frontend.manifests.sections import VERIFIERS
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc import messages as m
 from ipc.evidence import ExpectedEffect, IntentDetail
+from ipc.verifiers import VERIFIERS
 from tests.support.front_core import Core, Fault, front_core, refuses
 from tests.support.held_calls import filing
 from tests.support.worker_desk import until
@@ -28,16 +28,12 @@ def detail(kind: str | None, expected: ExpectedEffect | None = None) -> IntentDe
     )  # fmt: skip
 
 
-def test_the_table_has_every_kind_but_the_one_that_looks_again() -> None:
-    assert {*CANNOT_LOOK, "fs_hash"} == set(VERIFIERS)
+@pytest.mark.parametrize("kind", VERIFIERS)
+def test_a_kind_without_a_kept_file_says_why_it_can_t_look_again(kind: str) -> None:
+    assert why_not(detail(kind)) == (VERIFIERS[kind].cannot_look or NOTHING_KEPT)
 
 
-@pytest.mark.parametrize("kind", CANNOT_LOOK)
-def test_a_kind_that_can_t_look_again_says_why(kind: str) -> None:
-    assert why_not(detail(kind)) == CANNOT_LOOK[kind]
-
-
-def test_one_that_could_needs_what_was_kept() -> None:
+def test_a_kind_that_looks_again_needs_the_file_that_was_kept() -> None:
     assert why_not(detail("fs_hash", FILE)) is None
     assert why_not(detail("fs_hash")) == why_not(detail(None)) == NOTHING_KEPT
 
@@ -114,7 +110,7 @@ async def test_what_is_not_there_is_under_way_or_has_nothing_to_look_at_is_not_l
         core.client.faults["ShowIntent"] = says(detail("http_status"))
         with pytest.raises(GateError, match="intent_not_verifiable") as refused:
             await core.services.intents.verify("intent_1", OPERATOR)
-        assert refused.value.extra == {"message": CANNOT_LOOK["http_status"]}
+        assert refused.value.extra == {"message": VERIFIERS["http_status"].cannot_look}
         assert "VerifyIntent" not in core.client.asked
 
 

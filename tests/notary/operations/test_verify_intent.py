@@ -37,7 +37,7 @@ def act(**given: object) -> AuditEvent:
 
 def lost(notary: Running, file: ExpectedFile | None = FILE) -> str:
     """A call that no process reports on any more, and whose end an operator may state."""
-    intent_id = lost_call(notary, file=file)
+    intent_id = lost_call(notary, file=file, verifier_kind="fs_hash")
     notary.clock.time += OVER
     return intent_id
 
@@ -140,7 +140,7 @@ def test_an_intent_is_shown_with_what_its_call_was_to_leave(notary: Running) -> 
     shown = notary.front.ask(ShowIntent(lost(notary)))
     assert shown.expected == ExpectedEffect(path=FILE.path, sha256=FILE.sha256, bytes=FILE.bytes)
     assert (shown.request_hash, shown.session_id, shown.action_version) == (DIGEST, "ses_1", "1.0.0")
-    assert (shown.verifier_kind, shown.timeout_seconds, shown.approved_by) == ("http_status", 30.0, None)
+    assert (shown.verifier_kind, shown.timeout_seconds, shown.approved_by) == ("fs_hash", 30.0, None)
     assert notary.front.ask(ShowIntent(lost(notary, None))).expected is None
 
 
