@@ -47,6 +47,7 @@ from frontend.telemetry.processes import Processes
 from frontend.webhooks.webhooks import Webhooks
 from frontend.witnesses.witnesses import Witnesses
 from ipc import messages as m
+from ipc.backends import used
 from ipc.clock import parse_iso
 from ipc.settings import Settings
 from ipc.stderr import stderr
@@ -126,11 +127,7 @@ class Services:
             "draining": draining,
             "in_flight_executions": self.admission.in_flight_everywhere,
             "dependencies": {"redis": health.store, "opa": has_policy, **proxy},
-            "backends": {
-                "store": "redis" if self.settings.store.redis_url else "sqlite",
-                "policy": "opa" if self.settings.opa_url else "embedded",
-                "ledger": "postgresql" if self.settings.ledger.url else "sqlite",
-            },
+            "backends": used(self.settings),
             "webhooks": {
                 "active": bool(self.webhooks.active),
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,

@@ -51,7 +51,7 @@ def run(sock: socket.socket) -> Exit:
     from notary.copying import copies_of
     from notary.database import DatabaseGone
     from notary.opening import open_state
-    from notary.places import look_up
+    from notary.servers.table import look_up
     from notary.service import Control, Service
     from notary.store.contract import StoreGone
     from notary.walls import WallRefused, enter, notary_walls

@@ -1,6 +1,7 @@
 """What a notary opens before it serves: the database, brought to this version, and the keys."""
 
 from pathlib import Path
+from typing import Any
 
 from ipc.clock import Clock, SystemClock
 from ipc.settings import Settings
@@ -12,8 +13,9 @@ from notary.ledger import gateways, refused, schema, witnesses
 from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled, settle_all
 from notary.ledger.witnesses import Witnesses
-from notary.places import NOT_LOOKED_UP, Places, open_postgres, redis_place
 from notary.reading.queries import newest_time
+from notary.servers.registration import StoreServer
+from notary.servers.table import NOT_LOOKED_UP, Places, ledger_server, place_of, store_server
 from notary.signing.rotation import Signers
 from notary.state import DEFAULT_LIMITS, Limits, State
 from notary.store import proofs, sessions
@@ -37,7 +39,11 @@ def open_state(
     `clock` None: the machine's, held against the newest evidence. `is_accepted`: the last checkpoint need not be
     continued. `places`: where backends are, if their names were looked up already.
     """
-    database = _open_file(settings, limits) if settings.ledger.url is None else open_postgres(settings, places)
+    server = ledger_server(settings)
+    if server is None:
+        database = _open_file(settings, limits)
+    else:
+        database = server.open(settings, place_of(server, settings, places))
     try:
         return _opened(settings, database, clock, limits, places, is_accepted=is_accepted)
     except BaseException:
@@ -71,11 +77,12 @@ def _opened(
         settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=checkpoint,
         epoch=epoch, revoked=revoked, newest=newest, unsettled=unsettled, refusals=refusals,
     )  # fmt: skip
-    if settings.store.redis_url is None:
+    server = store_server(settings)
+    if server is None:
         with database.unit(writes=False) as connection:
             state.has_other_store = read_marker(connection) is not None
     else:
-        _open_redis(state, places, last, is_new=newest == 0.0)
+        _open_store(state, server, place_of(server, settings, places), last, is_new=newest == 0.0)
     database.check = lambda connection: problem_of_return(connection, state.checkpoint)
     count_backlog(state)
     return state, answers
@@ -88,14 +95,10 @@ def _open_file(settings: Settings, limits: Limits) -> Database:
     return database
 
 
-def _open_redis(state: State, places: Places, last: int, *, is_new: bool) -> None:
-    from notary.backends.redis.opening import open_stores
-
-    place = places.redis or redis_place(state.settings)
-    assert place is not None, "one is configured"
+def _open_store(state: State, server: StoreServer, place: Any, last: int, *, is_new: bool) -> None:
     gateway_id = state.database.gateway_id
     with state.database.unit() as connection:
-        stores = open_stores(
+        stores = server.open(
             state.settings, place, state.clock, connection, last=last, is_new=is_new, gateway_id=gateway_id
         )
     state.stores, state.open_store, state.epoch = stores, stores.open, stores.epoch

@@ -12,20 +12,13 @@ import msgspec
 from ipc.key_reports import BackendProblem
 from ipc.parent import refuse_core_dumps
 from ipc.settings import Settings
+from notary.servers.table import servers
 
 
 def problems(settings: Settings) -> list[BackendProblem]:
-    """Of those that are configured."""
-    told: list[tuple[str, str | None]] = []
-    if settings.store.redis_url is not None:
-        from notary.backends.redis.fitness import problem_of_redis
-
-        told.append(("store.redis_url", problem_of_redis(settings)))
-    if settings.ledger.url is not None:
-        from notary.backends.postgres.fitness import problem_of_postgres
-
-        told.append(("ledger.url", problem_of_postgres(settings)))
-    return [BackendProblem(name, sentence) for name, sentence in told if sentence is not None]
+    """Try every server that is configured."""
+    told = [(server.declared.setting, server.problem(settings)) for server in servers(settings)]
+    return [BackendProblem(setting, sentence) for setting, sentence in told if sentence is not None]
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """The walls of the notary, of its copier and of a reader: files of their own, no network, no program, no capability.
 
-With `store.redis_url` or `ledger.url` the notary may connect to those ports, by TCP and by nothing else; a Unix socket
-needs no network. A reader of a PostgreSQL has its one connection before its walls stand.
+With a server for store or ledger the notary may connect to its ports, by TCP and by nothing else; a Unix socket needs
+no network. A reader of a PostgreSQL has its one connection before its walls stand.
 
 The notary opens keys that are rotated and files that are made while it runs, so it keeps whole folders; a reader has
 the database's three files and nothing else, and a short list of what it may ask of the kernel.
@@ -11,13 +11,12 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ipc.postgres_address import PostgresAddress, parse_postgres_url
-from ipc.redis_address import RedisAddress, parse_redis_url
-from ipc.settings import LedgerSettings, Settings, StoreSettings
+from ipc.backends import ServerAddress
+from ipc.settings import Settings
 from ipc.walls import given as names
 from ipc.walls.bpf import OneOf, Rule
 from ipc.walls.bpf import errno as refusal
@@ -25,8 +24,9 @@ from ipc.walls.calls import allow, common, file_locks, forbidden, refuse
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
 from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place, Scope
-from ipc.walls.places import homes, kept, outside_places, program_places
+from ipc.walls.places import homes, kept, program_places
 from ipc.walls.seccomp import Rules, compile_rules
+from notary.servers.table import servers
 
 _ALONE = frozenset({names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAMESPACE})
 _READS = "openat stat lstat newfstatat statx lseek pread64 access faccessat faccessat2 readlink getcwd geteuid"
@@ -55,54 +55,33 @@ def notary_walls(settings: Settings) -> Walls:
         settings.lease_signing_key_path, settings.grant_signing_key_path, settings.receipt_signing_key_path,
         settings.receipt_keys_jwks_path,
     )  # fmt: skip
-    redis = None if settings.store.redis_url is None else parse_redis_url(settings.store.redis_url)
-    postgres = None if settings.ledger.url is None else parse_postgres_url(settings.ledger.url)
-    backends = [one for one in (redis, postgres) if one is not None]
-    ports = tuple({port for one in backends for port in one.ports})
-    outside = (*_places_of_redis(settings.store, redis), *_places_of_postgres(settings.ledger, postgres))
+    used = servers(settings)
+    addresses = [one.address(settings) for one in used]
+    ports = tuple({port for one in addresses for port in one.ports})
+    outside = tuple(place for one in used for place in one.places(settings))
     own = (settings.state_dir, os.path.dirname(settings.ledger_file), *(place.path for place in homes(keys)))
     return Walls(
-        filter=compile_rules(_reaching(backends) if backends else forbidden(), is_list_of_refused=True),
+        filter=compile_rules(_reaching(addresses) if addresses else forbidden(), is_list_of_refused=True),
         places=(*program_places(), *kept(own), *outside),
         scope=Scope(ports=ports),
         namespaces=_ALONE - {names.NETWORK_NAMESPACE} if ports else _ALONE,
         checks_owners=True,
         private_files=(
             *keys, os.path.join(os.path.dirname(settings.receipt_signing_key_path or ""), "checkpoint.pem"),
-            settings.store.redis_password_file, settings.ledger.password_file,
+            *(one.password_file(settings) for one in used),
         ),
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
     )  # fmt: skip
 
 
-def _reaching(backends: Sequence[RedisAddress | PostgresAddress]) -> Rules:
-    """Connections to backends, and no datagram: Landlock says nothing of them."""
-    by_path = {socket.AF_UNIX} if any(one.host is None for one in backends) else set()
-    by_name = {socket.AF_INET, socket.AF_INET6} if any(one.host is not None for one in backends) else set()
+def _reaching(addresses: Sequence[ServerAddress]) -> Rules:
+    """Connections to servers, and no datagram, which Landlock does not restrict."""
+    by_path = {socket.AF_UNIX} if any(one.host is None for one in addresses) else set()
+    by_name = {socket.AF_INET, socket.AF_INET6} if any(one.host is not None for one in addresses) else set()
     families = tuple(sorted(by_path | by_name))
     streams = (OneOf(0, families), OneOf(1, (socket.SOCK_STREAM,), _SOCKET_TYPE))
     return forbidden(connects=True) | {"socket": Rule(conditions=streams, otherwise=refusal(errno.EACCES))}
-
-
-def _places_of_redis(settings: StoreSettings, address: RedisAddress | None) -> Iterator[Place]:
-    if address is None:
-        return
-    yield from homes((settings.redis_password_file,))
-    if address.path is not None:
-        yield Place(address.path, READ_FILES | WRITE_FILES)
-    if address.is_tls:
-        yield from outside_places() if settings.redis_ca_file is None else (Place(settings.redis_ca_file, READ_FILES),)
-
-
-def _places_of_postgres(settings: LedgerSettings, address: PostgresAddress | None) -> Iterator[Place]:
-    if address is None:
-        return
-    yield from homes((settings.password_file,))
-    if address.socket is not None:
-        yield Place(address.socket, READ_FILES | WRITE_FILES)
-    if settings.ca_file is not None:
-        yield Place(settings.ca_file, READ_FILES)
 
 
 def reader_walls(file: Path | None) -> Walls:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ipc.backends import BACKENDS
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.checking import (
     CHECKER_TO_SUPERVISOR,
@@ -80,7 +81,7 @@ def check_configuration(loaded: Loaded, environ: Mapping[str, str], *, connects:
 
 def _untried(settings: Settings, document: Document) -> list[Problem]:
     """What the notary's backends answer, tried by a program that may speak to them. Raises Refused."""
-    if settings.store.redis_url is None and settings.ledger.url is None:
+    if not any(one.form is not None and one.url(settings) is not None for one in BACKENDS):
         return []
     failing, given = "the backends could not be tried", msgspec.json.encode(settings).decode()
     done = run_key_program("notary.try_backends", [], failing, given)

@@ -1,24 +1,10 @@
-"""Where the ledger is, for programs of the notary that read it; and kinds of settings of one that is a PostgreSQL."""
+"""The address of the ledger, as arguments for programs of the notary that read it."""
 
-from ipc.postgres_address import parse_postgres_url
 from ipc.settings import Settings
-from supervisor import kinds
-from supervisor.kind import Context, Wrong, kind
-
-
-@kind(type="string", pattern="^postgres(ql)?://")
-def postgres_url(value: object, context: Context) -> str:
-    """Where it is. SECURITY: never with a password, which would show in status, logs and a process list."""
-    given = kinds.text(value, context)
-    try:
-        parse_postgres_url(given)
-    except ValueError as error:
-        raise Wrong(str(error).removesuffix("."), is_secret=True) from None
-    return given
 
 
 def ledger_arguments(settings: Settings) -> tuple[str, ...]:
-    """As notary/reading/source.py takes them."""
+    """The arguments that notary/reading/source.py takes."""
     ledger = settings.ledger
     if ledger.url is None:
         return (settings.ledger_file,)

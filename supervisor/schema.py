@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ipc.backends import POSTGRESQL, REDIS
 from ipc.log_level import DEBUG, INFO
 from ipc.quotas import MAX_QUOTA
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
-from supervisor import addresses, kinds, ledgers, stores, webhooks, witnesses
+from supervisor import addresses, kinds, stores, webhooks, witnesses
 from supervisor.kind import Context, Kind, Wrong, kind, place
 
 
@@ -137,7 +138,7 @@ SCHEMA = Table(
         ),
         "store": Table(
             {
-                "redis_url": Leaf(stores.redis_url),
+                "redis_url": Leaf(stores.server_url(REDIS)),
                 "redis_prefix": Leaf(stores.prefix),
                 "redis_password_file": Leaf(kinds.path),
                 "redis_ca_file": Leaf(kinds.path),
@@ -147,7 +148,7 @@ SCHEMA = Table(
             {
                 "path": Leaf(_ledger_path),
                 "min_free_bytes": Leaf(kinds.whole(0, 1 << 39)),
-                "url": Leaf(ledgers.postgres_url),
+                "url": Leaf(stores.server_url(POSTGRESQL)),
                 "password_file": Leaf(kinds.path),
                 "ca_file": Leaf(kinds.path),
             }

@@ -21,9 +21,9 @@ from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
 from notary.database import Connection
-from notary.places import NOT_LOOKED_UP, Places
 from notary.reading.source import Source, opened
 from notary.reading.whole import WholeWalk
+from notary.servers.table import NOT_LOOKED_UP, Places
 from notary.signing.make_keys import make_keys
 from notary.state import Limits
 from supervisor.programs import INTERPRETER
@@ -87,10 +87,14 @@ def patient_places(settings: Settings) -> Places:
     from notary.backends.redis import client
 
     redis_waits = client.Waits(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
-    redis = None if settings.store.redis_url is None else client.Place(settings.store, redis_waits)
     seconds = int(WAIT_SECONDS)
     postgres_waits = place.Waits(connect=seconds, unit=2 * seconds, lock=seconds, idle=seconds)
-    return Places(redis, None if settings.ledger.url is None else place.Place(settings.ledger, postgres_waits))
+    found: dict[str, object] = {}
+    if settings.store.redis_url is not None:
+        found["redis"] = client.Place(settings.store, redis_waits)
+    if settings.ledger.url is not None:
+        found["postgresql"] = place.Place(settings.ledger, postgres_waits)
+    return found
 
 
 class Running:

@@ -77,8 +77,8 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "notary": (
         ("main", "offline", "reader", "copier", "accept_clock", "accept_rollback", "backup", "trace", "try_backends"),
-        ("accepting", "opening", "service"),
-        ("executions", "places"),
+        ("accepting", "opening", "service", "walls"),
+        ("executions", "servers"),
         (
             "fronts",
             "channels",

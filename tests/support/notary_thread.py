@@ -24,7 +24,7 @@ from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.closing import Lost, Reported, lose_call, report_call
 from notary.operations.opening import open_call
-from notary.places import NOT_LOOKED_UP, Places
+from notary.servers.table import NOT_LOOKED_UP, Places
 from notary.service import Control, Service
 from notary.state import Limits
 from notary.unit import Unit
