@@ -1,10 +1,10 @@
 """Listening sockets that a service manager has bound: taken over by their names, in the form of sd_listen_fds(3).
 
 `gateway` is the agents' socket, `gateway-admin` the operators', `gateway-http` the TCP address of `listen_http_addr`,
-`gateway-metrics` that of `[metrics]`; the name of a socket unit counts as well, with its `.socket`. Such a socket is
-the manager's: it stays open, with all that wait in its backlog, when this gateway is gone, and its path is never
-unlinked here. One that no setting names, or another one than the setting names, is a start error: a gateway that
-listens elsewhere than its configuration says would look like one that is down.
+`gateway-metrics` that of `[metrics]`; the name of a socket unit counts as well, with its `.socket`. The manager owns
+such a socket: it and its backlog stay open when this gateway ends, and its path is never unlinked here. A socket that
+no setting names, or that differs from the setting, is a start error: a gateway that listens elsewhere than its
+configuration says would look as if it were down.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Asks the gateway that runs with a state directory: one question over its control socket, one answer.
 
-Says in one sentence where there is none, where it may not be asked, and where it does not answer.
+A refusal says in one sentence that no gateway runs, that it may not be asked, or that it does not answer.
 """
 
 import json
@@ -21,7 +21,7 @@ SILENT_SECONDS: Final = 10.0
 
 
 def ask_gateway(state_dir: Path, word: str) -> dict[str, Any]:
-    """What the gateway of this state directory answers to a word. Raises Refused."""
+    """Send a command word to the gateway of this state directory and return its answer. Raises Refused."""
     seconds = ANSWER_SECONDS + QUESTION_SECONDS if word == "reload" else SILENT_SECONDS
     try:
         folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

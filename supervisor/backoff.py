@@ -23,7 +23,7 @@ LOOP_FAILURES = 3
 """A process that fails this often in a row before it serves is in a crash loop."""
 
 HEALTHY_SECONDS = 60.0
-"""Who has served this long is healthy."""
+"""A process that has served this long is healthy."""
 
 _JITTER = 0.25
 _TRUSTED_WITH_EXIT_CODE = ("front", "notary", "template")

@@ -1,8 +1,9 @@
-"""What this host lets the gateway have, held against the workers that the configuration wants idle at all times.
+"""Checks the limits of this host against the spare workers that the configuration asks for.
 
-A lower bound of what they need, so that only what can't be is refused: a start would wait for spare workers without
-end, or fail at the first burst of calls. Connections are bounded by what fits: clients that open them must not take the
-descriptors that calls need. Sizes that the configuration leaves to the host ("auto") become numbers here.
+The check uses a lower bound of their need, so it refuses only configurations that can't work: a start would wait for
+spare workers forever, or fail at the first burst of calls. Connections are limited to what fits: clients that open them
+must not take the descriptors that calls need. Sizes that the configuration leaves to the host ("auto") become numbers
+here.
 """
 
 import dataclasses
@@ -148,7 +149,7 @@ def connection_warnings(loaded: Loaded) -> list[Problem]:
 
 
 def ceiling_problems(loaded: Loaded, ceilings: Iterable[Ceiling]) -> list[Problem]:
-    """Limits below which `min_spare` of the pools, all fronts together, can't be had."""
+    """Return a problem for each limit that is too low for `min_spare` of the pools, summed over all fronts."""
     settings = loaded.judged
     if settings is None or not (loaded.is_judged("workers") and loaded.is_judged("front_processes")):
         return []

@@ -1,4 +1,4 @@
-"""What the supervisor knows of its processes at this moment: a row a process, and the whole in a few words.
+"""The supervisor's present view of its processes: a row for each process, and a summary.
 
 Told by `gateway ps` and `gateway status`, and in the log on SIGUSR1. Reads what children have said; asks none of them.
 """
@@ -26,7 +26,7 @@ class Row(TypedDict):
     in_flight: int | None
     """Calls, of a front; of others null: they are counted by their front."""
     queues: dict[str, int]
-    """What waits at it, by what it waits for; those that are empty are left out."""
+    """Queue -> its length in this process; empty queues are left out."""
     ends: int
     """How often it ended by a fault."""
     last_error: str

@@ -47,14 +47,15 @@ CHECK_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found. `actions` and what is told of the policy are for the sentence that there are no problems."""
+    """The result of a check. `actions` and the fields about the policy are for the sentence that there are no
+    problems."""
 
     problems: tuple[Problem, ...]
     actions: int = 0
     policy_version: str = ""
     policy_not_remembered: str | None = None
     warnings: tuple[Problem, ...] = ()
-    """What may be meant so: it refuses nothing."""
+    """Findings that may be intended; they refuse nothing."""
     unreached: tuple[Problem, ...] = ()
     """Backends that do not answer now."""
 
@@ -80,7 +81,7 @@ def check_configuration(loaded: Loaded, environ: Mapping[str, str], *, connects:
 
 
 def _untried(settings: Settings, document: Document) -> list[Problem]:
-    """What the notary's backends answer, tried by a program that may speak to them. Raises Refused."""
+    """Return the problems of the notary's servers; a program that may connect to them tries each. Raises Refused."""
     if not any(one.form is not None and one.url(settings) is not None for one in BACKENDS):
         return []
     failing, given = "the backends could not be tried", msgspec.json.encode(settings).decode()
@@ -98,7 +99,7 @@ def check_policy(folder: str, environ: Mapping[str, str]) -> Checked:
 
 
 def _parts(loaded: Loaded, settings: Settings) -> tuple[str, ...]:
-    """What may be looked at: only what the configuration names, and not what a start would make."""
+    """Return the parts to check: files that the configuration names, without files that a start would create."""
     parts = []
     if loaded.is_judged("manifests_dir") and loaded.is_judged("modules_dir"):
         parts.append("actions")

@@ -36,7 +36,7 @@ FAILING = frozenset({LOOPING, RETRYING, PROVING})
 
 
 class IllegalMove(Exception):
-    """The table has no such move: a fault of ours."""
+    """The table has no such move: an internal error."""
 
 
 def after(state: str, event: str) -> str:

@@ -27,7 +27,7 @@ Pair = tuple[socket.socket, socket.socket]
 
 
 class Child:
-    """One process of ours. Its pid is valid until it is reaped, which only Children does: no signal goes astray."""
+    """A child process. Its pid is valid until Children reaps it, so a signal never reaches another process."""
 
     def __init__(self, name: str, process: "subprocess.Popen[bytes] | None") -> None:
         self.name = name
@@ -74,8 +74,8 @@ class Children:
         self._alive: dict[int, Child] = {}
 
     def start(self, name: str, program: tuple[str, ...], option: str = "control-fd") -> tuple[Child, Pair | None]:
-        """Make a channel and start a program with it: the process, and both ends of the channel, ours first. None where
-        no descriptor is to be had for one; the process counts as ended then."""
+        """Make a channel and start a program with it. Return the process and both ends of the channel, the parent's
+        first; None instead of the ends if no descriptor is free, and then the process counts as ended."""
         try:
             pair = socket.socketpair()
         except OSError as error:

@@ -126,7 +126,7 @@ def _may_ask(connection: trio.socket.SocketType) -> bool:
 
 
 def _is_below_us(pid: int) -> bool:
-    """Whether a process is one of ours; whatever they start stays below us, since orphans become our children."""
+    """True if a process descends from this one; orphans become its children, so every descendant is found."""
     ours = os.getpid()
     for _ in range(_MOST_GENERATIONS):
         if pid <= 1:

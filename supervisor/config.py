@@ -219,7 +219,7 @@ class _Reader:
             self.leave_out(path, f"{dotted(path)}: is missing.", mend)
 
     def check_ledger(self, ledger: dict[str, Any]) -> None:
-        """One that gateways may share needs a store that they share, too."""
+        """Require a shared store for a ledger that several gateways may share."""
         if "url" in ledger:
             self.require(("store", "redis_url"), "A ledger in PostgreSQL needs its store in a Redis.")
             if "path" in ledger:
@@ -259,7 +259,7 @@ class _Reader:
                 self.note(where, text, f"Lower it, or use max = {-(-pool.min_spare // fronts) * fronts}.")
 
     def check_parts(self, given: dict[str, Any]) -> None:
-        """What waits of one principal must leave others half of what may wait in all."""
+        """Limit the pending approvals of one principal to half of all pending approvals."""
         settings = msgspec.convert(given, ApprovalSettings)
         for whole in ("max_pending", "max_pending_bytes"):
             part = f"{whole}_per_principal"
@@ -332,7 +332,7 @@ class _Reader:
 
 
 def _outline(row: dict[str, str]) -> OperatorSettings:
-    """What can be said of an operator whose credential can't be used."""
+    """Return the settings of an operator whose credential can't be used, without the credential."""
     return OperatorSettings(name=row.get("name", ""), dpop_jkt=row.get("dpop_jkt"))
 
 

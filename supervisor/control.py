@@ -73,7 +73,8 @@ class Control(Generic[M]):
     async def serve_until_end(
         self, child: Child, answer: Callable[[M], None], *, closing_seconds: float = CLOSING_SECONDS
     ) -> None:
-        """Serve until the child has ended. One that closed its channel gets `closing_seconds` to exit, others none."""
+        """Serve until the child has ended. A child that closed its channel gets `closing_seconds` to exit, others
+        none."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._follow_end, child)
@@ -89,8 +90,8 @@ class Control(Generic[M]):
         await child.wait()
 
     async def _follow_end(self, child: Child) -> None:
-        """What a child said last is heard. The end of its channel follows its own end, unless something that it started
-        holds the other end; that is not waited for."""
+        """Read the last messages of a child. Its channel ends when the child does, unless a descendant holds the
+        other end; that is not waited for."""
         await child.wait()
         await trio.sleep(AFTER_END_SECONDS)
         self._break("left its channel to another process")

@@ -1,8 +1,9 @@
-"""The deliverer of webhooks: started where an endpoint is configured and not disabled, held alive, tied to the notary.
+"""The deliverer of webhooks: started if an enabled endpoint is configured, kept alive, connected to the notary.
 
-A reload that changes endpoints replaces it, since its walls are those of its endpoints: the one before finishes what is
-under way, within bounds, and is gone before the reload is answered. It stops once all fronts have gone, and before the
-notary, so that what became of its last attempts is in the ledger. What it had claimed when it was killed is sent again.
+A reload that changes endpoints replaces it, since its walls depend on its endpoints: the old process finishes its
+requests, within limits, and ends before the reload is answered. It stops after all fronts and before the notary, so
+that the results of its last attempts reach the ledger. Deliveries that it had claimed when it was killed are sent
+again.
 """
 
 import secrets
@@ -33,7 +34,7 @@ FINISH_SECONDS = 2.0
 LEAVE_SECONDS = 1.0
 """For its exit after that."""
 MAX_TRIES = 64
-"""Of operators, through all fronts, that have no answer yet."""
+"""The most attempts of operators, over all fronts, that wait for an answer."""
 
 
 class DelivererKeeper:
@@ -50,7 +51,7 @@ class DelivererKeeper:
         self._is_stopping = False
         self._id = ""
         self._rows: tuple[WebhookSettings, ...] = ()
-        """What it was started with."""
+        """The endpoints that it was started with."""
         self._gone: set[str] = set()
         """Endpoints that have answered 410 since the last reload."""
         self._leaves: Child | None = None
@@ -107,7 +108,7 @@ class DelivererKeeper:
         self._control.post(message)
 
     def child_of(self, deliverer_id: str) -> Child | None:
-        """The process with this id; None for one of before."""
+        """The process with this id; None for an earlier process."""
         return self._child if deliverer_id == self._id else None
 
     async def follow(self) -> None:

@@ -1,7 +1,8 @@
 """Settings of `gateway dev`: a whole gateway from nothing but a state directory, for one person on one machine.
 
-Defaults lie below file, environment and flags, so that a configuration file may override any of them. What this mode
-weakens is named in `Settings.weakened`, on the terminal and in every audit event; it never serves as production.
+Defaults lie below file, environment and flags, so that a configuration file may override any of them.
+`Settings.weakened` names each protection that this mode weakens, and so do the terminal and every audit event; this
+mode never serves as production.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Settings that a reload has changed, brought to those that took no part in it: the notary, fronts that were only
-starting, and the deliverer.
+"""Sends the settings that a reload has changed to the processes that took no part in it: the notary, fronts that were
+still starting, and the deliverer.
 
-Guarantees that each of them has said that it decides by the new settings, or is gone, before the reload is answered:
-a removed operator is one for none of them. What starts later is given them with its first message.
+Guarantees that each of them has confirmed the new settings, or has ended, before the reload is answered: none of them
+accepts a removed operator. A process that starts later gets them with its first message.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ FOLLOW_SECONDS = 5.0
 
 
 class Followers:
-    """Knows who must hear of new settings. `fronts()` are those that live at the moment."""
+    """Knows the processes that must get new settings. `fronts()` returns the fronts that live at the moment."""
 
     def __init__(
         self, state: State, notary: NotaryKeeper, deliverer: DelivererKeeper, fronts: Callable[[], list[Front]]

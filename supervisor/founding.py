@@ -1,8 +1,8 @@
-"""What `gateway init --production` writes: a folder with all that `gateway run` needs, and what to do next.
+"""Files of `gateway init --production`: a folder with all that `gateway run` needs, and a list of next steps.
 
-Guarantees that nothing that is there is written over, that `gateway check` accepts the result as it is, and that the
-configuration, written last, is there only when everything that it names is. The operator's two secrets leave by the
-operator: an API key that is shown once, and a private key that is to be moved away.
+Guarantees that no file is overwritten, that `gateway check` accepts the result as it is, and that the configuration,
+written last, exists only if every file that it names does. Two secrets are for the operator to take away: an API key,
+shown once, and a private key file.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The memory that all fronts share: made once for the life of the gateway, cleared of what an ended front held.
+"""The memory that all fronts share: made once for the life of the gateway; the part of an ended front is cleared.
 
-The supervisor reads nothing there. What fronts have counted stays; calls in flight end with their front.
+The supervisor reads nothing there. Counters of an ended front stay; its calls in flight are cleared.
 """
 
 import os

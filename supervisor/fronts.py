@@ -40,7 +40,7 @@ class Front:
     """One life of a front. `front_id` is new with each life: claims that an earlier one held are orphaned."""
 
     def __init__(self, state: State, number: int, *, is_successor: bool) -> None:
-        """Raises OSError where no descriptor is to be had for its channel."""
+        """Raises OSError if no descriptor is free for its channel."""
         self.number = number
         self.name = f"front {number}"
         self.front_id = f"front-{number}-{secrets.token_hex(4)}"
@@ -51,7 +51,7 @@ class Front:
         self.is_drained = False
         self.in_flight = 0
         self.status: m.FrontStatus | None = None
-        """What it said last of itself."""
+        """The last status that it reported."""
         self.pulse = Pulse()
         self._unheard_seconds = 0.0
         self._has_answered_drain = False
@@ -78,7 +78,7 @@ class Front:
         return self.is_ready and self._unheard_seconds < self._state.programs.front_silent_seconds * QUIET_SHARE
 
     def note_status(self, status: m.FrontStatus) -> None:
-        """What the front says of itself once a second."""
+        """Keep the status that the front reports once a second."""
         self.status = status
         self.pulse.expect()
         self._note_in_flight(status.in_flight)
@@ -97,7 +97,7 @@ class Front:
         self, listeners: tuple[Listener, ...], memory: FrontMemory, live_fronts: tuple[str, ...], answers: Answers,
         attach: Callable[["Front"], None],
     ) -> int:  # fmt: skip
-        """From start to end; returns the status. Whatever way it ends, the process is gone then.
+        """Run a front from start to end; return its exit status. On every return the process is gone.
 
         `attach` ties the front to the notary, or raises OSError.
         """

@@ -1,6 +1,6 @@
-"""Descriptors that are given away with a message: all of them or none, and what becomes of a child that lacks them.
+"""Duplicates descriptors to send with a message, all or none, and ends a child that can't be given its descriptors.
 
-A supervisor that has no descriptor left must not end for it: whatever it was about to start is started again later.
+A supervisor without free descriptors must not end: the process that it was about to start is started again later.
 """
 
 import os
@@ -12,7 +12,7 @@ from supervisor.logs import log
 
 
 def copies(*descriptors: int) -> tuple[int, ...]:
-    """Others of these descriptors, for `Control.post` to take over. Raises OSError; none is left open then."""
+    """Duplicates of the descriptors; `Control.post` owns them. Raises OSError; then none is left open."""
     made: list[int] = []
     try:
         for one in descriptors:
@@ -26,7 +26,7 @@ def copies(*descriptors: int) -> tuple[int, ...]:
 
 @contextmanager
 def handing_over(child: Child) -> Iterator[None]:
-    """What a child is given right after its start. Where that can't be had the child is killed, so that its keeper
+    """Prepare the descriptors of a child right after its start. If that fails, kill the child, so that its keeper
     starts another one."""
     try:
         yield

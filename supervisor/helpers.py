@@ -1,7 +1,7 @@
-"""Processes of ours that live for one command: tied together by socket pairs, under one deadline, gone at the end.
+"""Processes that live for one command: connected by socket pairs, under one deadline, gone at the end.
 
-They are started as a gateway's children are: the same interpreter in isolation, a few names of the environment, no
-descriptor but those they need, no signal of the terminal. Guarantees that none outlives the block that started it.
+They start like a gateway's children: the same isolated interpreter, a few environment variables, only the descriptors
+that they need, and no signals of the terminal. Guarantees that none outlives the block that started it.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Helpers(AbstractContextManager["Helpers"]):
 
     @property
     def left(self) -> float:
-        """Seconds that are left. Raises Refused when there are none."""
+        """The seconds that are left. Raises Refused at the deadline."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise Refused(Exit.FAILED, f"this took more than {self._seconds:g} s; nothing was started.")

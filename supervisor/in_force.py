@@ -1,4 +1,4 @@
-"""What a running gateway has in force of its configuration, kept where `gateway check --against-running` can look.
+"""Digests of the settings in force in a running gateway, kept for `gateway check --against-running`.
 
 One digest a setting, in a private file of the state directory, written at the start and with each reload that changes
 any, gone with the gateway. SECURITY: each digest is keyed by a salt of its own file; a setting that may hold a secret
@@ -76,9 +76,9 @@ def forget_at_end(state_dir: Path, cleanup: ExitStack) -> None:
 
 
 def compare_with_running(settings: Settings) -> Waits:
-    """Hold these settings, as a file says them, against the gateway that runs with this state directory.
+    """Compare these settings of a file with those of the gateway that runs with this state directory.
 
-    Raises Refused when there is none, or it can't be told what it has in force.
+    Raises Refused if no gateway runs, or if the settings in force can't be read.
     """
     kept = _read(Path(settings.state_dir))
     digests = _digests(settings, bytes.fromhex(kept.salt))

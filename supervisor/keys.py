@@ -92,8 +92,8 @@ def make_keys(folder: Path) -> str:
 def run_key_program(
     module: str, arguments: list[str], failing: str, given: str = "", *, seconds: float = MAKE_SECONDS
 ) -> "subprocess.CompletedProcess[str]":
-    """Run one of the programs that hold keys to its end, `given` on its standard input. Raises Refused, `failing`
-    first, when there is none."""
+    """Run one of the programs that hold keys to its end, `given` on its standard input. Raises Refused, beginning
+    with `failing`, if the program can't be run."""
     try:
         return subprocess.run(
             [*INTERPRETER, module, *arguments],

@@ -1,6 +1,6 @@
-"""What a kind of setting is: a check of one value, and the form that an editor may hold it against.
+"""A kind of setting: a check of one value, and its JSON Schema for editors.
 
-Owns no kind itself (supervisor/kinds.py does). The place and the name of a setting are the caller's.
+The kinds themselves are in supervisor/kinds.py. The caller knows the place and the name of a setting.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,8 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Context:
-    """What paths are resolved against: the folder of the configuration file, and the environment."""
+    """The context of a check: the folder of the configuration file, against which paths are resolved, and the
+    environment."""
 
     folder: Path
     environ: Mapping[str, str]

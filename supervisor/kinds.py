@@ -25,7 +25,7 @@ _SCOPE = re.compile(r"(?=.*:)[a-z0-9:_-]{4,64}")
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 _THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
-"""Of 32 bytes: the last character carries four bits and two zeros. No other text is a thumbprint."""
+"""A thumbprint encodes 32 bytes: its last character carries four bits and two zeros."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_UID = 2**32 - 2
 

@@ -43,16 +43,16 @@ from supervisor.watchdog import watchdog_seconds
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a mode of the gateway has made ready: final settings, sockets, and what to call when it serves."""
+    """The preparations of a mode of the gateway: final settings, sockets, and a function to call when it serves."""
 
     settings: Settings
     listeners: tuple[Listener, ...]
     announce: Callable[[], None]
     configured: Settings | None = None
-    """What the configuration said, before anything was made of it; with `reread`, which says what it says now."""
+    """The settings as the configuration file gave them at the start; `reread` reads them again."""
     reread: Reread | None = None
     upstream: socket.socket | None = None
-    """What a dev gateway's own upstream is to serve; None: there is none."""
+    """The socket for a dev gateway's own upstream; None without one."""
 
 
 Prepare = Callable[[ExitStack], Prepared]
@@ -157,7 +157,7 @@ def listen_merged(address: str, cleanup: ExitStack) -> Listener:
 
 
 def prepare_run(settings: Settings, reread: Reread | None = None, environ: Mapping[str, str] | None = None) -> Prepare:
-    """What `gateway run` makes ready: state directory, lock and sockets. `reread` is for reloads; `environ` may name
+    """Prepare `gateway run`: state directory, lock and sockets. `reread` is for reloads; `environ` may name
     sockets that a service manager has bound."""
 
     def prepare(cleanup: ExitStack) -> Prepared:

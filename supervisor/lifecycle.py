@@ -31,7 +31,7 @@ def shown(state: str, fronts: int) -> str:
 
 
 class IllegalMove(Exception):
-    """The table has no such move: a fault of ours."""
+    """The table has no such move: an internal error."""
 
 
 class Lifecycle:
@@ -51,7 +51,7 @@ class Lifecycle:
 
     @property
     def is_starting(self) -> bool:
-        """Nothing has been served yet."""
+        """True until the gateway has served for the first time."""
         return self.state == STARTING
 
     @property

@@ -1,8 +1,8 @@
-"""Lines of a gateway's log that belong to one trace, whichever process said them and wherever they were kept.
+"""Lines of a gateway's log that belong to one trace, from all its processes, from a file or the journal.
 
-Reads what a gateway writes to standard error, and what `journalctl -o json` makes of it: there the lines of template,
-workers and policy processes are JSON within a message. Guarantees bounded memory, whatever is fed to it, and the order
-of time. What is no JSON and holds the trace is told as it stands.
+Reads the standard error of a gateway, and the output of `journalctl -o json`: there the lines of template, workers and
+policy processes are JSON within a message. Guarantees bounded memory for any input, and the order of time. A line that
+is not JSON and holds the trace is printed as it is.
 """
 
 import json
@@ -14,7 +14,7 @@ from ipc.logs import visible
 
 MAX_LINE_BYTES = 1 << 20
 MAX_LINES, MAX_BYTES = 10_000, 64 << 20
-"""Of one trace: a call has some dozens, a flood of them is cut and said to be."""
+"""Limits for one trace. A call has some dozens of lines; more than the limit are cut, and the output says so."""
 _FIRST = ("time", "level", "process", "message")
 _JOURNALS = {"_HOSTNAME", "PRIORITY", "SYSLOG_IDENTIFIER", "MESSAGE"}
 _LEVELS = {"7": "debug", "6": "info", "4": "warning", "3": "error"}

@@ -49,7 +49,7 @@ class NotaryKeeper:
         self.on_tied: Callable[[], None] = _nothing
         """Fronts are tied to a fresh notary: it is time for the deliverer. May raise OSError."""
         self.child_of: Callable[[str], Child | None] = _nothing
-        """Whose channel has ended that is no front."""
+        """Finds the process behind an ended channel that is not a front's."""
         self.pulse = Pulse()
         self._state = state
         self._fronts = fronts
@@ -86,7 +86,7 @@ class NotaryKeeper:
 
     @property
     def pid(self) -> int | None:
-        """Of the notary of now; None while there is none."""
+        """The pid of the present notary; None while none runs."""
         return self._child.pid if self._child is not None and self._child.status is None else None
 
     def attach(self, front: Front) -> None:
@@ -99,8 +99,8 @@ class NotaryKeeper:
         front.post(m.AttachNotary(pid=pid), (ours.detach(),))
 
     def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
-        """Post a message to the notary of now, with descriptors that this call takes over; without one nothing
-        happens, since the next one is told everything anew."""
+        """Post a message to the present notary, with descriptors that this call takes over. Without a notary the
+        message is dropped, since the next notary is told everything anew."""
         if self._control is not None:
             self._control.post(message, fds)
         else:
@@ -108,8 +108,8 @@ class NotaryKeeper:
                 os.close(fd)
 
     async def follow(self, message: m.FollowSettings, seconds: float) -> None:
-        """Returns once the notary of now has followed, or has ended: the next one begins with the settings of then.
-        One that does not say so in time is killed."""
+        """Return once the present notary has applied the settings, or has ended: the next notary starts with the new
+        settings. A notary that does not confirm in time is killed."""
         child = self._child
         if child is None or self._control is None:
             return

@@ -1,7 +1,7 @@
-"""What the service manager hears: one datagram a message to $NOTIFY_SOCKET, in the form of sd_notify(3).
+"""Messages to the service manager: each is a datagram to $NOTIFY_SOCKET, in the form of sd_notify(3).
 
-Without that variable, and wherever a datagram can't be sent, nothing happens: a gateway never ends, and never waits for
-long, because of who started it. No state of the gateway is kept here; supervisor/telling.py says what to tell.
+Without that variable, or if a datagram can't be sent, nothing happens: a gateway never ends or waits because of its
+service manager. This module keeps no state of the gateway; supervisor/telling.py chooses the messages.
 """
 
 import array
@@ -52,7 +52,7 @@ class Notifier:
         self._send("WATCHDOG=1")
 
     def extend(self, seconds: float) -> None:
-        """What is under way, a start or a stop, may take this long from now."""
+        """Give the present start or stop this long from now."""
         self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
     def keep(self, name: str, descriptor: int) -> None:

@@ -86,7 +86,7 @@ class _Place:
 
 
 def _identity(path: Path) -> tuple[int, int, Path]:
-    """What the file system tells the nearest folder by that is there, and the way on from it."""
+    """The device and inode of the nearest folder that exists, and the rest of the path below it."""
     for one in (path, *path.parents):
         try:
             status = one.stat()

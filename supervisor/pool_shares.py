@@ -1,4 +1,5 @@
-"""What `[workers.*]` says for the gateway as a whole, divided among its fronts. Pure; "auto" is a number by then.
+"""Divides the pools of `[workers.*]`, which are for the whole gateway, among its fronts. Pure; "auto" is a number
+already.
 
 A worker belongs to one front from its birth on, so each front has a pool of its own: an equal part, rounded down, so
 that all together stay within what the configuration allows; but one at least, or a front could serve no call.

@@ -11,7 +11,7 @@ _MAX_SHOWN = 60
 class Problem:
     """One line for a person: `origin:line  text mend`.
 
-    `origin` is a file, a flag or an environment variable; `line` counts from 1, 0 when there is none to point at.
+    `origin` is a file, a flag or an environment variable; `line` counts from 1; 0 stands for no line.
     `rank` puts files before the environment, and the environment before flags. `field` is the setting, or the part of
     another file, that it is about.
     """

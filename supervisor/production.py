@@ -1,4 +1,4 @@
-"""What refuses to start outside dev mode, and what a configuration weakens: two tables, each row a rule.
+"""The rules that refuse a start outside dev mode, and the settings that weaken a gateway: two tables, a rule a row.
 
 Source: docs/contract.md, "Rules that hold for the whole service". A rule looks at settings alone, does no I/O
 and says which setting to point at, what is wrong, why, and how to mend it. docs/production.md has a row for each. The
@@ -17,7 +17,7 @@ from supervisor.toml_lines import Path
 
 IN_PRODUCTION = "not allowed in production"
 DRAIN_SECONDS = 30.0
-"""What orchestrators leave a service at least (docs/contract.md, "Limits")."""
+"""The least time that orchestrators give a service to stop (docs/contract.md, "Limits")."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def _is_open_to_the_network(settings: Settings) -> bool:
 
 
 def _plain_text_beyond_loopback(settings: Settings) -> Iterable[Finding]:
-    """Whatever unsafe_expose_http says: leases, proofs and operators' keys would cross the network in clear."""
+    """Refuse TCP beyond loopback, even with unsafe_expose_http: leases, proofs and operators' keys would be sent in
+    clear."""
     if _is_open_to_the_network(settings):
         text = f'listen_http_addr = "{settings.listen_http_addr}": plain text beyond loopback is {IN_PRODUCTION}.'
         yield Finding(("listen_http_addr",), text, "Use the Unix sockets, or 127.0.0.1 behind a proxy with TLS.")
@@ -174,7 +175,7 @@ RULES: Final = (
     Rule("grant_signing_key_path", _KEPT_KEY, _ephemeral("grant_signing_key_path")),
     Rule("receipt_keys_jwks_path", _KEPT_KEY, _ephemeral("receipt_keys_jwks_path")),
     Rule("response_schema_enforcement", "Answers that no schema allows would reach agents.", _warn_only),
-    Rule("webhooks.url", "What is notified could be read and changed on its way.", _webhooks_without_tls),
+    Rule("webhooks.url", "Notifications could be read and changed on their way.", _webhooks_without_tls),
     Rule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
     Rule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
     Rule("egress.proxy_secret", "An eavesdropper could use this proxy.", _shows_proxy_secret_in_clear),

@@ -46,7 +46,7 @@ INTERPRETER = (
     sys.executable, "-I", "-S", "-X", f"libraries={os.pathsep.join(libraries(sys.path))}",
     str(Path(__file__).resolve().parents[1] / "launch.py"),
 )  # fmt: skip
-"""What the name of a module and its arguments follow on a command line.
+"""The start of a command line; the name of a module and its arguments follow.
 
 SECURITY: isolated, so that neither PYTHON* variables nor a folder that someone else writes to add code, and without
 `site`, so that no `.pth` file runs code. `launch.py` adds the folders of the installed libraries, and the folder that
@@ -88,4 +88,4 @@ class Programs:
         )  # fmt: skip
 
     upstream: tuple[str, ...] = ("contrib.bank.main",)
-    """Of `gateway dev` alone."""
+    """Only for `gateway dev`."""

@@ -1,9 +1,9 @@
-"""What `gateway new provider NAME --language LANGUAGE` writes: the source of a provider, the interface that it is built
+"""Files of `gateway new provider NAME --language LANGUAGE`: the source of a provider, the interface that it is built
 against, a build with pinned tools, and all that `gateway new action` gives an action.
 
-Guarantees that nothing that is there is written over, and that the interface is the gateway's own, byte for byte. Runs
-and fetches nothing: the build does, when it is started. Until a module was built the manifest waits beside the
-source, so that the gateway of this folder starts as before.
+Guarantees that no file is overwritten, and that the interface is the gateway's own, byte for byte. Runs and fetches
+nothing; the build does. Until a module is built the manifest stays beside the source, so that the gateway of this
+folder starts as before.
 """
 
 import shlex
@@ -19,7 +19,7 @@ from supervisor.refusal import Refused
 from supervisor.starter import PRINCIPAL, manifest_place, with_action
 
 INSTALLED = CONTRIB.parent
-"""The folder that holds all of ours, in a checkout and in an installation alike."""
+"""The folder that holds the gateway's packages, in a checkout and in an installation."""
 TEMPLATES = CONTRIB / "templates" / "provider"
 INTERFACE = INSTALLED / "workers" / "wit" / "provider.wit"
 TOOLS = INSTALLED / "providers" / "tools"
@@ -28,7 +28,7 @@ GUEST = INSTALLED / "providers" / "guest"
 
 @dataclass(frozen=True)
 class Language:
-    """What differs by language: where to begin to read, what a call may use, and which files of ours come along."""
+    """The differences of a language: the file to read first, the limits of a call, and the gateway's files to copy."""
 
     source: str
     fuel: int

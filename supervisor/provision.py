@@ -1,7 +1,7 @@
 """`gateway keys make` and `gateway init`: the keys that a production configuration must name, made once in a folder.
 
 Keys are made by the process that makes them for `gateway dev` too (supervisor/keys.py); the API key is a random text
-that is shown once, while its hash goes into the configuration. What is there already is kept.
+that is shown once, while its hash goes into the configuration. Existing files are kept.
 """
 
 import hashlib

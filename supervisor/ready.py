@@ -1,8 +1,8 @@
-"""What is told when a dev gateway serves: one line of JSON for programs, a few lines for a person on a terminal.
+"""The announcement that a dev gateway serves: one line of JSON for programs, a few lines for a person on a terminal.
 
-SECURITY: the JSON line holds the operator's key of this dev gateway, so the ready file has mode 0600, and no terminal
-ever gets the line: what stands on one is seen by others, and kept. `running.json` in the state directory, by which
-gatectl finds the gateway, names the files with keys and holds none.
+SECURITY: the JSON line holds the operator's key of this dev gateway, so the ready file has mode 0600, and the line is
+never written to a terminal, where others could see it. `running.json` in the state directory, by which gatectl finds
+the gateway, names the files with keys and holds none.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ RUNNING = "running.json"
 
 
 class _Running(msgspec.Struct, frozen=True):
-    """What gatectl needs (sdk/gateway_client/cli/running_dev.py)."""
+    """The content of `running.json`, for gatectl (sdk/gateway_client/cli/running_dev.py)."""
 
     pid: int
     public_base_url: str
@@ -82,7 +82,8 @@ def _forget(file: Path) -> None:
 
 
 def announcer(ready: Ready, friendly: str, file: Path | None) -> Callable[[], None]:
-    """What to call when the gateway serves: `running.json`, ready file, standard output, and `friendly` on a terminal.
+    """Return the function that announces a serving gateway: `running.json`, ready file, standard output, and `friendly`
+    on a terminal.
 
     Raises Refused when one of the files can't be written any more.
     """

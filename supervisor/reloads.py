@@ -35,7 +35,7 @@ class _Reload:
     heard: Callable[[m.Reloaded], None] | None = None
     """Told of the outcome, besides the front that asked."""
     change: Change = Change()
-    """What the configuration file says."""
+    """The change that the configuration file asks for."""
     prepared: set[str] = field(default_factory=set)
     """Ids of fronts that can put it in force."""
     outcomes: dict[str, m.Reloaded] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Reloads:
         return replace(outcome, changed=reload.change.changed, needs_restart=reload.change.needs_restart)
 
     def _keep(self, change: Change) -> None:
-        """What starts from now on has it from the beginning."""
+        """Keep the change for processes that start from now on."""
         if change.reloadable is not None and change.configured is not None:
             assert self._state.rereading is not None
             self._state.settings = with_reloadable(self._state.settings, change.reloadable)

@@ -22,20 +22,20 @@ from supervisor.production import weakened
 READ_SECONDS = 10.0
 """For the file, and the files of operators' keys that it names."""
 MAX_PROBLEMS = 100
-"""Of one file, in one message."""
+"""The most problems of one file in one message."""
 
 Reread = Callable[[], Loaded]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What the file says now. With `problems` nothing of it may be used."""
+    """The changes that the file asks for now. With `problems` none of them may be used."""
 
     problems: tuple[str, ...] = ()
     reloadable: Reloadable | None = None
-    """What every process must have after the reload; None when it is what they have."""
+    """The settings that every process must have after the reload; None if they have them already."""
     configured: Settings | None = None
-    """What is in force after it, as the file would say it."""
+    """The settings in force after the reload, in the form of the file."""
     changed: tuple[str, ...] = ()
     needs_restart: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ class Rereading:
         return Change((f"the configuration file was not read within {READ_SECONDS:g} s",))
 
     def change(self, settings: Settings, read: Settings) -> Change:
-        """What `read`, a file's whole content, changes for processes that have `settings`."""
+        """Return the changes from `settings`, which the processes have, to `read`, the whole content of the file."""
         names = differing(self.configured, read)
         changed = tuple(name for name in names if name in RELOADABLE)
         needs_restart = tuple(name for name in names if name not in RELOADABLE)

@@ -60,7 +60,7 @@ _HELD_BYTES = 8 * 1024 * 1024
 
 @kind(anyOf=[{"type": "integer", "minimum": 1, "maximum": MAX_FRONTS}, {"const": "auto"}])
 def _front_processes(value: object, context: Context) -> int:
-    """So many, or one less than this process may use cores: the notary and the workers need theirs."""
+    """A number, or "auto": one less than the cores of this process, since notary and workers need cores, too."""
     if value == "auto":
         return min(max(len(os.sched_getaffinity(0)) - 1, 1), MAX_FRONTS)
     if isinstance(value, str):
@@ -262,7 +262,7 @@ def leaf_paths(node: Node = SCHEMA, path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def node_at(path: tuple[str, ...]) -> Node | None:
-    """What the table says about a path; None when it says nothing."""
+    """The node of the table at a path; None if there is no such setting."""
     node: Node = SCHEMA
     for key in path:
         if isinstance(node, Table) and key in node.fields:

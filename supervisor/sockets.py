@@ -25,7 +25,7 @@ FOLDER_MODE = 0o755
 
 
 class PortInUse(Refused):
-    """Another program listens there."""
+    """The address is in use by another program."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ def listen_tcp(address: str, kind: str = "merged") -> Listener:
 
 
 def free_port(host: str, taken: int) -> int | None:
-    """A port near `taken` that nothing listens on at this moment; None when there is none among the next fifty."""
+    """A port near `taken` that is free at this moment; None if none of the next fifty is."""
     for port in range(taken + 1, min(taken + 51, 65536)):
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

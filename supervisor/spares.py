@@ -45,7 +45,7 @@ class Spares:
         self._spare: Spare | None = None
 
     def take(self) -> Spare | None:
-        """The spare, which is the caller's from now on; None where there is none that lives."""
+        """Hand the spare over to the caller; None if no spare lives."""
         spare, self._spare = self._spare, None
         self._condition.notify_all()
         if spare is None or spare.child.status is None:
@@ -54,7 +54,7 @@ class Spares:
         return None
 
     async def run(self, is_calm: Callable[[], bool]) -> None:
-        """Start one whenever there is none and the gateway is calm. Cancelled, it is ended."""
+        """Start a spare whenever none lives and the gateway is calm. A cancelled run ends its spare."""
         backoff = Backoff(step=1.0, ceiling=60.0)
         try:
             await self._condition.until(is_calm)

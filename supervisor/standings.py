@@ -23,7 +23,7 @@ class Standing:
     name: str
     state: str = child_states.WAITING
     pid: int = 0
-    """Of the present process; 0 while there is none, and for a kind with several."""
+    """The pid of the present process; 0 while none runs, and for a kind with several processes."""
     ends: int = 0
     """Unexpected ends so far."""
     last_error: str = ""

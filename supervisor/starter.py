@@ -1,7 +1,7 @@
-"""What `gateway new action NAME` writes: a manifest with a schema, the right to call it, a configuration to try it.
+"""Files of `gateway new action NAME`: a manifest with a schema, the right to call it, a configuration to try it.
 
-Guarantees that a manifest that is there is never written over, that `gateway check --dev` accepts the result, and that
-of a `data.json` that is there nothing but the grant changes. Owns what every new action needs, whatever runs it.
+Guarantees that an existing manifest is never overwritten, that `gateway check --dev` accepts the result, and that only
+the grant changes in an existing `data.json`. Owns the files that every new action needs, for all kinds of providers.
 """
 
 import json
@@ -17,7 +17,7 @@ from supervisor.private_files import keep_private, write_private
 from supervisor.refusal import Refused
 
 PRINCIPAL = "dev:anonymous"
-"""Who calls where there is no provider of identities: `identity.provider = "none"` of `gateway dev`."""
+"""The caller without a provider of identities: `identity.provider = "none"` of `gateway dev`."""
 TEMPLATE = CONTRIB / "templates" / "action.yaml"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 

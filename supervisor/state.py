@@ -1,6 +1,6 @@
-"""What every part of the supervisor shares: settings, children, lifecycle, and the way to stop.
+"""State that all parts of the supervisor share: settings, children, lifecycle, and the way to stop.
 
-Owns no process. `halt` is how any part says that the gateway can't go on; the reason that came first counts.
+Owns no process. Any part calls `halt` when the gateway can't go on; the first reason counts.
 """
 
 import socket
@@ -25,24 +25,24 @@ from supervisor.standings import Standings
 
 @dataclass
 class State:
-    """What the parts of the supervisor have in common. `condition` notifies whenever one of them changed."""
+    """The shared state. `condition` notifies after each change."""
 
     settings: Settings
     programs: Programs
     children: Children
     rereading: Rereading | None = None
-    """What the configuration file says; None where there is none."""
+    """Reads the configuration file again; None without a file."""
     notifier: Notifier = field(default_factory=lambda: Notifier(None))
     """The service manager that started the gateway, where one did."""
     watchdog_seconds: float | None = None
     """After so long without a beat it ends the gateway; None: never."""
     upstream: socket.socket | None = None
-    """What the upstream of a dev gateway serves; None: there is none."""
+    """The socket of a dev gateway's upstream; None without one."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     condition: Condition = field(default_factory=Condition)
     standings: Standings = field(default_factory=Standings)
     spares: Spares = field(init=False)
-    """Of fronts."""
+    """Spare fronts."""
     policy_spares: dict[int, Spares] = field(init=False)
     """By the number of the front; none where OPA decides."""
     is_leaving: bool = False
@@ -74,7 +74,7 @@ class State:
         }  # fmt: skip
 
     def policy_program(self, number: int) -> tuple[str, ...]:
-        """What is started as the policy process of a front."""
+        """The command line of the policy process of a front."""
         return (*self.programs.policy, "--number", str(number), "--walls", str(self.settings.walls))
 
     def halt(self, code: Exit, sentence: str) -> None:

@@ -17,7 +17,7 @@ from supervisor.refusal import Refused
 LOCK_NAME = "gateway.lock"
 STATE_MODE = 0o700
 _OF_FRONTS = ("learned.json",)
-"""What earlier versions kept beside the ledger."""
+"""Files of fronts that earlier versions kept beside the ledger."""
 
 
 def hold_state_dir(folder: Path, cleanup: ExitStack, *, is_mended: bool) -> None:
@@ -60,7 +60,8 @@ def _remove_if_empty(folders: list[Path]) -> None:
 
 
 def state_dir_trouble(folder: Path, status: os.stat_result, *, is_mended: bool) -> tuple[str, str] | None:
-    """What is wrong with a state directory that is there, and the mend: all but a mode that a start would mend."""
+    """Return the problem of an existing state directory and its mend, or None; a mode that a start would mend is no
+    problem."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode):
         return f"{folder} is not a folder", "Move it away, or name another."

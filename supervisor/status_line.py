@@ -13,7 +13,7 @@ class Standing:
     """How the gateway stands. `statuses` are what the fronts that serve said last."""
 
     state: str
-    """Of supervisor/lifecycle.py."""
+    """A state of supervisor/lifecycle.py."""
     fronts: int
     """How many there should be."""
     statuses: Sequence[FrontStatus]
@@ -43,7 +43,7 @@ def _serving(standing: Standing) -> list[str]:
         return parts
     actions = max(one.actions for one in statuses)
     parts.append(f"{actions} action{'s' * (actions != 1)}")
-    # What the notary knows every front is told; minus one: it could not be told.
+    # The notary tells every front these counts; -1: unknown.
     held, unresolved = max(one.held for one in statuses), max(one.unresolved for one in statuses)
     parts.append(f"{held} held" if held >= 0 else "held unknown")
     parts.append(f"{sum(one.in_flight for one in statuses)} in flight")

@@ -37,7 +37,7 @@ from supervisor.watchdog import Pulse, Watchdog
 M = TypeVar("M", bound=m.Message)
 
 _ASKED_BY = {"hangup": "signal", "command": "command"}
-"""What evidence says of who asked for a reload."""
+"""Origin of a reload -> its name in evidence."""
 
 
 async def supervise(
@@ -232,7 +232,7 @@ class _Gateway:
     # ----------------------------------------------------------------- fronts
 
     def answers(self) -> Answers:
-        """What is done with each message of a front."""
+        """Type of a front's message -> the function that handles it."""
         supply = self.template.supply
         return {
             m.FrontReady: self.answer_ready,

@@ -1,8 +1,8 @@
-"""What the service manager is told, and when: ready, each second how the gateway stands, reloads, the end.
+"""Reports to the service manager: readiness, a status line each second, reloads, the end.
 
-Guarantees that READY=1 follows the first readiness alone and the end of a reload, and that a start or a stop that goes
-on is not taken for one that hangs: each has deadlines of its own (supervisor/fronts.py, supervisor/stop.py), and more
-time is asked for while they run. Nothing here decides anything.
+Guarantees that READY=1 is sent only at the first readiness and after a reload, and that a slow start or stop is not
+taken for a hanging one: each has deadlines of its own (supervisor/fronts.py, supervisor/stop.py), and more time is
+asked for while it runs. This module decides nothing.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """The upstream of a dev gateway (`contrib/bank/`): a process that the example actions can speak to, held alive.
 
-Owns the loopback socket that it serves, which outlives the process. Nothing waits for it: a call that comes before it
-serves waits in the socket's backlog, and readiness does not depend on it.
+Owns the loopback socket that it serves, which outlives the process. Readiness does not depend on it: a call that comes
+before it serves waits in the socket's backlog.
 """
 
 import socket
@@ -14,7 +14,7 @@ from supervisor.logs import log
 from supervisor.state import State
 
 NAME = "upstream.gateway.test"
-"""What the example actions call it."""
+"""The host name that the example actions use."""
 _BACKLOG = 64
 
 
@@ -37,7 +37,7 @@ def address_of(sock: socket.socket) -> str:
 
 
 async def keep_upstream(state: State, sock: socket.socket) -> None:
-    """Process after process, until cancelled; each end is told in the log, and its successor comes ever later."""
+    """Start it again whenever it ends, until cancelled; log each end, and wait longer before each new start."""
     backoff = Backoff()
     while state.lifecycle.may_replace:
         try:

@@ -1,7 +1,8 @@
-"""What this machine gives for walls around children, found once at the start; what is missing is refused in production.
+"""Finds once, at the start, which walls around children this machine supports; production refuses a machine that lacks
+one.
 
-Owns the decision: whom children become that need no file of the gateway, when root started it, and whether the gateway
-may serve with less than all walls. Builds none itself.
+Decides which user runs the children that need no file of the gateway, if root started it, and whether the gateway may
+serve without all walls. Builds none itself.
 """
 
 import os

@@ -28,7 +28,7 @@ def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
 
 
 class Pulse:
-    """Since when a process owes a word. Nothing is owed before `expect`."""
+    """Since when a process owes a message. Before `expect` it owes none."""
 
     def __init__(self) -> None:
         self._since: float | None = None

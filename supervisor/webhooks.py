@@ -57,7 +57,7 @@ def _is_host(text: str, context: Context) -> bool:
 
 @kind(type="string", minLength=MIN_SECRET_BYTES, maxLength=MAX_SECRET_CHARACTERS)
 def secret(value: object, _: Context) -> str:
-    """What deliveries are signed with: `whsec_` and base64, or any printable text."""
+    """The secret that signs deliveries: `whsec_` and base64, or any printable text."""
     mend = "Make one: echo whsec_$(head -c 32 /dev/urandom | base64)."
     if not isinstance(value, str):
         raise Wrong("must be a text in quotes", mend, is_secret=True)

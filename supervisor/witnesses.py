@@ -9,7 +9,7 @@ from supervisor import webhooks
 from supervisor.kind import Context, Wrong, kind
 
 MAX_WITNESSES: Final = 15
-"""What a verifier of signed notes must take at least (C2SP signed-note), less one for the log's own signature."""
+"""Every verifier of signed notes must accept 16 signatures (C2SP signed-note); one is the log's own."""
 MAX_KEY_CHARACTERS: Final = 600
 _FORM = re.compile(r"[!-*,-~]+\+[0-9a-f]{8}\+B[0-9A-Za-z+/=]+")
 REQUIRED: Final = {

@@ -29,7 +29,7 @@ ORPHANED_SECONDS = 0.05
 SPAWN_SECONDS = 30.0
 """A template that has not forked by then is stuck."""
 AGAIN_SECONDS = 0.25
-"""After no descriptor was to be had for a worker."""
+"""The pause after no descriptor was free for a worker."""
 
 Send = Callable[[m.Message, tuple[int, ...]], None]
 Tell = Callable[..., None]
@@ -51,7 +51,7 @@ class Worker:
     finds what was said meanwhile."""
     is_asked_to_end: bool = False
     has_served: bool = False
-    """Its front was greeted by it. One that ends before probably could not work at all."""
+    """It has greeted its front. A worker that ends before that probably could not work at all."""
     pid: int = 0
     """Once it is forked."""
     started: trio.Event = field(default_factory=trio.Event)
@@ -184,7 +184,7 @@ class WorkerSupply:
         backoff = self._backoff[worker.profile]
         delay = backoff.delay(trio.current_time(), had_served=is_expected or worker.has_served)
         if status == Exit.ORPHANED:
-            # Its channel closed: its front has probably ended, which is heard of in a moment.
+            # Its channel closed: its front has probably ended, and the supervisor notices in a moment.
             delay = max(delay, ORPHANED_SECONDS)
         if not is_expected and self._state.lifecycle.may_replace:
             log.warning(f"worker {worker.worker_id} ended", reason=reason_of(status), pid=message.pid)
@@ -232,7 +232,7 @@ class WorkerSupply:
         for _ in range(min(max(pool.min_spare, count + len(asked)), pool.most_workers) - count):
             try:
                 self._spawn(front, profile)
-            except OSError as error:  # of ours, not of the front: its channel is sound
+            except OSError as error:  # the supervisor lacks descriptors; the front's channel is sound
                 log.error("a worker can't be started", profile=profile, cause=str(error))
                 self._pausing.add(profile)
                 self._nursery.start_soon(self._fill_later, profile, AGAIN_SECONDS)
@@ -241,7 +241,7 @@ class WorkerSupply:
                 asked.popleft()
 
     def _spawn(self, front: Front, profile: str) -> None:
-        """Raises OSError where no descriptor is to be had; then nothing was begun."""
+        """Raises OSError if no descriptor is free; then no worker was started."""
         with ExitStack() as opened:
             fronts_end, workers_end = map(opened.enter_context, socket.socketpair())
             attesting = packet_pair()

@@ -9,4 +9,4 @@ import argparse
 from typing import TypeAlias
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""What `ArgumentParser.add_subparsers` returns: the place where a group puts its parsers."""
+"""The type that `ArgumentParser.add_subparsers` returns: a group adds its parsers to it."""

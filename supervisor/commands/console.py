@@ -26,7 +26,7 @@ _UNIX = "unix:"
 
 
 class _Running(msgspec.Struct, frozen=True):
-    """What a dev gateway says of itself (supervisor/ready.py)."""
+    """The fields of `running.json` that the console needs (supervisor/ready.py)."""
 
     public_base_url: str
     admin_socket: str

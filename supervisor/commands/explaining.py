@@ -1,7 +1,7 @@
-"""What `gateway policy explain` is asked: a question in a file, of a call that could be made, or of one that was.
+"""The question for `gateway policy explain`: from a file, from a call that could be made, or from an earlier call.
 
-The question of a call is made by a program of the front out of configuration and manifests; what is known of an earlier
-call is read from the ledger by a program of the notary. Nothing of a running gateway is asked or changed.
+A program of the front makes the question for a call from configuration and manifests; a program of the notary reads an
+earlier call from the ledger. A running gateway is neither asked nor changed.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class Question:
 
 
 class _Called(msgspec.Struct, frozen=True):
-    """What an audit event keeps of a call."""
+    """The fields of an audit event that describe a call."""
 
     event_type: str
     principal: str | None = None
@@ -99,7 +99,7 @@ def question(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterato
 
 
 def _policy_dir(options: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
-    """What a configuration says of the policy, whatever else is wrong with it."""
+    """Return the policy folder of a configuration, even if other parts of the configuration are wrong."""
     if options.state_dir is not None:
         settings = _settings(options, environ)
         return None if settings is None else settings.policy_dir
@@ -177,7 +177,7 @@ def _made(asking: Asking, helpers: Helpers) -> Asked:
 
 
 def _output(helpers: Helpers, module: str, arguments: tuple[str, ...], fds: tuple[int, ...], what: str) -> bytes:
-    """What a program prints. Raises Refused when it does not end well."""
+    """Run a program and return its output. Raises Refused if it fails."""
     with tempfile.TemporaryFile() as file:
         printed: BinaryIO = file
         code = helpers.wait(helpers.start(module, *arguments, fds=fds, stdout=printed.fileno()))

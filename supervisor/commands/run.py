@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _everything(loaded: Loaded) -> tuple[Problem, ...]:
-    """What `gateway check` says, so that one refusal names all that stands in the way of a start."""
+    """Return the problems that `gateway check` finds, so that one refusal names all that prevent a start."""
     from supervisor.checking import check_configuration
 
     try:
