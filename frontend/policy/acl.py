@@ -33,7 +33,7 @@ class PolicyFiles(msgspec.Struct, frozen=True):
     sources: PolicySources
     data: PolicyData
     doubts: tuple[Doubt, ...] = ()
-    """What was seen in it as it was read, and does not keep it from being used."""
+    """Doubts that were found while it was read; it may be used all the same."""
 
 
 def read_policy(policy_dir: str, *, has_rules: bool = True) -> PolicyFiles:
@@ -72,7 +72,8 @@ def _belongs(name: str) -> bool:
 
 
 def read_texts(folder: Path, names: Iterable[str], problems: list[str]) -> dict[str, str]:
-    """File name -> text. What can't be read is a sentence in `problems`. Raises PolicyRefused over a megabyte."""
+    """File name -> text. Each file that can't be read adds a sentence to `problems`. Raises PolicyRefused over a
+    megabyte."""
     texts: dict[str, str] = {}
     left = MAX_POLICY_BYTES
     for name in names:

@@ -1,7 +1,7 @@
 """data.json of a policy: its shape, and a strict reading of it (docs/policy.md, "Data").
 
 A typing error in access control must be loud: unknown fields of an entry, names that can't occur, a name given twice
-are problems with their line. What stands under other names at the top level belongs to the policy's author.
+are problems with their line. Other names at the top level belong to the policy's author.
 """
 
 import json
@@ -30,7 +30,7 @@ def is_action(name: str) -> bool:
 
 
 class AclEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one principal may call, and the sinks it may reach."""
+    """The actions that one principal may call, and the sinks that it may reach."""
 
     actions: tuple[str, ...]
     sinks: tuple[str, ...] = ()
@@ -41,11 +41,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Quotas (ipc/quotas.py)."""
 
     default: Quota = NO_QUOTA
-    """Of every principal whose mapping says nothing else."""
+    """The quota of every principal without a quota of its own."""
 
 
 class PolicyData(msgspec.Struct, frozen=True):
-    """What the default policy and the gateway itself read of data.json."""
+    """The part of data.json that the default policy and the gateway itself read."""
 
     policy_version: str
     acl: dict[str, AclEntry] = {}

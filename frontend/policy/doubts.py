@@ -1,4 +1,4 @@
-"""What a policy that loads may still have wrong: mistakes of the kind that turn a denial into something else.
+"""Mistakes in a policy that loads: those that turn a denial into something else.
 
 Reads text, so it may err: it refuses nothing at a start or a reload, where each doubt is a line of the log. `gateway
 policy check` calls mistakes problems, and warns of data that is not there, which may come later. Asks no engine.
@@ -17,7 +17,7 @@ from frontend.policy.rules import Rule, blanked, rules_of
 PACKAGE = "gateway"
 CONDITION = "applies_"
 SECTIONS = frozenset({"policy_version", "acl", "allowlist", "denied_actions"})
-"""What data.json may always have (frontend/policy/data.py), whether it has it now or not."""
+"""Names that data.json may have at any time (frontend/policy/data.py), even if it lacks them now."""
 
 _DATA = re.compile(r"(?<![\w.])data\.(?P<root>[A-Za-z_]\w*)(?:\.(?P<member>[A-Za-z_]\w*))?")
 _PACKAGE_LINE = re.compile(r"^package\s+([A-Za-z_][\w.]*)", re.MULTILINE)
@@ -134,12 +134,12 @@ def _place(modules: Mapping[str, str], text: str, rule: Rule) -> str:
 
 
 def _outside(text: str) -> str:
-    """What stands outside brackets."""
+    """The text outside brackets."""
     return "".join(part for part, depth in _parts(text) if depth == 0)
 
 
 def _values(text: str) -> list[str]:
-    """What the branches of a rule are worth, in order: between `:=` and `if`, `else` or the end."""
+    """The values of a rule's branches, in order: the text between `:=` and `if`, `else` or the end."""
     values: list[str] = []
     begun: list[str] | None = None
     for part, depth in _parts(text):

@@ -40,7 +40,7 @@ class EmbeddedPolicy:
     ) -> None:  # fmt: skip
         """`ask_replacement(pid, reason)` has the supervisor kill that process, if it lives, and attach another.
 
-        `note_remembered` hears of every decision that was answered from memory.
+        `note_remembered` is called for every decision that is answered from memory.
         """
         self._ask_replacement = ask_replacement
         self._note_remembered = note_remembered
@@ -188,7 +188,7 @@ class EmbeddedPolicy:
                 self._settle(asked, _UNAVAILABLE, "no policy process was ready in time")
                 continue
             self._settle(asked, _TIMEOUT, f"no answer within {seconds} s")
-            # One that goes on answering is busy, not hung: to kill it would cost everybody else's question too.
+            # A process that still answers is busy, not hung: killing it would fail all other questions, too.
             if self._process is not None and self._process.stalled_for() >= self.deadlines.stall_seconds:
                 self._process.lose(f"question {asked.id} was not answered within {seconds} s")
 

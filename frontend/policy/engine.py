@@ -1,4 +1,4 @@
-"""What the front needs of a policy engine, whichever it is. Holds no engine."""
+"""The interface of a policy engine, as the front uses it. Holds no engine."""
 
 import hashlib
 import socket
@@ -33,7 +33,7 @@ Commit = Callable[[], Awaitable[None]]
 
 
 class MemoStatus(msgspec.Struct, frozen=True):
-    """What operators are told. `reason` is None while the memo is in use."""
+    """The state of the memo for operators. `reason` is None while the memo is in use."""
 
     in_use: bool
     reason: str | None
@@ -49,7 +49,7 @@ class PolicyRefused(Exception):
 
 
 class PolicyUnreached(Exception):
-    """The engine is not to be had, so that a policy can't be put in force now. `code` is of frontend/errors.py.
+    """The engine is unavailable, so no policy can be put in force now. `code` is of frontend/errors.py.
 
     `is_committed`: `commit` has returned. The policy is then the one to be put in force, nothing is decided until it
     is, and the engine goes on trying.

@@ -34,7 +34,7 @@ class _Looks:
         self._seconds = seconds
 
     async def look(self, path: Path, look: Callable[[], T]) -> T:
-        """What `look` finds at `path`. Raises NotChanged."""
+        """Return the result of `look` at `path`. Raises NotChanged."""
         with trio.move_on_after(self._seconds):
             try:
                 return await trio.to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._threads)
@@ -86,7 +86,7 @@ class PolicyFile:
         self._threads = trio.CapacityLimiter(MAX_THREADS)
 
     async def read(self) -> PolicyFiles:
-        """The policy as it lies on the disk. Raises PolicyRefused."""
+        """Read the policy from the disk. Raises PolicyRefused."""
         seconds = self.deadlines.read_seconds
         with trio.move_on_after(seconds):
             read = partial(read_policy, self._folder, has_rules=self._has_rules)

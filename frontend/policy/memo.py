@@ -21,7 +21,7 @@ from ipc.texts import clean_reason
 
 MAX_ENTRIES = 4096
 MAX_BYTES = 4 * 1024 * 1024
-"""Of keys and decisions together, as Python keeps them."""
+"""The memory limit for keys and decisions together."""
 MAX_ENTRY_BYTES = 64 * 1024
 """A question that is larger is asked each time: one agent's long lists must not push all others' out."""
 
@@ -55,7 +55,7 @@ class Memo:
         return entry[0]
 
     def put(self, key: Hashable, decision: Decision) -> None:
-        """Remember a whole decision. What was asked longest ago makes room."""
+        """Remember a whole decision. The least recently asked decisions make room."""
         size = _OVERHEAD + _size(key) + sum(_size(value) for value in msgspec.structs.astuple(decision))
         if size > MAX_ENTRY_BYTES or key in self._entries:
             return

@@ -1,9 +1,9 @@
 """Regular expressions of a policy that an agent's text could make run for ever.
 
-The evaluator backtracks, and what it matches comes from requests: 30 characters against `^(a+)+$` cost a policy process
-its second, and everybody's questions with it. So a pattern that is spelt out in a rule is judged as those of manifests
-are (frontend/schemas/ambiguity.py). One that is put together at run time, or spelt in another way than ECMA-262, is
-not judged here; the deadline of the evaluation is what is left then.
+The evaluator backtracks, and its input comes from requests: 30 characters against `^(a+)+$` use up the second of a
+policy process, and fail all its questions. So a literal pattern in a rule is judged like patterns of manifests
+(frontend/schemas/ambiguity.py). A pattern that is built at run time, or that is not ECMA-262, is not judged; only the
+deadline of the evaluation stops it.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What is wrong with a policy, each with its place: file with its folder, line, rule.
+"""Problems of a policy, each with its place: file with its folder, line, rule.
 
 The engine's process knows files by name alone and speaks in sentences (`gateway.rego:12 (data.gateway.denial): …`);
-here they become what every other problem of a configuration is. Never decides what is a problem.
+this module gives them the form of all other problems of a configuration. Never decides whether something is a problem.
 """
 
 import re

@@ -59,7 +59,7 @@ class Asked:
         self._settled = trio.Event()
 
     def settle(self, document: str | None, error: tuple[str, str] | None = None) -> None:
-        """Give it its answer or its error (code and cause). What comes second is without effect."""
+        """Give it its answer or its error (code and cause). Only the first call has an effect."""
         if not self.is_settled:
             self.is_settled = True
             self.document, self.error = document, error
@@ -71,7 +71,7 @@ class Asked:
 
 
 class PolicyProcess:
-    """The front's end of one process. `on_settled` hears of every question that was answered."""
+    """The front's end of one process. `on_settled` is called for every question that was answered."""
 
     def __init__(
         self, sock: socket.socket, pid: int, on_settled: Callable[[Asked], None], deadlines: PolicyDeadlines
@@ -141,7 +141,7 @@ class PolicyProcess:
             self._on_settled(asked)
 
     async def compile(self, load_id: str, sources: PolicySources) -> PolicyCompiled:
-        """Have a candidate compiled and probed. Returns what came of it. Raises ProcessLost."""
+        """Have a candidate compiled and probed, and return the result. Raises ProcessLost."""
         self._compiling, self._compiled = load_id, (trio.Event(), [])
         try:
             await self._send(LoadPolicy(load_id, sources.modules, sources.data))

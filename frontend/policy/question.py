@@ -1,4 +1,4 @@
-"""What policy is asked and what it answers: the input and the decision document of docs/policy.md.
+"""The question for the policy and its answer: the input and the decision document of docs/policy.md.
 
 Guarantees that only a whole, correctly typed decision becomes a Decision; everything else is an engine that failed,
 never an allow. Does no I/O.

@@ -1,4 +1,4 @@
-"""What a reference of a rule stands for: `data.acl[input.principal].actions` over an input and the data.
+"""The value of a reference in a rule, such as `data.acl[input.principal].actions`, over an input and the data.
 
 For showing only. A reference with a variable in it has no value here, since only the evaluator knows what that is.
 """
@@ -14,7 +14,7 @@ _ROOT = re.compile(r"(?:input|data)\b")
 
 
 class Missing(enum.Enum):
-    """Nothing stands there: the evaluator finds it undefined."""
+    """There is no value: the evaluator finds it undefined."""
 
     MISSING = "missing"
 

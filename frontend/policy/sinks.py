@@ -27,7 +27,7 @@ def believed(files: PolicyFiles, sinks_of: Sinks) -> PolicyFiles:
 
 
 def for_engine(files: PolicyFiles) -> PolicySources:
-    """What an engine is given of `believed` files: data.json with those sinks in the place of its own."""
+    """The sources for an engine, out of `believed` files: data.json has those sinks in the place of its own."""
     document = json.loads(files.sources.data)
     for name, entry in files.data.acl.items():
         document["acl"][name]["sinks"] = list(entry.sinks)

@@ -1,1 +1,1 @@
-"""What operators see of the running front: log lines and counters."""
+"""The view of operators on a running front: log lines and counters."""

@@ -1,8 +1,8 @@
 """Where the numbers of one front's series lie: in memory that outlives the front and that other fronts read.
 
 A series is a few numbers in a row; the list of names says whose they are. It only grows, and an entry counts once its
-length is written, so that a reader finds whole entries, meanwhile and after a kill. Its front's successor goes
-on with the same numbers: no count goes back. What finds no room is counted nowhere.
+length is written, so that a reader finds whole entries, meanwhile and after a kill. Its front's successor goes on with
+the same numbers: no count goes back. A series that finds no room is not counted.
 """
 
 import struct
@@ -99,7 +99,7 @@ class Cells:
             self._free = max(self._free, entry.start + entry.width)
 
     def _entries(self) -> Iterator[_Entry]:
-        """SECURITY: another front wrote them, and may have been taken over: what makes no sense ends the list."""
+        """SECURITY: another front wrote them, and may have been taken over: an invalid entry ends the list."""
         while self._at + _LENGTH.size <= len(self._names):
             (length,) = _LENGTH.unpack_from(self._names, self._at)
             begin = self._at + _LENGTH.size

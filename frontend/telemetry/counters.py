@@ -1,4 +1,4 @@
-"""What is counted: one dict a family, one entry a series, nothing else on the way of a call.
+"""The counters: a dict for each family, an entry for each series, and no other work on the path of a call.
 
 prometheus-client's own counters take a lock, check their arguments and look their labels up by text each time; ten of
 them would be a tenth of what a call costs. These are added to by the front's one event loop alone, so they need no
@@ -19,7 +19,7 @@ from frontend.telemetry.cells import Cells, Labels
 from frontend.telemetry.families import OTHER, Family
 
 MAX_SERIES = 4096
-"""Series of one family: a backstop, since every label of ours is bounded where it is made."""
+"""The most series of one family: a backstop, since every label is bounded where it is made."""
 MAX_LABEL = 256
 
 
@@ -62,7 +62,8 @@ class Series:
         return self._cells.place(self.family.name, labels, self._width) if start is None else start
 
     def _sums(self, others: Iterable[Cells], is_kept: Kept | None) -> dict[Labels, list[float]]:
-        """What has been counted here and by others, by labels. `is_kept` is asked of the first label of others'."""
+        """The sums of this front's counts and the others', by labels. `is_kept` judges the first label of the
+        others' series."""
         sums = {labels: self._read(self._numbers, start) for labels, start in self._series.items()}
         for cells in others:
             for labels, start in cells.of_family(self.family.name).items():
@@ -87,12 +88,12 @@ class Counts(Series):
         super().__init__(family, known, cells, 1)
 
     def add(self, *labels: str, times: int = 1) -> None:
-        """So many more. As many labels as the family has, in its order."""
+        """Add `times` to the count. `labels` are those of the family, in its order."""
         index = self._series.get(labels)
         self._numbers[self._begin(labels) if index is None else index] += times
 
     def value(self, *labels: str) -> float:
-        """What has been counted here so far."""
+        """The count of this front so far."""
         index = self._series.get(labels)
         return 0 if index is None else float(self._numbers[index])
 

@@ -43,7 +43,7 @@ CALLS = Family(
 )  # fmt: skip
 CALL_SECONDS = Family(
     "gate_action_call_duration_seconds", "histogram",
-    "Calls of actions from admission to answer, whatever came of them.", (), LONG,
+    "Calls of actions from admission to answer, with any outcome.", (), LONG,
 )  # fmt: skip
 CALLS_REFUSED = Family(
     "gate_calls_refused_total", "counter",
@@ -93,7 +93,7 @@ LEASES_REFUSED = Family("gate_leases_refused_total", "counter", "Requests for a 
 # policy and approvals
 DECISIONS = Family(
     "gate_policy_decisions_total", "counter",
-    "What the policy engine decided (allow, deny or pending_approval), by the rule that it names.",
+    "Decisions of the policy engine (allow, deny or pending_approval), by the rule that it names.",
     ("decision", "rule"),
 )  # fmt: skip
 POLICY_SECONDS = Family(
@@ -137,7 +137,7 @@ VERIFICATIONS = Family(
     "gate_audit_verifications_total", "counter", "Walks along the whole chain of events: intact or broken.",
     ("outcome",),
 )  # fmt: skip
-LEDGER_FREE = Family("gate_ledger_free_bytes", "gauge", "What is free on the volume of the ledger.", across="once")
+LEDGER_FREE = Family("gate_ledger_free_bytes", "gauge", "Free bytes on the volume of the ledger.", across="once")
 UNRESOLVED = Family(
     "gate_unresolved_intents", "gauge", "Intents without a receipt: dispatched, effect unknown.", across="once"
 )
@@ -171,7 +171,7 @@ DEPENDENCY_UP = Family(
     "gate_dependency_up", "gauge", "Whether each dependency answered just now.", ("dependency",), across="least"
 )
 ANSWERS = Family(
-    "gate_http_answers_total", "counter", "Answers by row of the table of routes; other: no route of ours.",
+    "gate_http_answers_total", "counter", "Answers by row of the table of routes; other: not in the table.",
     ("route", "method", "status"),
 )  # fmt: skip
 CONNECTIONS = Family("gate_http_connections", "gauge", "Open connections by kind of listening socket.", ("listener",))

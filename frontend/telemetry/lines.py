@@ -1,7 +1,7 @@
-"""Which refusals have a line of the log: so many of each user and code, and then their number.
+"""Chooses the refusals that are logged: the first of each user and code in a window, then their number.
 
-A refusal is what a caller caused, and a caller who repeats it must not fill the disk. Answers of the kind 5xx that have
-a cause are never left out: the log is where that is told (docs/contract.md, "Errors").
+Callers cause refusals, and a caller who repeats one must not fill the disk. 5xx answers with a cause are always logged:
+only the log has the cause (docs/contract.md, "Errors").
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from frontend.limits.windows import Window, Windows
 from frontend.telemetry.logs import log
 
 MAX_LINES: Final = 20
-"""Of one user and code in one window."""
+"""The most lines of one user and code in one window."""
 OTHERS: Final = -1
 
 Key = tuple[int | None, str]
@@ -25,7 +25,7 @@ class _Lines(Window):
 
 
 class RefusalLines:
-    """Of one front. `seconds` is how long a window lasts."""
+    """The refusals of one front. `seconds` is the length of a window."""
 
     def __init__(self, seconds: float) -> None:
         self._windows: Windows[Key, _Lines] = Windows(_Lines, lambda key: (OTHERS, key[1]), seconds)

@@ -10,7 +10,7 @@ from ipc.stderr import is_read_by_person
 __all__ = ["begin_trace", "configure_logs", "log", "trace_id", "trace_now"]
 
 trace_id: ContextVar[str | None] = ContextVar("trace_id", default=None)
-"""Of the request that is being answered. Tasks and threads that it starts inherit it."""
+"""The trace id of the request that is being answered. Tasks and threads that it starts inherit it."""
 
 
 def begin_trace() -> None:

@@ -1,8 +1,8 @@
 """The counters of one front: one for each family that is counted as events happen, in the callers' words.
 
 Services call a method when something happened to them; none of them raises, waits or costs more than a microsecond.
-Counts begin at 0 with the gateway: a front that follows another goes on with its counts, and whichever front is asked
-shows the sums of all. What is only true at a moment (holds, sizes, processes) is not kept here but read on request
+Counts begin at 0 with the gateway: a front that follows another goes on with its counts, and every front answers with
+the sums of all. Gauges (holds, sizes, processes) are not kept here but read on request
 (frontend/telemetry/readings.py).
 """
 
@@ -31,10 +31,10 @@ REFUSALS = ("draining", "ceiling", "share", "rate", "ledger_full")
 HELD, ENDS = "held", ("approved", "denied", "expired", "failed")
 WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")
 ASKS = DECIDE, LOAD = ("decide", "load")
-"""Of an endpoint that is configured."""
+"""The questions to an engine that are counted."""
 LEASES = "/v1/leases"
 MAX_RULES = 100
-"""Rules of a policy that are told apart: their names are its author's to choose, for each decision anew."""
+"""The most rules of a policy with a series of their own: its author may choose a new name for each decision."""
 
 _WRITES = {
     "Open": INTENT, "Close": RECEIPT,
@@ -60,7 +60,7 @@ Kill = Callable[[str, str], None]
 
 
 class Registered(Protocol):
-    """What is asked whether an action exists: a registry, replaced as a whole by a reload."""
+    """Knows whether an action exists: a registry, replaced as a whole by a reload."""
 
     def get(self, action_id: str) -> object | None:
         """The action, or None."""

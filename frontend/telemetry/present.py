@@ -1,7 +1,7 @@
-"""How things stand in one front at this moment, written down once a second for the other fronts.
+"""The present state of one front, written down once a second for the other fronts.
 
-What is counted is in frontend/telemetry/cells.py; this is what is only true now, and ends with its front. It is at most
-a second old, and never of a front that does not serve. What is coming to the egress proxy's list is told at once.
+Counts are in frontend/telemetry/cells.py; this state ends with its front. It is at most a second old, and only fronts
+that serve have one. A change of the egress proxy's list is written at once.
 """
 
 import struct
@@ -27,7 +27,7 @@ class Announced(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Present(msgspec.Struct, frozen=True):
-    """What one front says of itself."""
+    """The present state of one front."""
 
     gauges: dict[str, list[tuple[tuple[str, ...], float]]] = {}
     """Name of a family -> its series."""
@@ -88,7 +88,7 @@ class Presence:
             _LENGTH.pack_into(part, 0, len(encoded))
 
     def others(self) -> dict[int, Present]:
-        """What the other fronts that serve say, by number. SECURITY: what makes no sense is passed over."""
+        """The states of the other fronts that serve, by number. SECURITY: an invalid state is ignored."""
         others = {}
         for number in self.serving:
             try:

@@ -1,9 +1,9 @@
-"""The gateway's processes as the kernel sees them: who they are comes from the supervisor, what they use from /proc.
-Of those that other fronts know it comes from these (frontend/telemetry/present.py).
+"""The gateway's processes as the kernel sees them: the supervisor names them, /proc has their usage. Other fronts
+report the processes that they know (frontend/telemetry/present.py).
 
 A process is known by the pid that it was announced with and counts only while its parent is the one it must have, so
-that a reused pid is never taken for ours. Titles are not read: a process writes its own.
-What the kernel does not tell this user is absent, never 0.
+that a reused pid is never counted. Titles are not read: a process writes its own. A value that the kernel hides from
+this user is absent, never 0.
 """
 
 import os
@@ -90,7 +90,8 @@ class Processes:
         return (Announced("front", self._number, os.getpid()), *policy, *self._workers.values())
 
     def read(self, others: Sequence[Present] = ()) -> list[Usage]:
-        """What each of them uses now. Never raises: one that is gone, or that the kernel hides, is left out."""
+        """The present usage of each process. Never raises: a process that is gone, or that the kernel hides, is left
+        out."""
         booted, own = _boot_time(), self.announced()
         known = [*own, *(one for other in others for one in other.processes)]
         workers = [one for one in known if one.kind.startswith("worker ")]
@@ -115,7 +116,7 @@ class Processes:
 
     @staticmethod
     def proportional() -> int | None:
-        """Of this front's memory. Blocks for a millisecond."""
+        """The proportional share of this front's memory. Blocks for a millisecond."""
         return _proportional(os.getpid())
 
     def _template(self, workers: list[Announced]) -> int | None:

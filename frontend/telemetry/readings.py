@@ -22,7 +22,7 @@ from frontend.telemetry.processes import Processes, Usage
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 Readings = Mapping[f.Family, Mapping[Labels, float]]
-"""What was read for this answer: values by labels, of those families that are known."""
+"""The values for one answer, by labels, of the families that are known."""
 
 
 class _Snapshot(Collector):
@@ -48,7 +48,7 @@ def shown(metrics: Metrics, readings: Readings, others: Sequence[Present] = ()) 
 
 
 def together(family: f.Family, readings: Readings, others: Sequence[Present]) -> Mapping[Labels, float]:
-    """What was read here and in the other fronts, made one as the table says."""
+    """The values of this front and the others, combined as the table of families says."""
     series = dict(readings.get(family, {}))
     if family.across == "once":
         return series

@@ -1,4 +1,4 @@
-"""What this installation weakens, as fields that every audit event of this process carries."""
+"""The weakened settings of this installation, as fields of every audit event of this process."""
 
 from dataclasses import dataclass
 

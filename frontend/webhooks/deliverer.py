@@ -1,4 +1,4 @@
-"""What sends webhooks: a sender for each endpoint, in a process of its own beside the fronts.
+"""The deliverer of webhooks: a sender for each endpoint, in a process of its own beside the fronts.
 
 Guarantees that no call waits for a receiver, dead, slow or garbage, that none of it costs a front anything, and that a
 stop finishes what is under way as far as its time goes; what it cuts is sent again after its claim. Knows no lease, no
@@ -22,7 +22,7 @@ from ipc.clock import iso
 from ipc.evidence import Delivery
 
 TEST: Final = "webhook.test"
-"""What an operator tries an endpoint with: no kind that is written with an event."""
+"""The kind of an operator's test delivery; no event is written with it."""
 TESTS_AT_ONCE: Final = 4
 
 
@@ -60,7 +60,7 @@ class Deliverer:
                 nursery.start_soon(sender.run)
 
     async def tried(self, asked: m.TryWebhook) -> m.WebhookTried:
-        """One attempt to send a `webhook.test` now, whatever comes of it."""
+        """Try to send a `webhook.test` now, and return the outcome."""
         outcome = await self._try(asked)
         return m.WebhookTried(asked.request_id, outcome.kind, outcome.status, outcome.error)
 

@@ -1,9 +1,9 @@
-"""One attempt to deliver: a signed POST, and what came of it.
+"""One attempt to deliver: a signed POST and its outcome.
 
 Everything together has the endpoint's time-out. No redirect is followed, no proxy of the environment used, no
-connection kept. Guarantees that whatever the other side does becomes an Outcome. SECURITY: none of it repeats an
-address, a header or what was sent. Imported only where an endpoint is configured, for what its library would cost every
-other start.
+connection kept. Guarantees that all that the other side does becomes an Outcome. SECURITY: an Outcome never repeats an
+address, a header or sent data. Imported only if an endpoint is configured, since its library would slow every other
+start.
 """
 
 import ssl
@@ -65,7 +65,7 @@ class Post:
     async def _send(
         self, endpoint: Endpoint, delivery: Delivery, moment: int, network: Network, heard: list[Outcome]
     ) -> None:
-        """What goes wrong once the status is `heard` changes nothing."""
+        """Errors after the status is `heard` are ignored."""
         body = delivery.payload.encode()
         signed = signature_headers(endpoint.key(), delivery.event_id, moment, body)
         headers = list((endpoint.headers | self._always | signed | {"content-length": str(len(body))}).items())

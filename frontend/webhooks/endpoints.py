@@ -18,7 +18,7 @@ from ipc.webhooks import SecretUnfit, key_of
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Endpoint:
-    """Whom to notify. `port` is None for the scheme's own; `target` is path and query."""
+    """An endpoint to notify. `port` is None for the scheme's own; `target` is path and query."""
 
     name: str
     scheme: str
@@ -37,13 +37,13 @@ class Endpoint:
         return f"<endpoint {self.name}>"
 
     def key(self) -> bytes:
-        """What is signed with now; a file is read each time. Raises KeyFileError, or SecretUnfit for a text."""
+        """The present signing key; a file is read each time. Raises KeyFileError, or SecretUnfit for a text."""
         if self.secret_file is None:
             return key_of(self.secret or "")
         return key_in(self.secret_file)
 
     def pause_after(self, attempt: int) -> float | None:
-        """Seconds until the next attempt after this one failed, counted from 1; None when there is none."""
+        """Seconds until the next attempt after this one failed, counted from 1; None after the last."""
         if attempt > self.max_retries:
             return None
         return self.backoff_seconds[min(attempt, len(self.backoff_seconds)) - 1]

@@ -19,7 +19,7 @@ from ipc.addresses import is_public, split_address
 from ipc.tls import client_context, problem_of
 
 MAX_ADDRESSES = 4
-"""Of a name's addresses that may be reached, how many are tried."""
+"""The most addresses of a name that are tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 """Head and body of an answer: what comes then is not read."""
 
@@ -144,5 +144,5 @@ class Line(httpcore.AsyncNetworkStream):
         await trio.aclose_forcefully(self._stream)
 
     def get_extra_info(self, _: str) -> Any:
-        """Nothing: no other protocol than HTTP/1.1 was offered."""
+        """Return None: no other protocol than HTTP/1.1 was offered."""
         return None

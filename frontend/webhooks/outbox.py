@@ -1,4 +1,4 @@
-"""What the deliverer asks the notary: what is due, and what became of it. There is nothing else that it may ask.
+"""The deliverer's questions to the notary: for due deliveries, and to settle them. It may ask no others.
 
 Every method raises NotaryUnavailable, NotaryRefused and ClockError.
 """
@@ -30,5 +30,5 @@ class Outbox:
         return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit))
 
     async def settle(self, asked: m.SettleDelivery) -> None:
-        """What became of a delivery."""
+        """Settle a delivery."""
         return await self.client.ask(asked)

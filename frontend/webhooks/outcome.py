@@ -1,4 +1,4 @@
-"""What may come of one attempt to deliver."""
+"""The outcomes of an attempt to deliver."""
 
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -23,7 +23,7 @@ MAX_RETRY_AFTER_CHARACTERS: Final = 64
 
 
 class Outcome(NamedTuple):
-    """What came of one attempt. `status` is the HTTP status where there was an answer, `error` a sentence of ours."""
+    """The outcome of one attempt. `status` is the HTTP status of an answer, `error` a sentence of the gateway."""
 
     kind: str
     status: int | None = None
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 class Attempts(Protocol):
-    """Who makes attempts (frontend/webhooks/delivery.py)."""
+    """Makes attempts (frontend/webhooks/delivery.py)."""
 
     async def attempt(
         self, endpoint: Endpoint, delivery: Delivery, moment: int, lookups: trio.CapacityLimiter
@@ -45,7 +45,7 @@ class Attempts(Protocol):
 
 
 def judged(status: int, retry_after: float = 0.0) -> Outcome:
-    """What the receiver's status makes of it (docs/contract.md, "Webhooks"): redirects are never followed."""
+    """Judge the receiver's status (docs/contract.md, "Webhooks"): redirects are never followed."""
     if 200 <= status < 300:
         return Outcome(DELIVERED, status)
     if 300 <= status < 500:

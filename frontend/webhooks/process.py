@@ -131,7 +131,7 @@ class Process:
                     self._nursery.start_soon(self._cut_after, seconds)
 
     async def _cut_after(self, seconds: float) -> None:
-        """What waits for the notary then hears that there is no answer: nothing else would interrupt it."""
+        """Tasks that wait for the notary then get no answer: only this interrupts them."""
         await trio.sleep(seconds)
         self._work.cancel()
         self._client.close()

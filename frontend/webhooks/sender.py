@@ -1,8 +1,8 @@
-"""What sends to one endpoint: takes what is due from the outbox, makes attempts, says what becomes of each.
+"""The sender for one endpoint: takes due deliveries from the outbox, makes attempts, settles each.
 
-Guarantees: whatever waits is tried again until it is delivered or given up, whichever front wrote it; one that is slow
-or gone costs the others nothing and a call nothing; what a stop cuts is due again when its claim ends. No failure ends
-it.
+Guarantees: every delivery is tried until it is delivered or given up, no matter which front wrote it; a slow or dead
+endpoint delays neither other endpoints nor calls; a delivery that a stop interrupts is due again when its claim ends.
+No failure ends the sender.
 """
 
 from collections.abc import Callable
@@ -29,12 +29,12 @@ ROUNDED_MS: Final = 2
 """Lost where the begin of an attempt and its length are cut to whole milliseconds: no attempt comes sooner than its
 pause allows."""
 LONGEST_MS: Final = 3600 * 1000
-"""Of a pause that a receiver asks for, as of one that is configured: the outbox takes what is due much later for the
-work of a wrong clock (`FAR_MS`), and sends it at once."""
+"""The longest pause, asked for by a receiver or configured: the outbox takes a delivery that is due much later for
+the result of a wrong clock (`FAR_MS`), and sends it at once."""
 
 
 class Trouble:
-    """Who is kept waiting by the ledger. Says once that it does not answer, and once that it does again."""
+    """Tells of a ledger that does not answer: logs once that it is silent, and once that it answers again."""
 
     def __init__(self) -> None:
         self._waits: set[object] = set()
@@ -54,7 +54,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every sender needs."""
+    """The resources that all senders share."""
 
     outbox: Outbox
     post: Attempts
@@ -176,8 +176,8 @@ class Sender:
             self._means.on_gone(self._endpoint.name)
 
     async def _insisted(self, delivery: Delivery, settled: SettleDelivery) -> None:
-        """What was final must not be sent again because the ledger failed for a moment. While it fails nothing is
-        claimed either; and once the claim has passed to another this does nothing."""
+        """Settle a final outcome until the ledger takes it, so that a moment's failure does not send the delivery
+        again. Meanwhile no delivery is claimed; once another process has the claim, settling has no effect."""
         while True:
             try:
                 await self._means.outbox.settle(settled)

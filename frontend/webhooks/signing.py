@@ -1,4 +1,4 @@
-"""What proves to a receiver that a notification is the gateway's: HMAC-SHA256, twice.
+"""The signatures by which a receiver knows that a notification is the gateway's: HMAC-SHA256, twice.
 
 Once as Standard Webhooks has it, over id, time and body, and once over the raw body alone, for receivers that can do no
 more. Never shows a key.

@@ -21,16 +21,16 @@ from ipc.walls.places import homes, outside_places, program_places
 from ipc.walls.seccomp import compile_rules
 
 NICENESS: Final = 5
-"""Callers that wait for an answer come before endpoints that are told of it."""
+"""Answers to callers have priority over notifications of endpoints."""
 _DOMAIN: Final = 53
-"""Of name servers, whose long answers come by TCP."""
+"""The port of name servers, which send long answers by TCP."""
 _PORTS: Final = {"http": 80, "https": 443}
 _LOOKED_UP_BY: Final = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
 """Where links from /etc lead to, in which files are replaced."""
 
 
 def walls(settings: Settings) -> Walls:
-    """What the kernel is to build around the deliverer of this configuration."""
+    """The walls that the kernel builds around the deliverer of this configuration."""
     return Walls(
         filter=compile_rules(forbidden(connects=True), is_list_of_refused=True),
         places=(

@@ -1,7 +1,7 @@
-"""The webhooks as a front knows them: which endpoints there are, and an attempt to try one when an operator wants it.
+"""The webhooks as a front knows them: the names of the endpoints, and test deliveries for operators.
 
-Nothing is delivered here and nothing of an endpoint is known but its name: that is the deliverer's
-(frontend/webhooks/deliverer.py), which this asks through the supervisor.
+The deliverer delivers (frontend/webhooks/deliverer.py); a front knows only an endpoint's name, and asks for a test
+delivery through the supervisor.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,9 +1,9 @@
 """OPA as the policy engine: the front asks it over REST, and denies whenever it does not answer.
 
-Owns which documents are to be in OPA's data, how OPA stands, and what of its answers is remembered. Rules are OPA's
-own: nothing here reads or writes one. SECURITY: no path from here leads to an allow that OPA did not give over a
-connection at whose other end our documents were found, or that it did not give under the bundles it has now; and what
-is remembered counts only for a second after its last answer.
+Owns the list of documents that OPA's data must hold, the state of OPA, and the remembered answers. Rules are OPA's own:
+this module neither reads nor writes them. SECURITY: an allow counts only if OPA gave it over a connection whose other
+end holds the gateway's documents, and under its present bundles; a remembered answer counts only for a second after
+OPA's last answer.
 """
 
 import contextlib
@@ -36,8 +36,8 @@ _encode = msgspec.json.Encoder().encode
 class OpaPolicy:
     """A PolicyEngine over `lines`, with the documents of `pushed` in OPA's data.
 
-    `remembers`: decisions are kept by the revision of OPA's bundles; `note_remembered` hears of each that was answered
-    from memory. `is_successor`: this front follows one that had served, and begins even without an OPA.
+    `remembers`: decisions are kept by the revision of OPA's bundles; `note_remembered` is called for each that is
+    answered from memory. `is_successor`: this front follows one that had served, and begins even without an OPA.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class OpaPolicy:
         self._standing = Standing()
         self._heartbeat = Heartbeat()
         self._decides = True
-        """OPA has a decision at all: it had one for the last question of ours."""
+        """True if OPA had a decision for the last test question."""
         self._rounds_to_probe = 0
         self._failures = 0
         self._heard_at = -1.0
@@ -65,7 +65,7 @@ class OpaPolicy:
 
     @property
     def policy_version(self) -> str:
-        """Version of our data that is to be there; empty before the first."""
+        """The version of the data that OPA must hold; empty before the first."""
         return "" if self._pushed.sources is None else self._pushed.sources.policy_version
 
     @property
@@ -91,7 +91,7 @@ class OpaPolicy:
         """Ask, and wait at most `deadlines.question_seconds`; while OPA is down fail at once.
 
         Raises GateError policy_engine_timeout for silence and policy_engine_unavailable for everything else that is
-        not a whole decision. What is remembered is answered at once, without a checkpoint.
+        not a whole decision. A remembered decision is answered at once, without a checkpoint.
         """
         memo = self._memo if self._standing.is_up else NO_REVISION
         if isinstance(memo, Memo):
@@ -112,7 +112,7 @@ class OpaPolicy:
             raise GateError(UNAVAILABLE, cause="OPA did not hold the access lists in time")
         cause = f"OPA did not answer within {seconds:g} s"
         if self._heard_at < asked_at:
-            # One that goes on answering others is busy with this question, not hung.
+            # An OPA that still answers others is busy with this question, not hung.
             self._fail(TIMEOUT, cause)
         raise GateError(TIMEOUT, cause=cause)
 
@@ -208,7 +208,7 @@ class OpaPolicy:
         return float(min(deadlines.first_pause_seconds * 2**doublings, deadlines.longest_pause_seconds))
 
     async def _look(self) -> None:
-        """One look, and what is to be mended by it: documents that are not there are pushed again."""
+        """Look once, and push missing documents again."""
         try:
             await self._mend()
         except trio.TooSlowError:
@@ -223,7 +223,7 @@ class OpaPolicy:
         if not is_there:
             self._doubt()
             if self._loading.locked():
-                return  # what is to be there is about to change: who changes it pushes it
+                return  # a load is changing the documents, and pushes them itself
             log.warning("OPA does not hold the access lists: they are pushed again")
             with trio.fail_after(deadlines.push_seconds):
                 is_there = await self._pushed.put()

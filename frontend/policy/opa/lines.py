@@ -24,13 +24,13 @@ from ipc.private_files import KeyFileError, look_at, read_private
 from ipc.tls import client_context
 
 MAX_LINES: Final = 32
-"""Of one front."""
+"""The most connections of one front."""
 _BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError)
 _MAX_TOKEN = 8192
 
 
 class Unreached(Exception):
-    """No answer is to be had: no connection, or one that broke. A sentence."""
+    """There is no answer: no connection, or a broken one. The message is a sentence."""
 
 
 class Line:
@@ -156,7 +156,7 @@ class Lines:
 
 
 def _told(error: Exception) -> str:
-    """What happened, without what was sent."""
+    """Describe the error without the data that was sent."""
     if isinstance(error, httpcore.ConnectError):
         return f"no connection to OPA: {error}" if str(error) else "no connection to OPA"
     return "the connection to OPA ended without a whole answer in HTTP"

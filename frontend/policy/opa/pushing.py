@@ -46,7 +46,7 @@ class Pushed:
 
     @property
     def digest(self) -> str:
-        """What stands for the documents that are to be there."""
+        """The digest of the documents that OPA must hold."""
         return self._documents.digest
 
     @property
@@ -59,7 +59,7 @@ class Pushed:
         self.sources, self._documents = sources, documents
 
     async def look(self) -> wire.Mark:
-        """What is there. Raises Unreached, NotUnderstood."""
+        """Return the mark of the documents that OPA holds. Raises Unreached, NotUnderstood."""
         return self._mark_of(await self._lines.ask("GET", self._mark_target))
 
     async def prove(self, line: Line) -> None:
@@ -92,7 +92,7 @@ class Pushed:
     async def _patch(self, documents: wire.Documents, there: wire.Mark) -> None:
         answer = await self._lines.ask("PATCH", wire.DATA, wire.patch(documents, there))
         if answer.status == 404 and there.documents:
-            # A document that was to be removed is gone already: who removed it took nothing that counts.
+            # A document that this patch would remove is gone already, which does no harm.
             answer = await self._lines.ask("PATCH", wire.DATA, wire.patch(documents, wire.Mark()))
         if answer.status != 204:
             raise NotTaken(f"the access lists could not be pushed: {wire.refusal_of(answer)}")

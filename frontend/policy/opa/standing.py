@@ -1,10 +1,10 @@
-"""How an OPA stands, as far as this front knows: what a question meets before it is put.
+"""The state of an OPA, as this front knows it; it decides whether a question is asked, waits or fails.
 
     up        it holds our documents: ask
     unproven  it may not hold them: questions wait, within their own deadlines
     down      it was not reached, was silent, or would not do: questions fail at once
 
-No I/O. A front that has just begun is down. What moves it is frontend/policy/opa/engine.py.
+No I/O. A new front begins with `down`. frontend/policy/opa/engine.py changes the state.
 """
 
 import trio
@@ -59,14 +59,14 @@ class Standing:
         self._move(None, is_proven=False)
 
     def fail(self, code: str, cause: str) -> None:
-        """It is not to be had."""
+        """OPA is unavailable."""
         if not self._is_told:
             log.warning("the policy engine is down", code=code, cause=cause)
         self._move((code, cause), is_proven=False)
         self._is_told = True
 
     def end(self) -> None:
-        """Nothing is asked any more."""
+        """No more questions are asked."""
         self._move((UNAVAILABLE, "the policy engine stops"), is_proven=False)
 
     def _move(self, failure: tuple[str, str] | None, *, is_proven: bool) -> None:

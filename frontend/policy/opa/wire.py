@@ -1,7 +1,7 @@
-"""What an OPA is told and what it answers: targets of its REST API, and the few members of its answers that count.
+"""Requests to an OPA and its answers: targets of its REST API, and the few members of its answers that count.
 
-Pure: bytes in, values out. Guarantees that an answer is either understood whole or raises NotUnderstood; what a
-decision document is, frontend/policy/question.py alone says. Source: OPA's REST API ("Data API", "Provenance").
+Pure: bytes in, values out. Guarantees that an answer is either understood whole or raises NotUnderstood; only
+frontend/policy/question.py knows the form of a decision document. Source: OPA's REST API ("Data API", "Provenance").
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What was pushed: the digest of it all, and the names of its documents."""
+    """A mark in OPA's data: the digest of all pushed documents, and their names."""
 
     digest: str = ""
     documents: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def revision(self) -> str | None:
-        """Of all bundles together; None where there is no bundle, or one does not tell."""
+        """One revision for all bundles together; None without bundles, or if a bundle reports no revision."""
         bundles = self.provenance.bundles
         if not bundles or not all(one.revision for one in bundles.values()):
             return None
@@ -88,7 +88,7 @@ def target(path: str, *, has_provenance: bool) -> str:
 
 
 def found_in(answer: Answer) -> Found:
-    """What the Data API answered. Raises NotUnderstood."""
+    """Read an answer of the Data API. Raises NotUnderstood."""
     if answer.status != 200:
         raise NotUnderstood(refusal_of(answer))
     try:
@@ -108,7 +108,7 @@ def document_in(answer: Found) -> str | None:
 
 
 def mark_in(answer: Found) -> Mark:
-    """What was pushed, by OPA's own data; an empty one where nothing is there, or something that is not ours."""
+    """The mark in OPA's data; an empty mark if it is missing or has another form."""
     try:
         return _mark.decode(answer.result)
     except ValueError:
@@ -137,8 +137,8 @@ def documents_of(data: str) -> Documents:
 
 
 def patch(documents: Documents, there: Mark) -> bytes:
-    """The change that puts our documents in the place of those that are there, all at once: a JSON Patch of /v1/data.
-    One that is gone from data.json goes from OPA too; what others keep there is left alone."""
+    """A JSON Patch of /v1/data that replaces the gateway's documents in OPA, all at once. Documents that are gone
+    from data.json are removed; data of others is left alone."""
     mark = {"digest": documents.digest, "documents": sorted(documents.values)}
     steps: list[dict[str, Any]] = [
         {"op": "remove", "path": _pointer(name)} for name in there.documents if name not in documents.values

@@ -1,1 +1,1 @@
-"""What `gateway policy` does with a policy: tests it, and explains what it decided."""
+"""The tools of `gateway policy`: they test a policy and explain its decisions."""

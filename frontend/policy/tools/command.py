@@ -1,7 +1,7 @@
-"""`python -m frontend.policy.tools.command --channel-fd N --parent PID test|explain …`: what `gateway policy` prints.
+"""`python -m frontend.policy.tools.command --channel-fd N --parent PID test|explain …`: the output of `gateway policy`.
 
 The supervisor starts it beside a policy examiner and ties the two together. Reads files, asks the examiner, writes to
-standard output; leaves with an exit code of ipc/exits.py. Whatever comes from a file is escaped before it is shown.
+standard output; leaves with an exit code of ipc/exits.py. Text from a file is escaped before it is shown.
 """
 
 import argparse

@@ -59,7 +59,7 @@ class Examiner:
             raise PolicyRefused(tuple(answer.problems.split("\n")))
 
     def value(self, rule: str, document: dict[str, Any]) -> Evaluated:
-        """What one rule says about an input. Raises ExaminerLost."""
+        """Evaluate one rule over an input. Raises ExaminerLost."""
         try:
             answer = self._asked(Evaluate(rule, document), VALUE_SECONDS)
         except TimeoutError:

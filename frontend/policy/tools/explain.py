@@ -1,8 +1,8 @@
 """Why a policy decided as it did (`gateway policy explain`): its decision, and what became of its single rules.
 
 A policy whose rules are conditions named `applies_NAME`, as those of the default policy are, has a trail: each
-condition is asked of the evaluator by itself, and shown with the values that it reads. Of any other policy the values
-of its rules are shown. The evaluator tells values, never the way that it took: nothing here pretends otherwise.
+condition is asked of the evaluator by itself, and shown with the values that it reads. For any other policy the values
+of its rules are shown. The evaluator reports values, not the steps of an evaluation, so only values are shown.
 """
 
 import json
@@ -54,7 +54,7 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`decision` is None when there is none: `error` says why, and the call would be 503."""
+    """Without a decision `decision` is None, `error` says why, and the call would be 503."""
 
     decision: Decision | None
     error: str
@@ -110,7 +110,8 @@ def _value(rule: Rule, answer: Evaluated) -> Value:
 
 
 def _reads(rule: Rule, rules: dict[tuple[str, str], Rule], document: Any, data: Any) -> tuple[Read, ...]:
-    """What the rule reads, each thing once: where a part is there it stands for the whole, else the whole for it."""
+    """The references that the rule reads, each once: a part that exists stands for the whole, otherwise the whole
+    for the part."""
     reads: dict[str, Read] = {}
     for reference in reads_of(rule, rules):
         try:

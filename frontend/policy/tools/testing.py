@@ -1,4 +1,4 @@
-"""Rego tests: which there are, and what came of each (`gateway policy test`, docs/policy.md).
+"""Rego tests: finds them, runs them and reports each result (`gateway policy test`, docs/policy.md).
 
 A test is a rule named `test_…` in a file `*_test.rego`; it passes when its value is true. Each is asked over the same
 ordinary question, which it changes by `with`, and over the folder's own data. Guarantees that a test that hangs,
