@@ -44,7 +44,7 @@ def in_order(text: str, *parts: str) -> None:
         at = position
 
 
-def test_what_will_happen_comes_first_then_who_asks_then_the_hashes(gatectl: Gatectl, held: Held) -> None:
+def test_the_effect_is_shown_first_then_the_caller_then_the_hashes(gatectl: Gatectl, held: Held) -> None:
     out = gatectl.done("approvals", "show", held.approval_id).out
     in_order(
         out, "HELD  payment_transfer 1.0.0 · critical · expires in 4:",
@@ -73,7 +73,7 @@ def test_new_domains_and_paths_are_shown_with_what_approving_would_add(gatectl: 
     assert "billing-agent (owner team-billing), session ses_1, 7 calls left" in out
 
 
-def test_what_could_deceive_a_terminal_is_shown_as_what_it_is(gatectl: Gatectl) -> None:
+def test_deceptive_characters_are_shown_escaped(gatectl: Gatectl) -> None:
     with scripted_gateway({SHOW: (200, DETAIL)}) as server:
         ran = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1")
     assert "\u202e" not in ran.out
@@ -141,7 +141,7 @@ def test_without_a_terminal_only_yes_is_a_yes(gatectl: Gatectl, held: Held, gate
     assert gatectl.done("approvals", "approve", held.approval_id, "--yes").out.count("verification verified") == 1
 
 
-def test_whoever_comes_second_hears_who_was_first(gatectl: Gatectl, held: Held) -> None:
+def test_the_second_operator_learns_who_decided_first(gatectl: Gatectl, held: Held) -> None:
     gatectl.done("approvals", "deny", held.approval_id)
     for verb in (["approve", "--yes"], ["deny"]):
         ran = gatectl.here("approvals", *verb, held.approval_id)
@@ -160,7 +160,9 @@ def test_whoever_comes_second_hears_who_was_first(gatectl: Gatectl, held: Held) 
         ((503, {"error": "approval_store_unavailable"}), "already_decided: already decided, or expired"),
     ],
 )
-def test_losing_the_race_while_reading_is_told(gatectl: Gatectl, afterwards: tuple[int, Any], message: str) -> None:
+def test_a_decision_by_another_operator_while_reading_is_reported(
+    gatectl: Gatectl, afterwards: tuple[int, Any], message: str
+) -> None:
     with scripted_gateway({SHOW: [(200, DETAIL), afterwards], APPROVE: GONE}) as server:
         ran = pointed_at(gatectl, server.url).here("approvals", "approve", "apr_1", "--yes")
     assert (ran.code, ran.err.removeprefix("gatectl: ").startswith(message)) == (4, True)
@@ -180,7 +182,7 @@ def test_an_effect_that_was_not_confirmed_is_exit_8(gatectl: Gatectl) -> None:
     assert (ran.code, "verification_failed: effect not confirmed" in ran.err) == (8, True)
 
 
-def test_that_nothing_was_learned_stands_first(gatectl: Gatectl) -> None:
+def test_a_failed_lesson_is_reported_first(gatectl: Gatectl) -> None:
     other = EXECUTED | {"learn_error": "learned_rules_unavailable"}
     with scripted_gateway({SHOW: (200, DETAIL), APPROVE: (200, other)}) as server:
         there = pointed_at(gatectl, server.url)
@@ -195,7 +197,7 @@ def test_that_nothing_was_learned_stands_first(gatectl: Gatectl) -> None:
     [(("--learn-domain", "bank.example"), False), (("--learn-domain", "*.example"), False),
      (("--learn-domain", "other.example"), True), (("--learn-path", "notes/**"), True)],
 )  # fmt: skip
-def test_what_this_call_does_not_wait_for_is_learned_with_a_warning(
+def test_a_rule_that_the_call_does_not_need_is_learned_with_a_warning(
     gatectl: Gatectl, rule: tuple[str, str], warns: bool
 ) -> None:
     waits = DETAIL | {"unresolved_domains": ["bank.example"], "unresolved_paths": []}
@@ -227,7 +229,7 @@ def test_a_denial_is_signed_too_and_json_stays_json(gatectl: Gatectl, held: Held
     assert (event["approval_id"], event["approval_signature"].count(".")) == (held.approval_id, 2)
 
 
-def test_what_is_not_what_it_says_to_show_is_not_signed_and_nothing_is_sent(gatectl: Gatectl) -> None:
+def test_text_that_does_not_match_its_hash_is_neither_signed_nor_sent(gatectl: Gatectl) -> None:
     honest = DETAIL | {"shown_hash": hash_of_shown(decode(ApprovalDetail, DETAIL, "detail"))}
     spoilt = honest | {"request": {"path": "/harmless"}}
     answers = {SHOW: (200, spoilt), APPROVE: (200, EXECUTED), DENY: (200, {})}
@@ -290,7 +292,7 @@ def test_one_that_has_expired_is_shown_too(gatectl: Gatectl) -> None:
     assert "without a decision, held until 2026-01-31T12:00:00.000Z at the latest" in out
 
 
-def test_what_is_shown_of_one_that_ended_long_ago_says_that_its_input_is_not_kept(gatectl: Gatectl) -> None:
+def test_an_approval_that_ended_long_ago_says_that_its_input_is_not_kept(gatectl: Gatectl) -> None:
     ended = {"state": "denied", "request": None, "request_json": None, "completed_at": "2026-01-31T12:00:00.000Z"}
     with scripted_gateway({SHOW: (200, DETAIL | ended)}) as server:
         assert "not kept any more" in pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
@@ -327,7 +329,7 @@ def test_watch_sees_a_real_hold(gatectl: Gatectl, held: Held) -> None:
     assert "POST http://upstream.gateway.test/v1/transfers" in line
 
 
-def test_what_can_not_be_learned_leaves_the_hold_waiting(gatectl: Gatectl, held: Held) -> None:
+def test_a_rule_that_can_not_be_learned_leaves_the_hold_pending(gatectl: Gatectl, held: Held) -> None:
     ran = gatectl.here("approvals", "approve", held.approval_id, "--yes", "--learn-domain", "localhost")
     assert (ran.code, "invalid_domain" in ran.err) == (2, True)
     assert gatectl.done("approvals", "show", held.approval_id, "--json").json["state"] == "pending"

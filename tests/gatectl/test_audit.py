@@ -25,7 +25,7 @@ def event(number: int, millisecond: int) -> AuditEvent:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 4000), st.booleans()), max_size=40))
-def test_every_event_is_told_once_whatever_the_order_of_writing(writes: list[tuple[int, int, bool]]) -> None:
+def test_every_event_is_printed_once_in_any_order_of_writing(writes: list[tuple[int, int, bool]]) -> None:
     """Each write: when it is written, how much earlier its stamp is, and whether the tail looks right after."""
     tail, written, told = Tail(EventFilter()), list[AuditEvent](), list[str]()
 
@@ -42,7 +42,7 @@ def test_every_event_is_told_once_whatever_the_order_of_writing(writes: list[tup
     assert sorted(told) == sorted(one.event_id for one in written)
 
 
-def test_what_was_seen_is_forgotten_when_it_can_not_come_again() -> None:
+def test_seen_events_are_forgotten_once_they_can_not_come_again() -> None:
     tail = Tail(EventFilter())
     for second in range(100):
         tail.fresh([event(second, second * 1000)])

@@ -149,7 +149,7 @@ def test_a_command_line_that_names_no_key_or_no_bundle_is_usage(
     assert gatectl.here("receipts", "bundle", "rcpt_none").code == 4
 
 
-def test_a_witness_that_was_asked_for_is_told(empty: Gatectl, tmp_path: Path) -> None:
+def test_a_required_witness_is_reported(empty: Gatectl, tmp_path: Path) -> None:
     vector = named("proven-one-witness")
     file = tmp_path / "bundle.json"
     file.write_bytes(vector.data)

@@ -41,7 +41,7 @@ def test_a_ready_line_is_taken_from_a_pipe_and_a_key_without_a_file_is_kept_in_o
     assert empty.done("epoch").out.strip().isdigit()
 
 
-def test_a_ready_file_that_others_can_read_or_that_is_none_is_refused(empty: Gatectl, tmp_path: Path) -> None:
+def test_a_ready_file_that_is_malformed_or_readable_by_others_is_refused(empty: Gatectl, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text('{"base_url": 1, "key-secret": 2}')
     other.chmod(0o644)
@@ -159,7 +159,7 @@ VALUES = st.text(st.characters(exclude_categories=("C", "Z"), include_characters
 
 
 @given(st.dictionaries(NAMES, st.tuples(VALUES, VALUES), max_size=3))
-def test_what_is_written_is_read_again(
+def test_a_written_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, found: dict[str, tuple[str, str]]
 ) -> None:
     contexts = Contexts(None, {name: Context(address=one, operator_key_file=two) for name, (one, two) in found.items()})
@@ -181,7 +181,7 @@ def test_a_link_stays_a_link_and_nothing_else_is_left(tmp_path: Path) -> None:
         load(link)
 
 
-def test_changes_take_turns_and_nobody_waits_for_ever(empty: Gatectl) -> None:
+def test_changes_take_turns_and_every_wait_is_bounded(empty: Gatectl) -> None:
     empty.done("context", "set", "x", "--address", "http://127.0.0.1:1")
     with open(empty.contexts_file.with_name("contexts.toml.lock"), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -266,7 +266,7 @@ def test_nothing_is_approved_whose_plan_has_not_been_on_the_screen_to_its_end(ga
         assert decisions(server) == ["POST /v1/approvals/apr_1/approve"]
 
 
-def test_what_does_not_hash_to_its_own_hash_is_neither_shown_for_a_decision_nor_signed(gatectl: Gatectl) -> None:
+def test_a_plan_with_a_wrong_hash_is_neither_shown_nor_signed(gatectl: Gatectl) -> None:
     with scripted(gatectl, of_production(shown_hash=PLAN_HASH)) as (screen, server):
         screen.wait_for("pay", "input")
         screen.press("a")
@@ -276,7 +276,7 @@ def test_what_does_not_hash_to_its_own_hash_is_neither_shown_for_a_decision_nor_
         assert not decisions(server)
 
 
-def test_an_approval_that_somebody_else_decided_is_told_with_who_it_was(gatectl: Gatectl) -> None:
+def test_an_approval_decided_by_another_operator_names_that_operator(gatectl: Gatectl) -> None:
     answers = {name: (200, body) for name, body in of_production().items()}
     detail = answers["GET /v1/approvals/apr_1"][1]
     lost = detail | {"state": "denied", "claimed_by": "bob"}
@@ -334,7 +334,7 @@ def test_without_a_terminal_or_without_textual_it_says_what_to_do(gatectl: Gatec
     assert "pip install './sdk[desk]'" in bare.out
 
 
-def test_it_ends_at_once_however_it_is_told_to(gatectl: Gatectl) -> None:
+def test_every_way_to_quit_ends_it_at_once(gatectl: Gatectl) -> None:
     with desk(gatectl) as screen:
         screen.wait_for("ACTION")
         screen.press("\x03")

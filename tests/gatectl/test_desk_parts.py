@@ -75,9 +75,7 @@ def test_a_round_tells_each_event_once_and_asks_for_no_more_than_is_kept(
     assert "after=2026-11-23T04" in asked[1]
 
 
-def test_metrics_are_asked_for_only_while_somebody_looks_at_them(
-    server: ScriptedGateway, operator: OperatorClient
-) -> None:
+def test_metrics_are_requested_only_while_their_pane_is_open(server: ScriptedGateway, operator: OperatorClient) -> None:
     one = feed(operator)
     assert one.look().pools is None
     assert not [target for target in server.requests if "metrics" in target]
@@ -85,7 +83,7 @@ def test_metrics_are_asked_for_only_while_somebody_looks_at_them(
     assert isinstance(one.look().problem, ProtocolViolation), "they came as JSON"
 
 
-def test_what_was_found_before_a_round_failed_is_told_and_so_is_why(
+def test_a_failed_round_reports_its_results_so_far_and_the_reason(
     server: ScriptedGateway, operator: OperatorClient
 ) -> None:
     server.answers["GET /v1/approvals"] = (503, {"error": "approval_store_unavailable"})
@@ -94,7 +92,7 @@ def test_what_was_found_before_a_round_failed_is_told_and_so_is_why(
     assert (news.holds, news.problem is not None) == (None, True)
 
 
-def test_times_that_are_none_end_a_round_and_not_the_desk(server: ScriptedGateway, operator: OperatorClient) -> None:
+def test_an_invalid_time_ends_the_round_but_not_the_desk(server: ScriptedGateway, operator: OperatorClient) -> None:
     first = {"event_id": "e", "event_type": "t", "timestamp": "0001-01-01T00:00:01+00:00"}
     server.answers["GET /v1/audit/events"] = (200, {"events": [first], "count": 1})
     one = feed(operator)

@@ -87,7 +87,7 @@ def test_2_usage(gatectl: Gatectl) -> None:
     assert "Did you mean show?" in ran.error["message"]
 
 
-def test_every_place_of_a_request_that_is_wrong_is_told(gatectl: Gatectl) -> None:
+def test_every_wrong_field_of_a_request_is_reported(gatectl: Gatectl) -> None:
     asked = ("execute", "text_digest", "--request", '{"txt": "\\u202e"}')
     said, as_json = gatectl.here(*asked), gatectl.here(*asked, "--json")
     first, *places = said.err.splitlines()
@@ -96,7 +96,7 @@ def test_every_place_of_a_request_that_is_wrong_is_told(gatectl: Gatectl) -> Non
     assert sorted(as_json.error["violations"]) == ["/text: is missing", "/txt: unknown property"]
 
 
-def test_a_name_that_is_near_is_told_and_hostile_ones_are_escaped(gatectl: Gatectl) -> None:
+def test_a_similar_name_is_suggested_and_hostile_names_are_escaped(gatectl: Gatectl) -> None:
     said, as_json = (gatectl.here("execute", "text_digst", "--request", "{}", *flags) for flags in ([], ["--json"]))
     assert said.err.startswith("gatectl: action_not_found: did you mean text_digest? [trc_")
     assert as_json.error["did_you_mean"] == ["text_digest"]
@@ -153,7 +153,7 @@ def test_130_interrupted(gatectl: Gatectl, agent: object) -> None:
     assert err.strip().startswith("gatectl: interrupted")
 
 
-def test_an_answer_that_is_none_fails_with_a_name(gatectl: Gatectl) -> None:
+def test_a_malformed_answer_fails_with_a_named_error(gatectl: Gatectl) -> None:
     with scripted_gateway({"GET /v1/admin/status": (200, "<html>")}) as server:
         ran = pointed_at(gatectl, server.url).here("status")
     assert (ran.code, ran.out) == (1, "")

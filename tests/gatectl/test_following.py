@@ -43,7 +43,7 @@ def test_it_ends_when_it_should() -> None:
     assert not follow(Time(), seconds=0).rest()
 
 
-def test_a_gateway_that_is_away_is_asked_less_and_less_and_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_absent_gateway_is_asked_less_and_less_and_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     time = Time()
     one = follow(time)
     for _ in range(8):
@@ -58,7 +58,7 @@ def test_a_gateway_that_is_away_is_asked_less_and_less_and_told_once(capsys: pyt
     assert told[1] == "gatectl: the gateway answers again"
 
 
-def test_what_a_server_asks_for_is_kept_and_bounded() -> None:
+def test_the_delay_that_a_server_asks_for_is_obeyed_within_bounds() -> None:
     time = Time()
     one = follow(time)
     for wait in (7.0, 3600.0):
@@ -67,7 +67,7 @@ def test_what_a_server_asks_for_is_kept_and_bounded() -> None:
     assert time.rests == [7.0, MAX_SECONDS]
 
 
-def test_what_waiting_does_not_mend_is_raised_and_the_first_failure_too() -> None:
+def test_permanent_errors_and_the_first_failure_are_raised() -> None:
     with pytest.raises(Denied):
         follow(Time()).ask(lambda: refuse(Denied("policy_denied", status=403)))
     with pytest.raises(Unavailable):

@@ -113,7 +113,7 @@ def test_a_real_log_that_does_not_continue_what_was_seen_is_an_alarm(
 
 
 @pytest.mark.parametrize("leaves", [LEAVES[:5], LEAVES[:6], LEAVES])
-def test_what_continues_the_log_is_kept(gatectl: Gatectl, file: Path, leaves: list[bytes]) -> None:
+def test_a_checkpoint_that_continues_the_log_is_kept(gatectl: Gatectl, file: Path, leaves: list[bytes]) -> None:
     ran = watched(gatectl, file, {"consistency": proof(5, leaves)})
     assert (ran.code, ran.err) == (0, "")
     assert json.loads(file.read_text())["checkpoint"] == note(leaves)
@@ -136,7 +136,7 @@ ALARMS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", ALARMS)
-def test_what_does_not_continue_the_log_is_an_alarm_and_changes_nothing(
+def test_a_checkpoint_that_does_not_continue_the_log_raises_an_alarm_and_changes_nothing(
     gatectl: Gatectl, file: Path, name: str
 ) -> None:
     answers, said = ALARMS[name]
@@ -235,9 +235,7 @@ class Operator:
         return LEAVES[: min(self.asked, 5)]
 
 
-def test_a_gateway_that_is_away_is_told_once_and_asked_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_absent_gateway_is_reported_once_and_asked_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
 
     def pause(seconds: float) -> None:

@@ -201,7 +201,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol_that_names_what_is_close(ho
     assert raised.value.error.code == -32602
 
 
-def test_arguments_that_do_not_fit_are_told_so_that_a_model_can_mend_them(host: Host) -> None:
+def test_invalid_arguments_are_described_so_that_a_model_can_correct_them(host: Host) -> None:
     told = host.told("text_digest", {"text": 5})
     assert (told["error"], told["status"], told["is_retryable"]) == ("schema_violation", 422, False)
     assert "/text: must be a string" in told["reason"]
@@ -281,7 +281,7 @@ def test_a_call_that_is_cancelled_leaves_its_hold_whose_outcome_can_be_asked_for
     assert (told["decision"], told["approval_id"]) == ("executed", approval_id)
 
 
-def test_a_session_is_told_nothing_of_another_sessions_hold(modern: Host, legacy: Host) -> None:
+def test_a_session_learns_nothing_about_another_sessions_hold(modern: Host, legacy: Host) -> None:
     task = begun(modern, payment())
     told = legacy.told("gateway_approval_status", {"approval_id": task.task_id})
     assert told["error"] == "approval_not_found"
@@ -311,7 +311,7 @@ def test_a_hold_is_a_task_for_a_client_that_takes_one(modern: Host, gate: Gatewa
         got(modern, "apr_unknown")
 
 
-def test_a_task_is_nobody_elses_and_needs_the_extension(modern: Host, legacy: Host) -> None:
+def test_a_task_belongs_to_its_session_and_needs_the_extension(modern: Host, legacy: Host) -> None:
     task = begun(modern, payment())
     with pytest.raises(MCPError, match="Method not found"):
         got(legacy, task.task_id)

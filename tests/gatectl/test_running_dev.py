@@ -78,7 +78,7 @@ def test_without_its_sockets_it_does_not_run(state: Path, name: str) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 @pytest.mark.parametrize("name", ["running.json", "", "admin_socket"])
-def test_what_belongs_to_somebody_else_is_no_gateway(state: Path, name: str) -> None:
+def test_a_folder_of_another_user_is_not_taken_for_a_gateway(state: Path, name: str) -> None:
     os.chown(state / name, 65534, 65534)
     assert not found_in(state)
 

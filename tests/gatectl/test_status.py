@@ -24,12 +24,14 @@ def line_of(gatectl: Gatectl, name: str, **more: Any) -> str:
     [(False, 0, "none"), (True, 0, "0 waiting"), (True, 12, "12 waiting"), (False, 3, "3 waiting"),
      (True, None, "waiting deliveries not known")],
 )  # fmt: skip
-def test_webhooks_are_told_with_what_waits(gatectl: Gatectl, is_active: bool, pending: int | None, shown: str) -> None:
+def test_webhooks_are_shown_with_their_waiting_deliveries(
+    gatectl: Gatectl, is_active: bool, pending: int | None, shown: str
+) -> None:
     webhooks = {"active": is_active, "pending_deliveries": pending}
     assert line_of(gatectl, "webhooks", webhooks=webhooks) == shown
 
 
-def test_what_keeps_calls_from_being_answered_is_told_and_nothing_where_nothing_does(gatectl: Gatectl) -> None:
+def test_problems_that_stop_calls_are_shown_if_there_are_any(gatectl: Gatectl) -> None:
     volume = {"free_bytes": 19_000_000, "min_free_bytes": 33_554_432, "is_full": True}
     told = "full: 19,000,000 bytes free, 33,554,432 needed; calls are refused"
     assert line_of(gatectl, "ledger volume", status="degraded", ledger_volume=volume) == told
@@ -39,7 +41,7 @@ def test_what_keeps_calls_from_being_answered_is_told_and_nothing_where_nothing_
 
 
 @pytest.mark.parametrize(("is_up", "shown"), [(True, "answers"), (False, "is down")])
-def test_an_egress_proxy_is_told_where_there_is_one(gatectl: Gatectl, is_up: bool, shown: str) -> None:
+def test_a_configured_egress_proxy_is_shown(gatectl: Gatectl, is_up: bool, shown: str) -> None:
     assert line_of(gatectl, "egress proxy", dependencies=STATUS["dependencies"] | {"egress_proxy": is_up}) == shown
     assert line_of(gatectl, "egress") == ""
 
@@ -50,7 +52,7 @@ def test_an_egress_proxy_is_told_where_there_is_one(gatectl: Gatectl, is_up: boo
      ({"has_cosigned": False, "problem": "no answer in time"}, "has cosigned nothing; no answer in time"),
      ({"has_cosigned": False, "size": 7, "time": "T"}, "cosigned 7 entries, T")],
 )  # fmt: skip
-def test_the_last_checkpoint_is_told_and_who_has_cosigned_it(
+def test_the_last_checkpoint_is_shown_with_its_witnesses(
     gatectl: Gatectl, cosigned: dict[str, Any], shown: str
 ) -> None:
     none: dict[str, Any] = {"size": None, "time": None, "problem": None}

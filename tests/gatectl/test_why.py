@@ -53,7 +53,7 @@ def test_a_denied_call_says_the_reason_and_that_nothing_ran(gatectl: Gatectl, ag
     assert re.search("receipt +none", text)
 
 
-def test_nothing_is_told_of_what_is_not_known(gatectl: Gatectl) -> None:
+def test_unknown_facts_are_left_out(gatectl: Gatectl) -> None:
     for name in ("trc_00000000-0000-7000-8000-000000000000", "nothing-of-this"):
         ran = gatectl.here("why", name)
         assert (ran.code, "evidence_not_found" in ran.err) == (4, True)

@@ -51,6 +51,6 @@ def test_a_mapped_address_has_a_port(text: str, address: tuple[str, int]) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "127.0.0.1", "host:80", "127.0.0.1:x", ":80"])
-def test_what_is_no_address_with_a_port_is_refused(text: str) -> None:
+def test_a_malformed_address_with_a_port_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         split_address(text)

@@ -89,7 +89,7 @@ async def test_plans_come_while_others_run_and_none_after_a_worker_was_retired()
     front.close()
 
 
-def test_what_is_begun_is_whole_once_it_is_finished() -> None:
+def test_a_message_that_was_begun_is_whole_once_it_is_finished() -> None:
     worker, front = blocking_ends()
     large = msgspec.structs.replace(RESULT, output="x" * (LARGE - 1000))
     assert not worker.begin(READY), "the socket takes all of it"
@@ -106,7 +106,7 @@ def test_what_is_begun_is_whole_once_it_is_finished() -> None:
     front.close()
 
 
-def test_what_may_not_be_sent_is_not_begun() -> None:
+def test_a_message_that_may_not_be_sent_is_not_begun() -> None:
     worker, front = blocking_ends()
     with pytest.raises(ProtocolError, match="Result while starting"):
         worker.begin(RESULT)

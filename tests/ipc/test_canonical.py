@@ -202,14 +202,14 @@ def _deep() -> Any:
         {"\ud800": 1, "\ue000": 2, "\U0001f600": 3}, {"a": 1, 2: 3}, Ratio("inf"),
     ],
 )  # fmt: skip
-def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
+def test_a_value_without_a_canonical_form_is_refused(value: Any) -> None:
     with pytest.raises(NotCanonical):
         canonical_bytes(value)
     with pytest.raises(NotCanonical):
         canonical_bytes({"deep": [value]})
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(NotCanonical):
         canonical_bytes(_deep())
 

@@ -68,7 +68,7 @@ async def test_messages_and_descriptors_cross_together_and_in_order() -> None:
     parent.close()
 
 
-async def test_descriptors_that_nobody_took_are_closed_with_the_channel() -> None:
+async def test_untaken_descriptors_are_closed_with_the_channel() -> None:
     child, parent = pair()
     reader, writer = os.pipe()
     await parent.send(START)
@@ -205,7 +205,7 @@ def open_files() -> set[int]:
     return {int(one) for one in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{one}")}
 
 
-async def test_a_process_without_room_for_a_descriptor_still_hears_the_message_and_those_after_it() -> None:
+async def test_a_process_without_room_for_a_descriptor_still_gets_this_and_later_messages() -> None:
     left, right = socket.socketpair()
     parent = trio_end(right)
     null = os.open(os.devnull, os.O_RDONLY)

@@ -53,7 +53,7 @@ def test_a_second_header_over_the_cap_is_refused_behind_a_good_frame() -> None:
         box.feed(b"\xff\xff\xff\xff")
 
 
-def test_what_is_sent_obeys_the_cap_too() -> None:
+def test_sent_messages_obey_the_cap_too() -> None:
     with pytest.raises(FrameError, match="SpawnWorker of"):
         encode_frame(spawn("x" * CAP), CAP)
 

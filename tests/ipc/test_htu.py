@@ -33,7 +33,7 @@ def test_the_normal_form(uri: str, normal: str) -> None:
     "uri",
     ["", "/", "h", "//h/x", "ftp://h/", "http:/h", "http", "https:h", "http://", "http:///x", "http://?x", "http://é/"],
 )
-def test_what_is_not_an_absolute_http_uri_is_refused(uri: str) -> None:
+def test_a_uri_that_is_not_absolute_http_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         normalise_htu(uri)
 

@@ -73,7 +73,7 @@ def test_names_that_the_journal_keeps_for_itself_or_does_not_know_are_left_out()
 
 
 @pytest.mark.parametrize("size", [10, MAX_ENTRY_BYTES + 1])
-def test_what_the_journal_does_not_take_is_written_as_a_line(
+def test_an_entry_that_the_journal_refuses_is_written_as_a_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], size: int
 ) -> None:
     writer = Journal(str(tmp_path / "nobody"))

@@ -53,7 +53,7 @@ def test_a_line_has_the_time_of_its_own_second(
     assert told == [1_764_000_000.25, 1_764_000_001.0, 1_764_000_001.5, 1_764_000_000.0]
 
 
-def test_what_is_bound_is_in_every_line_and_a_field_of_the_line_wins(capfd: pytest.CaptureFixture[str]) -> None:
+def test_bound_fields_are_in_every_line_and_a_field_of_the_line_wins(capfd: pytest.CaptureFixture[str]) -> None:
     def bound() -> Fields:
         return {"process": "front 1", "pid": 1}
 
@@ -62,7 +62,7 @@ def test_what_is_bound_is_in_every_line_and_a_field_of_the_line_wins(capfd: pyte
 
 
 @pytest.mark.parametrize("colours", [True, False])
-def test_a_person_gets_a_short_line_and_no_control_character_of_somebody_else(
+def test_a_person_gets_a_short_line_without_foreign_control_characters(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, colours: bool
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -93,7 +93,9 @@ def test_a_log_without_a_reader_ends_nothing_and_its_lines_are_counted(capfd: py
     assert heard["message"] == "heard"
 
 
-def test_a_line_that_can_not_be_made_is_told_in_its_place_and_raises_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_can_not_be_made_is_replaced_by_a_report_and_raises_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     endless: list[object] = []
     endless.append(endless)
     log.info("too deep", found=endless, level_of="a call")
@@ -108,7 +110,7 @@ def test_no_field_takes_the_place_of_what_every_line_has(capfd: pytest.CaptureFi
     assert line["time"] != "never"
 
 
-def test_what_has_no_json_form_is_written_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_value_without_a_json_form_is_written_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
     log.info("half a pair", text="\ud800", found={1, 2})
     assert json.loads(capfd.readouterr().err)["text"] == "\ud800"
 

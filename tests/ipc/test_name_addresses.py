@@ -6,7 +6,7 @@ from ipc.name_addresses import MAX_ADDRESSES, numeric_addresses
 from tests.support.names import SERVICE, resolve_to
 
 
-def test_all_addresses_of_a_name_are_told_once_each_in_the_order_of_the_resolver(
+def test_each_address_of_a_name_is_returned_once_in_the_resolvers_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     resolve_to(monkeypatch, "::1", "127.0.0.1", "::1")

@@ -130,7 +130,7 @@ def test_half_a_message_of_a_sender_that_died_is_skipped(ends: Ends) -> None:
     assert [notary.receive() for _ in range(3)] == [None, sized(2 * PACKET_BYTES), result_of("c2")]
 
 
-def test_what_another_process_takes_at_the_same_end_is_read_once(ends: Ends) -> None:
+def test_a_message_is_read_once_by_two_processes_at_the_same_end(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
     notary.send(m.Tied())
     for name in ("c1", "c2", "c3"):
@@ -224,7 +224,7 @@ def test_a_message_out_of_turn_is_neither_sent_nor_taken(ends: Ends) -> None:
         worker.receive()
 
 
-def test_an_end_whose_peer_is_gone_hears_so(ends: Ends) -> None:
+def test_an_end_is_notified_that_its_peer_is_gone(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
     notary.send(m.Tied())
     ends[0].close()

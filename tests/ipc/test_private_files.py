@@ -32,7 +32,7 @@ def somebody_elses(folder: Path) -> Path:
     return path
 
 
-def test_what_is_written_is_read_and_is_ours_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_a_written_file_is_readable_by_its_owner_alone_under_any_umask(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for umask in (0o000, 0o077, 0o177):
         old = os.umask(umask)
@@ -62,7 +62,7 @@ def test_a_file_that_only_its_owner_may_read_is_fine(tmp_path: Path) -> None:
     assert read_private(path) == b"secret"
 
 
-def test_a_file_of_somebody_else_is_refused_by_link_too(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_refused_also_through_a_link(tmp_path: Path) -> None:
     theirs = somebody_elses(tmp_path)
     link = tmp_path / "link"
     link.symlink_to(theirs)
@@ -153,7 +153,7 @@ def test_in_a_user_namespace_a_file_of_root_is_known_by_what_was_seen_before(fol
     assert (done.stdout.split(), done.stderr) == ([said, "NO_PERMISSION"], "")
 
 
-def test_what_is_not_a_sensible_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_a_path_that_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     (tmp_path / "folder").mkdir()
     huge = tmp_path / "huge"
@@ -191,7 +191,7 @@ def test_folders_are_made_private_and_checked(tmp_path: Path) -> None:
         check_folder(folder, is_private=False)
 
 
-def test_what_is_not_a_folder_of_ours_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_private_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     write_private(file, b"")
     link = tmp_path / "link"

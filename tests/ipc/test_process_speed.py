@@ -13,7 +13,7 @@ def ran(statements: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
-def test_what_was_written_before_leaving_arrives_and_the_code_is_the_one_given() -> None:
+def test_output_before_an_exit_arrives_and_the_exit_code_is_the_given_one() -> None:
     done = ran("sys.stdout.write('said'); sys.stderr.write('complained'); leave(78)")
     assert (done.returncode, done.stdout, done.stderr) == (78, "said", "complained")
 
@@ -24,7 +24,7 @@ def test_leaving_does_not_fail_for_a_reader_that_is_gone(gone: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_there_is_at_the_end_of_a_start_is_never_looked_through_again() -> None:
+def test_objects_of_the_start_are_never_scanned_by_the_collector() -> None:
     done = ran(
         "hold_collector()\nkept = [[] for _ in range(5000)]\nprint(gc.isenabled(), gc.get_freeze_count())\n"
         "release_collector()\nprint(gc.isenabled(), gc.get_freeze_count() > 5000)"

@@ -34,7 +34,7 @@ def test_an_address_says_where_and_as_whom(text: str, address: RedisAddress, sho
     ("redis+sentinel://h:99999/m", "a port that is none"), ("redis+sentinel://h/m/16", "0 to 15"),
     (f"redis+sentinel://{','.join('h' * 10)}/m", "more than 9"),
 ])  # fmt: skip
-def test_what_is_no_address_is_refused_with_a_mend_and_not_repeated(text: str, said: str) -> None:
+def test_a_malformed_address_is_refused_with_a_remedy_and_not_repeated(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said) as refused:
         parse_redis_url(text)
     assert "hidden" not in str(refused.value)

@@ -36,7 +36,7 @@ def sent(record: ApprovalRecord) -> dict[str, Any]:
     return detail
 
 
-def test_the_detail_says_the_hash_of_what_it_shows_as_whoever_receives_it_computes_it() -> None:
+def test_the_detail_has_the_hash_that_its_receiver_computes() -> None:
     record, _ = a_held('{"amount":1e-7,"n":[1.5,-2,true,null],"to":"a\\u202eb","\\u00e9":"\\ud83d\\ude00"}')
     detail = sent(record)
     canonical = rfc8785.dumps({name: value for name, value in detail.items() if name not in NOT_HASHED})

@@ -110,7 +110,7 @@ def test_each_claim_is_held_against_the_hold(member: str) -> None:
             check_statement(statement, SUBJECT._replace(addresses=others), NOW)
 
 
-def test_each_address_of_the_gateway_will_do_and_what_is_none_never_does() -> None:
+def test_only_addresses_of_the_gateway_are_accepted() -> None:
     for aud in SUBJECT.addresses:
         check_statement(read(a_signature(aud=aud)).statement, SUBJECT, NOW)
     for aud in ("http://localhost:3001", "https://localhost:3000", "localhost:3000", ""):

@@ -100,7 +100,7 @@ def check_told(process: "subprocess.Popen[bytes]", reader: int) -> None:
     assert len([line for line in lines if line["message"] == "filling"]) == LINES - dropped
 
 
-def test_a_pipe_that_is_not_read_stops_no_process_and_what_is_missing_is_told() -> None:
+def test_an_unread_pipe_stops_no_process_and_dropped_lines_are_reported() -> None:
     reader, writer = os.pipe()
     try:
         with talkative(writer) as process:
@@ -141,7 +141,7 @@ os.open = opened
         os.close(writer)
 
 
-def test_a_socket_that_is_not_read_stops_no_process_and_what_is_missing_is_told() -> None:
+def test_an_unread_socket_stops_no_process_and_dropped_lines_are_reported() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, talkative(theirs.fileno()) as process:
         check_told(process, ours.fileno())

@@ -32,7 +32,7 @@ def test_a_key_is_written_and_read_as_the_format_says() -> None:
      text_of(name=""), text_of(name="a b"), text_of(identifier="00000000"), text_of().upper(), text_of() + "=",
      text_of().replace(".example", ".example.org"), text_of()[:-4] + "AAAA", text_of().replace("+", "+ ", 1)],
 )  # fmt: skip
-def test_what_is_no_key_of_a_witness_is_refused(text: str) -> None:
+def test_a_malformed_witness_key_is_refused(text: str) -> None:
     with pytest.raises(NoVerifierKey):
         read_verifier_key(text, WITNESS)
 

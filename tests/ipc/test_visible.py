@@ -37,7 +37,7 @@ def read_back(shown: Any) -> Any:
 
 
 @given(VALUES)
-def test_what_was_shown_can_be_read_back_so_that_no_two_values_are_shown_alike(value: Any) -> None:
+def test_shown_text_can_be_read_back_so_no_two_values_look_alike(value: Any) -> None:
     assert read_back(visible(value)) == value
 
 
@@ -76,7 +76,7 @@ def test_text_in_the_scripts_of_people_is_shown_as_it_is(text: str) -> None:
     ("pay 1\u03360\u0336", "pay 1\\u03360\\u0336"), ("=\u0338", "=\\u0338"), ("a\u20dd", "a\\u20dd"),
     ("a\u20e5", "a\\u20e5"), ("a\u0489", "a\\u0489"), ("a\u1dfb", "a\\u1dfb"), ("e\u0301\u0338", "e\u0301\\u0338"),
 ])  # fmt: skip
-def test_what_hides_disguises_or_reorders_is_written_out(text: str, shown: str) -> None:
+def test_characters_that_hide_disguise_or_reorder_are_written_out(text: str, shown: str) -> None:
     assert visible(text) == visible_to_clients(text) == shown
 
 

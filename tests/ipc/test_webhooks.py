@@ -20,7 +20,7 @@ def test_a_secret_stands_for_a_key(secret: str, key: bytes) -> None:
 
 
 @pytest.mark.parametrize("secret", UNFIT)
-def test_what_is_unfit_is_refused_without_being_shown(secret: str) -> None:
+def test_an_unfit_secret_is_refused_without_being_shown(secret: str) -> None:
     with pytest.raises(SecretUnfit) as refused:
         key_of(secret)
     assert len(secret) < 3 or secret not in str(refused.value)

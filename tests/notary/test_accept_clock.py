@@ -50,7 +50,7 @@ def _wrong_until(clock: Clock) -> float | None:
     return None
 
 
-def test_it_leaves_an_event_ends_every_lease_and_the_time_is_told_again(notary: Running) -> None:
+def test_it_leaves_an_event_ends_every_lease_and_restores_the_clock(notary: Running) -> None:
     ahead(notary)
     assert refuses_every_call(notary)
     assert accept(notary.settings, REASON, "uid:7").startswith("Accepted: the newest evidence is of ")

@@ -48,7 +48,7 @@ def lost(notary: Running) -> int:
     return 9
 
 
-def test_it_leaves_an_event_ends_every_lease_and_keeps_the_file_of_before(notary: Running) -> None:
+def test_it_leaves_an_event_ends_every_lease_and_keeps_the_earlier_file(notary: Running) -> None:
     lost(notary)
     before = notes(notary)
     told = accept(notary.settings, REASON)
@@ -114,7 +114,7 @@ def test_nothing_is_accepted_without_a_reason(capsys: pytest.CaptureFixture[str]
     assert "--reason" in capsys.readouterr().err
 
 
-def test_what_keeps_it_from_looking_is_told_by_its_exit_code(
+def test_a_failed_look_is_reported_by_its_exit_code(
     notary: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lost(notary)

@@ -46,7 +46,7 @@ def telling(start_notary: StartNotary) -> Running:
     return start_notary(webhooks=TOLD, limits=replace(LIMITS, announce_seconds=3600.0, checkpoint_seconds=0.05))
 
 
-def test_the_first_checkpoint_is_told_with_its_note_and_wakes_the_deliverer(telling: Running) -> None:
+def test_the_first_checkpoint_is_announced_with_its_note_and_wakes_the_deliverer(telling: Running) -> None:
     deliverer = telling.deliverer
     assert deliverer.ask(NextDelivery("chat")) is None
     telling.front.ask(make_note())
@@ -71,7 +71,7 @@ def test_the_first_checkpoint_is_told_with_its_note_and_wakes_the_deliverer(tell
     assert len(delivery.payload) < MAX_BODY_BYTES
 
 
-def test_nobody_is_told_who_did_not_ask_for_it_by_name(start_notary: StartNotary) -> None:
+def test_an_endpoint_gets_announcements_only_if_it_asks_for_them_by_name(start_notary: StartNotary) -> None:
     notary = start_notary(webhooks=hooks("chat"))
     notary.front.ask(make_note())
     notary.stop()
@@ -96,7 +96,7 @@ def test_a_quiet_gateway_stays_quiet_once_it_has_told(telling: Running) -> None:
     assert payloads(telling) == []
 
 
-def test_a_drain_is_told_before_the_pause_is_over_and_with_the_event_of_it(telling: Running) -> None:
+def test_a_drain_is_announced_before_the_pause_is_over_with_its_event(telling: Running) -> None:
     telling.front.ask(make_note())
     wait_for(lambda: payloads(telling), "a delivery")
     telling.front.ask(make_note())
@@ -106,7 +106,7 @@ def test_a_drain_is_told_before_the_pause_is_over_and_with_the_event_of_it(telli
     assert sizes(telling) == [1, 3]
 
 
-def test_what_was_written_last_is_told_by_a_notary_that_stops_and_not_again_by_the_next(telling: Running) -> None:
+def test_a_stopping_notary_announces_the_last_write_and_the_next_one_does_not_repeat_it(telling: Running) -> None:
     telling.front.ask(make_note())
     wait_for(lambda: payloads(telling), "a delivery")
     telling.front.ask(make_note())
@@ -164,7 +164,7 @@ def still(notary: Running) -> Iterator[Still]:
     opened.state.database.close()
 
 
-def test_of_the_checkpoints_of_one_pause_the_newest_is_told_when_it_is_over(still: Still) -> None:
+def test_the_newest_checkpoint_of_a_pause_is_announced_at_its_end(still: Still) -> None:
     assert still.made.patience() == 0
     assert still.made.tend() == ("chat",)
     assert still.made.patience() == inf
@@ -201,7 +201,7 @@ def test_a_start_shortens_no_pause_and_a_clock_that_went_back_lengthens_none(sti
     assert Announcements(still.state, lambda: still.now).patience() == PAUSE
 
 
-def test_what_could_not_be_queued_is_tried_again_and_told_once(still: Still) -> None:
+def test_a_failed_announcement_is_tried_again_and_logged_once(still: Still) -> None:
     for size in (1, 2):
         with capture_logs() as lines:
             for _ in range(3):
@@ -217,14 +217,14 @@ def test_what_could_not_be_queued_is_tried_again_and_told_once(still: Still) -> 
         still.checkpoint()
 
 
-def test_where_the_database_has_lost_every_checkpoint_none_is_told(still: Still) -> None:
+def test_a_database_without_checkpoints_announces_none(still: Still) -> None:
     with still.state.database.unit() as connection:
         connection.execute("DELETE FROM checkpoints")
     assert still.made.tend() == ()
     assert sizes(still.notary) == []
 
 
-def test_a_checkpoint_that_the_database_has_lost_is_not_told_by_an_older_one(still: Still) -> None:
+def test_a_lost_checkpoint_is_not_announced_by_an_older_one(still: Still) -> None:
     still.made.tend()
     assert still.state.checkpoint is not None
     still.state.checkpoint = msgspec.structs.replace(still.state.checkpoint, size=7)

@@ -155,7 +155,7 @@ def test_a_claim_asked_again_by_its_deliverer_is_the_same_claim(start_notary: St
     assert everything(notary) == after
 
 
-def test_how_a_call_ended_is_told_again_as_it_was_and_no_worker_runs_it_again(notary: Running) -> None:
+def test_the_end_of_a_call_is_repeated_unchanged_and_no_worker_runs_it_again(notary: Running) -> None:
     front = notary.attach("asks-again")
     asked = make_open()
     number = front.begin(asked)
@@ -191,7 +191,7 @@ def test_a_call_that_was_refused_is_refused_to_its_worker_again(notary: Running)
     assert worker.words == []
 
 
-def test_nobody_else_gets_what_was_answered_under_the_same_number(notary: Running) -> None:
+def test_another_front_does_not_get_the_answer_of_the_same_number(notary: Running) -> None:
     front = notary.attach("one")
     (number,) = front.send(Enter(Proof("p")))
     assert front.answer(number).is_fresh
@@ -201,7 +201,7 @@ def test_nobody_else_gets_what_was_answered_under_the_same_number(notary: Runnin
     assert not other.answer(number).is_fresh
 
 
-def test_what_was_asked_and_not_heard_before_the_notary_ended_is_done_once(notary: Running) -> None:
+def test_an_unanswered_request_of_an_ended_notary_is_done_once(notary: Running) -> None:
     session_id = notary.front.ask(make_issue(max_calls=5)).session_id
     silent = notary.attach("silent")
     asked = {number: make_open(event=call_event(session_id=session_id), has_budget=True) for number in (1, 2, 3)}
@@ -216,7 +216,7 @@ def test_what_was_asked_and_not_heard_before_the_notary_ended_is_done_once(notar
 
 
 @pytest.mark.parametrize("read", [GetHold("apr_1")])
-def test_what_only_looks_is_looked_at_anew(notary: Running, read: Any) -> None:
+def test_reads_are_performed_again(notary: Running, read: Any) -> None:
     front = notary.attach("reads")
     (number,) = front.send(read)
     assert front.answer(number) is None
@@ -256,7 +256,7 @@ def test_an_answer_outlives_a_second_notary_that_was_not_asked_for_it(notary: Ru
     assert again.answer(number).is_fresh
 
 
-def test_what_the_notary_before_answered_is_forgotten_once_nobody_can_ask_for_it(start_notary: StartNotary) -> None:
+def test_answers_of_an_earlier_notary_are_forgotten_after_their_time(start_notary: StartNotary) -> None:
     notary = start_notary(limits=replace(UNDISTURBED, remembered_seconds=0.0))
     front = notary.attach("late")
     (number,) = front.send(Enter(Proof("p")))

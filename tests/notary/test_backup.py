@@ -95,7 +95,7 @@ def test_keys_that_a_gateway_of_tests_has_nowhere_are_no_part_of_it(notary: Runn
     assert names(tmp_path / "kept") == STATE - {"checkpoints"}
 
 
-def test_of_the_checkpoints_those_come_along_that_the_copied_ledger_continues(notary: Running, tmp_path: Path) -> None:
+def test_the_backup_has_the_checkpoints_that_the_copied_ledger_continues(notary: Running, tmp_path: Path) -> None:
     size = checkpointed(notary)
     path = notary.folder / checkpoint_file.FILE_NAME
     *_, note = [json.loads(line)["note"] for line in path.read_text().splitlines()]
@@ -119,7 +119,7 @@ def test_the_key_of_checkpoints_is_the_one_beside_that_of_receipts(notary: Runni
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_what_operators_taught_is_taken_from_where_fronts_keep_it_and_else_from_where_they_did(
+def test_learned_rules_are_copied_from_their_present_or_else_their_former_place(
     notary: Running, tmp_path: Path, is_old: bool
 ) -> None:
     (notary.folder / "learned.json").write_bytes(b"before")
@@ -131,7 +131,9 @@ def test_what_operators_taught_is_taken_from_where_fronts_keep_it_and_else_from_
     assert (tmp_path / "kept" / "learned.json").read_bytes() == (b"before" if is_old else b"now")
 
 
-def test_a_gateway_that_starts_from_it_is_refused_until_somebody_says_why(notary: Running, tmp_path: Path) -> None:
+def test_a_gateway_started_from_a_backup_is_refused_until_the_rollback_is_accepted(
+    notary: Running, tmp_path: Path
+) -> None:
     checkpointed(notary)
     back_up(notary.settings, tmp_path / "kept", with_keys=True)
     notary.stop()
@@ -142,7 +144,9 @@ def test_a_gateway_that_starts_from_it_is_refused_until_somebody_says_why(notary
     open_state(notary.settings)[0].database.close()  # the original is not a backup
 
 
-def test_what_is_there_is_not_written_over(notary: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_backup_is_not_overwritten(
+    notary: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "kept").symlink_to("nowhere")
     with pytest.raises(NotBackedUp, match="is there already; nothing was written"):
         back_up(notary.settings, tmp_path / "kept", with_keys=False)
@@ -171,7 +175,7 @@ def test_one_that_fails_leaves_nothing_and_says_why(
     assert list(folder.iterdir()) == []
 
 
-def test_why_it_failed_is_told_even_where_what_was_made_cannot_be_removed(
+def test_the_reason_of_a_failure_is_reported_even_if_the_cleanup_fails(
     notary: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def taken_away(folder: Path, *_: object, **__: object) -> None:

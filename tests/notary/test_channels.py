@@ -68,7 +68,7 @@ def test_a_message_of_several_reads_is_taken_whole(pair: Pair) -> None:
     assert [task.operation for task in pair.channel.tasks] == [large]
 
 
-def test_what_is_beyond_one_unit_stays_with_the_front(pair: Pair) -> None:
+def test_requests_beyond_one_unit_stay_with_the_front(pair: Pair) -> None:
     data = frames(3 * READ_BYTES // len(frames(1)))
     assert pair.front.send(data) == len(data)
     pair.channel.receive()

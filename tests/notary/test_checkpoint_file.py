@@ -41,7 +41,7 @@ def test_a_new_file_is_its_owners_and_its_name_is_durable_too(path: Path, synced
 
 
 @pytest.mark.parametrize("torn", [b"{", b"{}\n{", b'{"time":"', b"\n"])
-def test_what_a_crash_left_half_written_swallows_no_line(path: Path, torn: bytes) -> None:
+def test_a_half_written_line_of_a_crash_swallows_no_later_line(path: Path, torn: bytes) -> None:
     path.write_bytes(torn)
     append(path, NOW, note(1))
     assert path.read_bytes() == torn + (b"" if torn.endswith(b"\n") else b"\n") + line(note(1))
@@ -73,9 +73,7 @@ def test_a_long_file_is_read_from_its_end(path: Path) -> None:
 
 
 @pytest.mark.parametrize("cosigned", [0, 3, 11])
-def test_of_long_ago_the_one_an_hour_with_most_signatures_stays_and_of_late_every_byte(
-    path: Path, cosigned: int
-) -> None:
+def test_the_most_signed_checkpoint_of_each_old_hour_and_all_recent_ones_stay(path: Path, cosigned: int) -> None:
     early = [
         [line(note(number, "— witness sig\n" * (number == cosigned)), f"2026-11-01T{hour:02}:{number * 5:02}:00.000Z")
          for number in range(12)]

@@ -140,7 +140,7 @@ def proven(notary: Running, bundle: Bundle) -> bool:
     return verify_bundle(data, origin_keys=bundle.keys.checkpoints[0], receipt_keys=keys).is_proven
 
 
-def test_a_call_is_proven_to_whoever_has_its_bundle_and_the_logs_key(notary: Running) -> None:
+def test_a_bundle_and_the_logs_key_prove_a_call(notary: Running) -> None:
     grow(notary)
     asked, closed = record_call(notary.front, action_version="1.0.0", request_hash="sha256:" + "a" * 64)
     grow(notary)
@@ -160,7 +160,7 @@ def test_an_event_that_is_no_call_is_proven_alone(notary: Running) -> None:
     assert ([leaf.kind for leaf in bundle.leaves], bundle.receipt) == (["event"], None)
 
 
-def test_an_event_of_before_there_was_a_tree_is_proven_where_it_was_put(notary: Running) -> None:
+def test_an_event_older_than_the_tree_is_proven_at_its_place(notary: Running) -> None:
     notary.front.ask(make_note())
     asked = Prove(event_id=notary.last_event()["event_id"])
     bundle = notary.front.ask(asked)
@@ -171,7 +171,7 @@ def test_an_event_of_before_there_was_a_tree_is_proven_where_it_was_put(notary: 
     assert notary.front.ask(asked) == bundle
 
 
-def test_an_intent_of_before_there_was_a_tree_is_proven_where_it_was_put(notary: Running) -> None:
+def test_an_intent_older_than_the_tree_is_proven_at_its_place(notary: Running) -> None:
     asked = make_open()
     notary.front.begin(asked)
     bundle = notary.front.ask(Prove(intent_id=asked.intent_id))
@@ -183,7 +183,7 @@ def test_an_intent_of_before_there_was_a_tree_is_proven_where_it_was_put(notary:
 
 
 @pytest.mark.parametrize("asked", [Prove(event_id="evt_x"), Prove(intent_id="x"), Prove(receipt_id=""), Prove()])
-def test_what_is_not_there_has_no_bundle(notary: Running, asked: Prove) -> None:
+def test_a_missing_call_has_no_bundle(notary: Running, asked: Prove) -> None:
     grow(notary)
     assert notary.front.ask(asked) is None
 
@@ -308,7 +308,7 @@ def test_a_crash_between_file_and_database_is_made_good_by_the_next_checkpoint(n
     assert notary.front.ask(ReadCheckpoint()).checkpoint == notes(notary)[-1]
 
 
-def test_a_file_that_can_not_be_written_stops_no_call_and_is_told(notary: Running) -> None:
+def test_an_unwritable_file_stops_no_call_and_is_logged(notary: Running) -> None:
     grow(notary)
     assert shown(notary).size == 9
     file_of(notary).rename(notary.folder / "kept")

@@ -62,7 +62,7 @@ def alone(notary: Running) -> Iterator[Alone]:
     made.close()
 
 
-def test_what_arrives_of_a_worker_together_with_its_end_counts(alone: Alone) -> None:
+def test_a_result_that_arrives_with_its_workers_end_counts(alone: Alone) -> None:
     assert alone.worker.word().call_id == alone.asked.intent_id
     alone.worker.tell(alone.result)
     assert not alone.under_way.has_tasks
@@ -81,7 +81,7 @@ def look(alone: Alone, number: int) -> Task:
     return task
 
 
-def test_of_a_front_that_is_gone_nothing_is_told_and_of_others_everything(alone: Alone) -> None:
+def test_a_gone_front_gets_no_results_and_others_get_theirs(alone: Alone) -> None:
     look(alone, 8)
     for gone, left in (("front-2", True), ("front-1", False)):
         alone.under_way.forget_front(gone)
@@ -108,12 +108,12 @@ def test_a_call_that_was_taken_back_waits_for_a_worker_as_long_as_its_front_is_t
         assert list(alone.state.unbegun) == left
 
 
-def test_a_worker_hears_with_the_word_whether_a_person_has_approved_the_call(alone: Alone) -> None:
+def test_a_workers_permit_says_whether_a_person_approved_the_call(alone: Alone) -> None:
     alone.begin(make_open(worker_id=alone.worker.worker_id), 8, Approver("apr_1", "ops", "thumbprint", "jti_1"))
     assert [alone.worker.word().is_approved for _ in range(2)] == [False, True]
 
 
-def test_what_a_worker_tells_is_to_be_done_at_once(alone: Alone) -> None:
+def test_a_workers_result_is_due_at_once(alone: Alone) -> None:
     alone.worker.word()
     alone.worker.tell(alone.result)
     alone.under_way.serve(alone.descriptor)
@@ -121,7 +121,7 @@ def test_what_a_worker_tells_is_to_be_done_at_once(alone: Alone) -> None:
     assert alone.under_way.tasks() == [Task("front-1", 7, Reported(alone.result))]
 
 
-def test_of_a_worker_that_tells_much_a_part_is_taken_at_once_and_all_of_it_when_it_has_ended(alone: Alone) -> None:
+def test_many_results_of_a_worker_are_taken_in_parts_and_all_at_its_end(alone: Alone) -> None:
     alone.worker.word()
     alone.worker.tell(alone.result)
     alone.under_way.serve(alone.descriptor)
@@ -143,7 +143,7 @@ def test_of_a_worker_that_tells_much_a_part_is_taken_at_once_and_all_of_it_when_
     assert seen == list(range(164, 250))
 
 
-def test_of_several_calls_a_front_is_told_of_those_that_take_long(alone: Alone) -> None:
+def test_a_front_is_notified_only_of_calls_that_take_long(alone: Alone) -> None:
     alone.under_way.recall("front-1", alone.asked.intent_id)
     alone.under_way.answers()
     long, short = (make_open(worker_id=alone.worker.worker_id) for _ in range(2))
@@ -160,7 +160,7 @@ def test_of_several_calls_a_front_is_told_of_those_that_take_long(alone: Alone) 
     assert alone.under_way.patience() == inf
 
 
-def test_a_front_is_told_after_a_while_that_its_call_was_begun_and_at_once_that_it_was_not(alone: Alone) -> None:
+def test_a_front_learns_late_that_its_call_was_begun_and_at_once_that_it_was_not(alone: Alone) -> None:
     assert 0 < alone.under_way.patience() <= 3600
     assert alone.under_way.answers() == []
     alone.under_way.recall("front-1", alone.asked.intent_id)

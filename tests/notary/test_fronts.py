@@ -122,7 +122,7 @@ def test_a_front_that_does_not_take_its_answers_is_not_read_until_it_does(severa
     assert [task.number for task in several.fronts.gathered()] == [1]
 
 
-def test_the_end_of_a_channel_is_told_and_is_an_error_where_the_front_is_at_fault(several: Several) -> None:
+def test_the_end_of_a_channel_is_logged_as_an_error_if_the_front_is_at_fault(several: Several) -> None:
     for front_id, data in (("leaves", b""), ("breaks", b"GET / HTTP/1.1\r\n\r\n")):
         front = several.attach(front_id)
         assert several.state.fronts == {front_id}
@@ -153,7 +153,7 @@ def test_another_channel_of_the_same_name_takes_the_place_of_the_one_before(seve
     before.close()
 
 
-def test_there_is_one_deliverer_which_is_no_front_and_hears_what_is_to_be_delivered(several: Several) -> None:
+def test_there_is_one_deliverer_apart_from_fronts_which_is_notified_of_deliveries(several: Several) -> None:
     front, before = several.attach("front-1"), several.attach_deliverer("deliverer-1")
     with capture_logs() as lines:
         after = several.attach_deliverer("deliverer-2")

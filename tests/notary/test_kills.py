@@ -46,7 +46,7 @@ def started(settings: Settings, processes: list[NotaryProcess], workers: Workers
     return processes[-1]
 
 
-def test_what_a_killed_notary_did_not_answer_is_asked_again_and_done_once(
+def test_requests_that_a_killed_notary_did_not_answer_are_done_once(
     settings: Settings, processes: list[NotaryProcess], workers: Workers
 ) -> None:
     chance = random.Random(os.urandom(8))

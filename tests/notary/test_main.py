@@ -82,7 +82,7 @@ FAULTS: dict[str, tuple[Spoil, Exit, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_keeps_it_from_starting_is_told_by_its_exit_code_and_by_one_line(tmp_path: Path, fault: str) -> None:
+def test_a_failed_start_has_an_exit_code_and_one_line_for_its_reason(tmp_path: Path, fault: str) -> None:
     spoil, code, words = FAULTS[fault]
     process = NotaryProcess(spoil(settings_in(tmp_path), tmp_path), stderr=subprocess.PIPE)
     try:
@@ -131,7 +131,7 @@ def test_a_supervisor_that_breaks_the_protocol_is_not_served(data: bytes) -> Non
         (RuntimeError("ours"), Exit.FAILED, "the notary ended by an error"),
     ],
 )
-def test_a_wall_that_is_refused_and_a_fault_of_ours_end_it_with_codes_of_their_own(
+def test_a_refused_wall_and_an_internal_error_have_exit_codes_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, code: Exit, words: str
 ) -> None:
     def fails(*_: object) -> None:
@@ -151,7 +151,7 @@ def test_a_supervisor_that_is_gone_leaves_no_notary() -> None:
         assert ended(process) == (Exit.ORPHANED, [])
 
 
-def test_one_that_was_told_to_stop_ends_as_it_should_and_complains_of_nothing(tmp_path: Path) -> None:
+def test_a_stopped_notary_exits_with_0_and_logs_no_error(tmp_path: Path) -> None:
     process = NotaryProcess(settings_in(tmp_path), stderr=subprocess.PIPE)
     process.ready()
     process._control.send(m.StopNotary())

@@ -54,7 +54,7 @@ def configure(notary: Running, *names: str, disabled: str = "") -> None:
     assert told == SettingsFollowed("r")
 
 
-def test_what_waits_for_endpoints_that_are_gone_is_given_up_at_a_start_and_counted(
+def test_deliveries_to_removed_endpoints_are_given_up_at_a_start_and_counted(
     start_notary: StartNotary, logs: list[Any]
 ) -> None:
     notary = start_notary(webhooks=hooks("chat", "gone", "off"))
@@ -73,7 +73,7 @@ def test_what_waits_for_endpoints_that_are_gone_is_given_up_at_a_start_and_count
     assert told.drops == {"other": {"not_configured": count}}
 
 
-def test_an_endpoint_that_a_reload_removes_hears_of_nothing_more_and_one_that_it_brings_hears_at_once(
+def test_a_reload_stops_deliveries_to_removed_endpoints_and_starts_those_to_new_ones(
     start_notary: StartNotary, logs: list[Any]
 ) -> None:
     notary = start_notary(webhooks=hooks("chat", "gone"))
@@ -144,7 +144,7 @@ def test_they_are_looked_for_at_the_start_and_whenever_other_endpoints_are_confi
     assert alone.orphans.patience() == inf
 
 
-def test_what_could_not_be_given_up_is_tried_again_a_second_later_and_told_once(alone: Alone) -> None:
+def test_a_failed_give_up_is_tried_again_a_second_later_and_logged_once(alone: Alone) -> None:
     alone.configure()
     alone.clock.wrong = "it stepped back"
     with capture_logs() as lines:

@@ -58,7 +58,7 @@ def test_an_asker_gets_time_and_not_turns() -> None:
     assert 9 <= reader.done.count("cheap") / reader.done.count("dear") <= 12
 
 
-def test_what_writes_or_is_asked_by_no_caller_does_not_wait() -> None:
+def test_writes_and_internal_reads_do_not_wait() -> None:
     reader = Reader()
     for operation in (m.ReadLedger(), m.ReadBudget("sess_1"), m.ListHolds(None, 5)):
         assert not reader.reads.takes(Task("front", 1, operation))
@@ -70,5 +70,5 @@ def test_a_bounded_number_of_reads_waits() -> None:
     assert sum(reader.ask("heavy", 1.0) for _ in range(MAX_OPERATIONS + 5)) == MAX_OPERATIONS
 
 
-def test_nothing_to_read_is_told() -> None:
+def test_an_empty_queue_is_reported() -> None:
     assert not Reader().reads.perform_slice()

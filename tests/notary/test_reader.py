@@ -123,7 +123,7 @@ def test_it_ends_when_its_front_does_not_listen_any_more(ledger: Path) -> None:
         assert front.ended() == (Exit.ORPHANED, "")
 
 
-def test_what_is_no_question_ends_it(ledger: Path) -> None:
+def test_a_malformed_question_ends_it(ledger: Path) -> None:
     for said in (b"\xff\xff\xff\xff", (1).to_bytes(4, "big") + b"\xc1", b"\x00\x00"):
         with reader(ledger) as front:
             front.sock.sendall(said)
@@ -134,7 +134,7 @@ def test_what_is_no_question_ends_it(ledger: Path) -> None:
             assert (line["process"], line["message"]) == ("reader", "the front broke the protocol")
 
 
-def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     for content, why in ((None, "unable to open"), (b"", "no such table"), (b"no database" * 1000, "not a database")):
         file = tmp_path / "ledger.sqlite3"
         if content is not None:
@@ -147,7 +147,7 @@ def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
             assert front.ended()[0] == Exit.OK
 
 
-def test_it_never_outlives_the_parent_it_was_told_of(ledger: Path) -> None:
+def test_it_never_outlives_its_parent(ledger: Path) -> None:
     with reader(ledger, parent=1 if os.getpid() != 1 else 2) as front:
         assert front.ended()[0] == Exit.ORPHANED
 
@@ -159,7 +159,7 @@ def test_it_never_outlives_the_parent_it_was_told_of(ledger: Path) -> None:
         ("WholeWalk", RuntimeError("ours"), Exit.FAILED, "the reader ended by an error"),
     ],
 )
-def test_a_wall_that_is_refused_and_a_fault_of_ours_end_it_with_codes_of_their_own(
+def test_a_refused_wall_and_an_internal_error_have_exit_codes_of_their_own(
     ledger: Path, monkeypatch: pytest.MonkeyPatch, place: str, problem: Exception, code: Exit, words: str
 ) -> None:
     def fails(*_: object) -> None:

@@ -35,7 +35,7 @@ def breaks(unit: Unit, asked: m.Enter) -> m.Entered:
     raise RuntimeError("ours")
 
 
-def test_of_tasks_that_are_performed_one_by_one_every_answer_is_remembered(tmp_path: Path) -> None:
+def test_every_answer_is_remembered_when_tasks_are_performed_one_by_one(tmp_path: Path) -> None:
     """None of them is sent before all are done: killed in between, each would be asked again."""
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), limits=LIMITS)

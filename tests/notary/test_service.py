@@ -81,7 +81,7 @@ def test_a_front_that_breaks_the_protocol_loses_its_channel_and_no_other_does(no
     assert walk(notary.front).intact
 
 
-def test_the_supervisor_hears_of_each_front_that_is_left_without_a_channel(notary: Running) -> None:
+def test_the_supervisor_is_notified_of_each_front_without_a_channel(notary: Running) -> None:
     assert notary.thread is not None
     assert notary.thread.hears() == m.NotaryReady()
     notary.attach("again")
@@ -94,7 +94,7 @@ def test_the_supervisor_hears_of_each_front_that_is_left_without_a_channel(notar
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_a_notary_ends_when_it_is_told_to_and_when_its_supervisor_is_gone(notary: Running, is_told: bool) -> None:
+def test_a_notary_ends_on_request_and_when_its_supervisor_is_gone(notary: Running, is_told: bool) -> None:
     thread = notary.thread
     assert thread is not None
     assert thread.hears() == m.NotaryReady()
@@ -105,7 +105,7 @@ def test_a_notary_ends_when_it_is_told_to_and_when_its_supervisor_is_gone(notary
     assert walk(notary.start()).intact
 
 
-def test_what_a_front_asked_properly_before_it_broke_the_protocol_may_be_done_and_is_done_whole(
+def test_requests_before_a_protocol_violation_are_done_whole_or_not_at_all(
     notary: Running,
 ) -> None:
     hostile = notary.attach("hostile")
@@ -253,9 +253,7 @@ def test_a_notary_with_work_waits_for_nothing(service: Service) -> None:
     front.close()
 
 
-def test_a_front_that_comes_after_a_failure_hears_what_is_in_force_whether_another_came_before_or_not(
-    notary: Running, tmp_path: Path
-) -> None:
+def test_a_front_that_comes_after_a_failure_gets_the_state_in_force(notary: Running, tmp_path: Path) -> None:
     assert notary.thread is not None
     state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
     units = Units(state, PERFORMERS)

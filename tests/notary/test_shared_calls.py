@@ -39,7 +39,7 @@ def test_a_worker_that_is_killed_with_all_its_calls_under_way_leaves_a_receipt_f
     assert walk(notary.front).intact
 
 
-def test_of_a_worker_that_is_killed_the_calls_count_that_it_told_of(notary: Running) -> None:
+def test_reported_calls_of_a_killed_worker_count(notary: Running) -> None:
     worker, calls = running_together(notary)
     told = [asked.intent_id for asked in calls.values()][1::3]
     for name in told:

@@ -81,7 +81,7 @@ def test_a_line_a_minute_tells_how_far_the_log_is(signing: Signing) -> None:
     assert logged == [1, 0, 0, 1, 0, 1]
 
 
-def test_what_has_not_grown_is_not_signed_again(signing: Signing) -> None:
+def test_a_log_that_has_not_grown_is_not_signed_again(signing: Signing) -> None:
     first = signing.sign()
     signing.pass_by(60)
     assert signing.sign(grows=False) == first
@@ -107,7 +107,7 @@ def test_a_failure_is_logged_once_and_so_is_its_end(signing: Signing) -> None:
         assert sizes == [made[0].size] == [4 + 5 * turn]
 
 
-def test_of_what_is_older_than_a_day_the_database_keeps_the_longest_note_of_each_hour(signing: Signing) -> None:
+def test_the_database_keeps_the_longest_note_of_each_hour_after_a_day(signing: Signing) -> None:
     day = 24 * HOUR
     for size, age, note in (
         (-1, day - 60, "n"), (-2, day - 120, "n"),  # not older
@@ -119,7 +119,7 @@ def test_of_what_is_older_than_a_day_the_database_keeps_the_longest_note_of_each
     assert signing.sizes() == [-1, -2, -4, -6, -8]
 
 
-def test_what_a_witness_cosigned_last_is_kept_however_old_it_is(signing: Signing) -> None:
+def test_the_checkpoint_that_a_witness_cosigned_last_is_kept_at_any_age(signing: Signing) -> None:
     for size in (-1, -2, -3):
         signing.keep(size, 30 * 24 * HOUR, "longest" if size == -3 else "note")
     signing.state.witnesses.cosigned["city"] = Cosigned("key", -2, 0)
@@ -127,7 +127,7 @@ def test_what_a_witness_cosigned_last_is_kept_however_old_it_is(signing: Signing
     assert signing.sizes() == [-2, -3]
 
 
-def test_what_is_old_is_looked_for_once_an_hour(signing: Signing) -> None:
+def test_old_checkpoints_are_searched_once_an_hour(signing: Signing) -> None:
     assert signing.sign() is not None
     signing.keep(-1, 48 * HOUR, "longer")
     signing.keep(-2, 48 * HOUR)

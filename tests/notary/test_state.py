@@ -8,5 +8,5 @@ def test_a_look_has_ended_before_its_front_gives_up_and_answers_are_remembered_f
     assert DEFAULT_LIMITS.look_seconds < WAIT_SECONDS < DEFAULT_LIMITS.remembered_seconds
 
 
-def test_what_was_erased_is_to_leave_the_log_of_the_file_within_a_minute() -> None:
+def test_erased_requests_leave_the_wal_within_a_minute() -> None:
     assert DEFAULT_LIMITS.wal_seconds <= 60.0

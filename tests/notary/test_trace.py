@@ -37,7 +37,7 @@ def test_it_tells_the_events_of_one_request_oldest_first_and_of_no_other(notary:
     assert events_of(notary.path, "trc_none") == []
 
 
-def test_a_file_that_is_no_ledger_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_no_ledger_is_reported_in_one_sentence(tmp_path: Path) -> None:
     for content in (None, b"no database at all" * 100):
         if content is not None:
             (tmp_path / "ledger").write_bytes(content)

@@ -16,9 +16,7 @@ STORE, LEDGER = "store.redis_url", "ledger.url"
 
 
 @pytest.mark.parametrize("configured", [(), (STORE,), (LEDGER,), (STORE, LEDGER)])
-def test_what_is_configured_and_can_not_be_used_is_told_by_its_setting(
-    configured: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_an_unusable_backend_is_reported_at_its_setting(configured: tuple[str, ...], tmp_path: Path) -> None:
     store = StoreSettings(redis_url=f"unix://{tmp_path}/redis.sock" if STORE in configured else None)
     ledger = LedgerSettings(url=f"postgresql://ann@/anns?host={tmp_path}" if LEDGER in configured else None)
     settings = Settings(str(tmp_path), "http://gateway.test", store=store, ledger=ledger)

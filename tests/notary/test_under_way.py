@@ -48,7 +48,7 @@ def test_a_call_that_a_dead_worker_had_not_taken_is_given_to_another_one_once(no
     assert third.words == []
 
 
-def test_of_a_workers_calls_the_one_it_had_taken_is_lost_and_the_others_were_not_begun(notary: Running) -> None:
+def test_a_dead_worker_loses_the_call_it_had_taken_and_no_other(notary: Running) -> None:
     front, worker = notary.front, notary.workers.start("front-1")
     calls = [make_open() for _ in range(3)]
     numbers = [front.begin(asked, worker) for asked in calls]
@@ -83,7 +83,7 @@ def test_the_end_of_a_worker_loses_no_call_of_another_one(notary: Running) -> No
     assert front.finish(sound, sound_number, make_result()).kind == "success"
 
 
-def test_what_a_worker_had_told_before_it_ended_counts(notary: Running) -> None:
+def test_a_result_that_a_worker_sent_before_its_end_counts(notary: Running) -> None:
     front, asked = notary.front, make_open()
     number = front.begin(asked)
     worker = notary.workers.of(asked.intent_id)
@@ -187,7 +187,7 @@ def test_a_call_whose_word_was_repeated_is_never_given_to_another_worker(notary:
 # ------------------------------------------------------------------ Begun
 
 
-def test_that_a_call_was_begun_is_said_at_once_to_who_asked_for_it(start_notary: StartNotary) -> None:
+def test_a_front_that_asks_for_it_learns_at_once_that_its_call_was_begun(start_notary: StartNotary) -> None:
     notary = start_notary(limits=replace(LIMITS, begun_seconds=3600.0))
     front, worker = notary.front, notary.workers.start("front-1")
     (silent,) = front.send(make_open(worker_id=worker.worker_id))
@@ -201,7 +201,7 @@ def test_that_a_call_was_begun_is_said_at_once_to_who_asked_for_it(start_notary:
     assert front.begun == [number]
 
 
-def test_that_a_call_was_begun_is_said_after_a_while_to_who_did_not_ask_for_it(notary: Running) -> None:
+def test_a_front_learns_after_a_while_that_its_call_was_begun(notary: Running) -> None:
     front, worker = notary.front, notary.workers.start("front-1")
     asked = make_open(worker_id=worker.worker_id)
     (number,) = front.send(asked)

@@ -81,13 +81,13 @@ def test_an_operation_that_fails_takes_no_other_of_its_unit_with_it(notary: Runn
     assert (report.intact, report.total_events) == (True, 21)
 
 
-def test_of_two_operations_the_one_that_fails_takes_the_other_not_with_it(notary: Running) -> None:
+def test_a_failed_operation_does_not_fail_the_other(notary: Running) -> None:
     front = notary.front
     told = [front.heard(number).problem for number in front.send(UNWRITABLE, make_note())]
     assert (told, walk(front).total_events) == (["refused", None], 1)
 
 
-def test_intents_and_events_of_a_call_are_told_in_the_log_where_details_are_wanted_and_nowhere_else(
+def test_intents_and_events_of_a_call_are_logged_only_at_debug_level(
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with capture_logs() as lines:
@@ -106,7 +106,7 @@ def test_intents_and_events_of_a_call_are_told_in_the_log_where_details_are_want
     }  # fmt: skip
 
 
-def test_what_fails_leaves_nothing_of_its_own(notary: Running) -> None:
+def test_a_failed_operation_leaves_no_change(notary: Running) -> None:
     front, hold = notary.front, make_hold()
     for operation in (
         make_issue(max_calls=2, event=changed(make_issue().event, budgets_before=NOT_CANONICAL)),
@@ -202,14 +202,14 @@ def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_no
     assert len(notary.stored("SELECT 1 FROM intents")) == 2
 
 
-def test_the_oldest_call_that_nobody_runs_any_more_is_told_with_its_time(notary: Running) -> None:
+def test_the_oldest_abandoned_call_is_reported_with_its_time(notary: Running) -> None:
     notary.front.begin(make_open())
     assert notary.front.ask(ReadLedger()).oldest_unresolved is None, "a worker runs it"
     notary.restart()
     assert notary.front.ask(ReadLedger()).oldest_unresolved == NOW
 
 
-def test_a_fault_of_ours_is_told_as_one_with_the_part_that_was_at_work_and_by_its_name_alone(
+def test_an_internal_error_is_reported_with_its_part_and_its_name_alone(
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(unit: Unit, asked: Any) -> None:
@@ -309,7 +309,7 @@ def test_the_deliverer_is_woken_although_another_operation_of_the_unit_failed(te
 
 
 @pytest.mark.parametrize("endpoints", [(), ("chat", "pager")], ids=["without webhooks", "with two endpoints"])
-def test_a_front_is_told_the_same_of_a_call_however_many_endpoints_hear_of_it(
+def test_a_fronts_answer_does_not_depend_on_the_number_of_endpoints(
     start_notary: StartNotary, endpoints: tuple[str, ...]
 ) -> None:
     # A long interval, so that no front learns of the call's beginning before its end.
@@ -346,7 +346,7 @@ def test_a_front_that_asks_for_deliveries_loses_its_channel(telling: Running, op
         front.heard(front.send(operation)[0])
 
 
-def test_what_was_rolled_back_counts_neither_as_waiting_nor_as_dropped(telling: Running) -> None:
+def test_rolled_back_deliveries_count_neither_as_waiting_nor_as_dropped(telling: Running) -> None:
     assert telling.thread is not None
     front, backlog = telling.front, telling.thread.state.backlog
     for number in front.send(*[make_refuse()] * 3, UNWRITABLE):
@@ -359,7 +359,7 @@ def test_what_was_rolled_back_counts_neither_as_waiting_nor_as_dropped(telling: 
     assert backlog.waiting == {"chat": 3, "pager": 3} == front.ask(ReadLedger()).waiting
 
 
-def test_what_waits_to_be_delivered_is_counted_while_somebody_else_writes(telling: Running) -> None:
+def test_waiting_deliveries_are_counted_while_another_process_writes(telling: Running) -> None:
     notify(telling.front)
     telling.stop()
     state, _ = open_state(telling.settings, limits=IMPATIENT)

@@ -151,7 +151,7 @@ def test_new_keys_are_a_task_of_their_own(kept: Kept) -> None:
     assert kept.upkeep.due() == Task("", 0, FollowKeys())
 
 
-def test_what_is_over_is_forgotten_at_once_while_there_is_more(kept: Kept) -> None:
+def test_expired_records_are_removed_without_a_pause_while_there_are_more(kept: Kept) -> None:
     old = [(int(kept.clock.time // 60) - 100, f"{number:05}", 0.0) for number in range(2 * proofs.SWEPT_AT_ONCE)]
     with kept.state.database.unit() as connection:
         connection.executemany("INSERT INTO proofs VALUES (?, ?, ?)", old)
@@ -194,7 +194,7 @@ def test_an_approval_that_ended_is_kept_for_a_day_after_the_longest_call(kept: K
             assert connection.execute("SELECT count(*) FROM approvals").fetchone() == (left,)
 
 
-def test_fronts_need_not_hear_of_sessions_whose_leases_have_ended(kept: Kept) -> None:
+def test_fronts_get_no_revocation_of_sessions_with_ended_leases(kept: Kept) -> None:
     kept.state.revoked = {"ended": kept.clock.time - 1.0, "lives": kept.clock.time + 1.0}
     kept.now += 1.0
     kept.upkeep.due()
@@ -210,7 +210,7 @@ def test_nothing_is_forgotten_by_a_clock_that_tells_no_time(kept: Kept) -> None:
     assert kept.upkeep.patience() == 1.0
 
 
-def test_what_was_erased_leaves_the_wal_at_most_once_a_minute(kept: Kept) -> None:
+def test_erased_requests_leave_the_wal_at_most_once_a_minute(kept: Kept) -> None:
     wal = file_of(kept.state.database).with_name("ledger.sqlite3-wal")
     for later, is_cut in ((1.0, True), (59.0, False), (1.0, True)):
         kept.perform(make_note())

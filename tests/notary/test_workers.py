@@ -70,7 +70,7 @@ def taken(channel: WorkerChannel) -> list[m.WorkerToNotary]:
     return channel.results(to_the_end=False)
 
 
-def test_what_a_worker_told_before_the_word_was_repeated_is_its_result_and_it_is_told_nothing(
+def test_a_result_before_the_repeated_permit_counts_and_the_permit_is_not_sent(
     tied: Tied, channel: WorkerChannel
 ) -> None:
     tied.worker.tell(result("a"))
@@ -87,7 +87,7 @@ def test_what_a_worker_told_before_the_word_was_repeated_is_its_result_and_it_is
     assert word == m.Word("b", DIGEST, False, ("a",))
 
 
-def test_what_a_worker_told_before_of_a_call_that_no_word_is_repeated_of_is_had_once(channel: WorkerChannel) -> None:
+def test_an_early_result_without_a_repeated_permit_is_kept_once(channel: WorkerChannel) -> None:
     assert not channel.accepts(result("a"))
     assert (channel.late_result("a"), channel.late_result("a")) == (result("a"), None)
 
@@ -111,7 +111,7 @@ def test_before_its_first_word_a_worker_tells_of_as_many_calls_as_it_may_hold_an
             channel.accepts(result(name))
 
 
-def test_of_a_worker_with_one_call_nothing_more_is_taken_than_its_end(tied: Tied, channel: WorkerChannel) -> None:
+def test_nothing_beyond_the_result_of_its_one_call_is_taken_from_a_worker(tied: Tied, channel: WorkerChannel) -> None:
     give(channel, "a", "b", "c")
     for name in ("a", "a", "b", "c", "c"):
         tied.worker.tell(result(name))

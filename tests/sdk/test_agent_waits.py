@@ -43,7 +43,7 @@ def test_waiting_polls_at_the_gateways_pace_and_tells_from_the_receipt() -> None
     assert executed.receipt is not None
 
 
-def test_whoever_waits_can_say_what_for_before_the_first_poll() -> None:
+def test_a_waiting_program_knows_its_hold_before_the_first_poll() -> None:
     world = World(replies=[answer(202, HELD), polled("approved", receipt_id="rcpt_1"), answer(200, RECEIPT)])
     told: list[tuple[str, list[Reply]]] = []
     wait(world, on_held=lambda held: told.append((held.approval_id, list(world.replies))))
@@ -134,7 +134,7 @@ def test_a_hold_is_polled_with_the_session_that_made_it() -> None:
     assert world.header("Authorization", POLL)[-1] == "DPoP lease-3"
 
 
-def test_a_wait_ends_when_the_lease_of_its_hold_ends_for_nobody_else_may_poll() -> None:
+def test_a_wait_ends_with_the_lease_that_made_its_hold() -> None:
     world = World(replies=[answer(202, HELD), polled("pending"), refusal(401, "lease_expired")])
     with pytest.raises(ApprovalPending) as raised:
         wait(world)

@@ -132,6 +132,6 @@ def test_metrics_are_open_metrics_text(operator: OperatorClient, agent: AgentCli
     assert "gate_unresolved_intents 0" in text
 
 
-def test_what_operators_changed_is_in_evidence(gate: Gateway, operator: OperatorClient) -> None:
+def test_changes_by_operators_are_in_evidence(gate: Gateway, operator: OperatorClient) -> None:
     operator.add_domain("http_fetch", "audited.example.com")
     assert gate.events(event_type="DomainAdded")[0]["action_id"] == "http_fetch"

@@ -55,17 +55,17 @@ def test_no_byte_of_a_proven_bundle_can_be_another() -> None:
 
 
 @pytest.mark.parametrize("data", NO_BUNDLES.values(), ids=NO_BUNDLES)
-def test_what_is_no_bundle_is_unreadable(data: bytes) -> None:
+def test_a_malformed_bundle_is_unreadable(data: bytes) -> None:
     assert reason_of(named("proven-success"), data) == UNREADABLE
 
 
 @given(st.dictionaries(st.sampled_from(["origin", "receipt", "leaves", "checkpoint", "keys"]), JSON))
-def test_whatever_stands_in_a_bundle_there_is_a_verdict(members: dict[str, Any]) -> None:
+def test_every_bundle_gets_a_verdict(members: dict[str, Any]) -> None:
     vector = named("proven-success")
     assert reason_of(vector, {**vector.bundle, **members}) != UNREADABLE
 
 
-def test_a_proven_call_is_told_with_its_approval_and_its_place() -> None:
+def test_a_proven_call_is_reported_with_its_approval_and_its_place() -> None:
     call = verdict_of(named("proven-approved")).call
     assert call is not None
     assert (call.principal, call.action_id, call.action_version) == ("agent:invoices", "payment_transfer", "1.0.0")

@@ -82,7 +82,7 @@ def test_every_change_of_an_export_breaks_its_chain_at_its_place(exported: list[
              {"event_id": "e", "prev_hash": "sha256:AB"}, {"event_id": "e", "prev_hash": 2**70},
              {"event_id": "e", "prev_hash": None, "n": 2**70}, 7]
 )  # fmt: skip
-def test_what_is_no_event_breaks_a_chain_with_a_reason(item: Any) -> None:
+def test_a_malformed_event_breaks_a_chain_with_a_reason(item: Any) -> None:
     report = verify_chain([item])
     assert not report.intact
     assert report.reason is not None

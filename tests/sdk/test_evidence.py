@@ -49,7 +49,7 @@ def test_a_checkpoint_says_what_its_note_says(operator: OperatorClient, agent: A
     assert verified.size >= shown.size
 
 
-def test_the_log_continues_every_checkpoint_of_before(operator: OperatorClient, agent: AgentClient) -> None:
+def test_the_log_continues_every_earlier_checkpoint(operator: OperatorClient, agent: AgentClient) -> None:
     keys = keys_of(operator)
     olds = []
     for number in range(3):
@@ -118,7 +118,7 @@ def test_an_edited_bundle_is_refused_with_what_does_not_fit(operator: OperatorCl
     assert reason(checkpoint=bundle.checkpoint.replace("unresolved=", "unresolved=1")) == "note_signature"
 
 
-def test_what_is_no_call_has_a_bundle_and_is_not_proven_to_be_one(operator: OperatorClient) -> None:
+def test_an_event_that_is_no_call_has_a_bundle_that_proves_no_call(operator: OperatorClient) -> None:
     started = next(one for one in operator.iter_events() if one.event_type == "GatewayStarted")
     bundle = operator.proof(event_id=started.event_id)
     assert bundle.receipt is None

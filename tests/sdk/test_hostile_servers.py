@@ -109,7 +109,7 @@ def test_a_slow_server_on_a_unix_socket_is_left_in_time(tmp_path: Path) -> None:
 
 
 @RUNNERS
-def test_where_nobody_listens_nothing_was_sent(status: Callable[[str], None]) -> None:
+def test_nothing_is_sent_to_an_address_without_a_listener(status: Callable[[str], None]) -> None:
     with pytest.raises(Unreachable) as raised:
         status("http://127.0.0.1:1")
     assert (raised.value.code, raised.value.was_sent, raised.value.may_have_run) == ("unreachable", False, False)
@@ -197,7 +197,7 @@ async def test_cancelling_a_call_leaves_the_client_usable() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 1e9])
-def test_a_timeout_that_is_none_is_refused_before_anything_is_sent(seconds: float) -> None:
+def test_an_invalid_timeout_is_refused_before_anything_is_sent(seconds: float) -> None:
     with OperatorClient("http://127.0.0.1:1", CREDENTIAL) as client, pytest.raises(ValueError, match="timeout"):
         client.approve("apr_1", timeout=seconds)
 
@@ -231,7 +231,7 @@ def self_signed(tmp_path: Path) -> ssl.SSLContext:
 
 
 @RUNNERS
-def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing(
+def test_nothing_is_sent_to_a_server_with_an_untrusted_certificate(
     status: Callable[[str], None], self_signed: ssl.SSLContext
 ) -> None:
     with hostile_gateway(whole(b"{}"), tls=self_signed) as server:

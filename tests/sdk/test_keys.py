@@ -29,7 +29,7 @@ def test_a_key_file_is_made_with_mode_0600_and_read_again(tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == ["agent.pem"]
 
 
-def test_of_several_that_make_a_key_at_once_all_get_the_same(tmp_path: Path) -> None:
+def test_programs_that_make_a_key_at_once_get_the_same_key(tmp_path: Path) -> None:
     jkts: list[str] = []
     barrier = threading.Barrier(8)
 
@@ -99,7 +99,7 @@ def test_a_file_that_holds_no_such_key_is_refused_without_its_content(tmp_path: 
     assert "AAAA" not in str(raised.value)
 
 
-def test_what_is_no_file_is_refused_and_does_not_block(tmp_path: Path) -> None:
+def test_a_path_that_is_no_file_is_refused_and_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo", 0o600)
     for name in ("fifo", "missing", "."):
         with pytest.raises(KeyFileError):
@@ -109,7 +109,7 @@ def test_what_is_no_file_is_refused_and_does_not_block(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "k"
     ProofKey.generate().save(path)
     os.chown(path, 12345, -1)

@@ -94,7 +94,7 @@ def test_a_response_schema_with_references_holds_for_the_output_alone() -> None:
     assert tool_of(manifest(request_schema={"type": "array"})) is None
 
 
-def test_what_a_provider_says_is_bounded_and_hides_nothing_in_the_text() -> None:
+def test_a_providers_text_is_bounded_and_can_hide_nothing() -> None:
     fields: dict[str, Any] = {"trace_id": "t", "action_id": "a", "grant_id": "g", "receipt_id": "r", "raw": {}}
     done = Executed(output={"x": "a\u202eb\U000e0041"}, verification_outcome="verified", **fields)
     result = answers.executed(done)
@@ -134,7 +134,7 @@ async def test_many_actions_come_in_pages_that_miss_none() -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_hears_when_actions_come_or_go(mode: str) -> None:
+async def test_a_client_is_notified_when_actions_come_or_go(mode: str) -> None:
     first, second = [summary("a")], [summary("a"), summary("b")]
     script = {"GET /v1/actions": [(200, first), (200, first), (503, {"error": "overloaded"}), (200, second)]}
     with scripted_gateway(script) as gate, anyio.fail_after(120):
@@ -158,7 +158,7 @@ async def test_a_client_hears_when_actions_come_or_go(mode: str) -> None:
 
 
 @pytest.mark.parametrize("changed", [{"description": "new"}, {"request_schema": {"type": "object", "required": ["x"]}}])
-async def test_a_change_of_a_tool_is_told_once_whatever_asked_for_the_list_meanwhile(changed: dict[str, Any]) -> None:
+async def test_a_change_of_a_tool_is_notified_once_despite_other_list_requests(changed: dict[str, Any]) -> None:
     script: dict[str, Any] = {
         "GET /v1/actions": (200, [summary("a"), summary("b")]), "GET /v1/actions/b": (200, summary("b")),
         "GET /v1/actions/a": [(200, summary("a")), (200, summary("a")), (200, summary("a", **changed))],
@@ -174,7 +174,7 @@ async def test_a_change_of_a_tool_is_told_once_whatever_asked_for_the_list_meanw
             assert not await catalog.has_changed()
 
 
-async def test_an_action_that_goes_is_told_after_a_call_has_found_it_gone() -> None:
+async def test_a_removed_action_is_notified_after_a_call_has_missed_it() -> None:
     script: dict[str, Any] = {
         "GET /v1/actions": [(200, [summary("a"), summary("b")]), (200, [summary("a")])],
         "GET /v1/actions/a": (200, summary("a")), "GET /v1/actions/b": (200, summary("b")),

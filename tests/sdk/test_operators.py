@@ -131,7 +131,7 @@ def test_a_page_of_events_has_bounds(operator: OperatorClient) -> None:
         operator.approvals(status="wrong")
 
 
-def test_a_credential_that_is_none_is_refused_by_name(gate: Gateway, credential: OperatorCredential) -> None:
+def test_a_malformed_credential_is_refused_by_name(gate: Gateway, credential: OperatorCredential) -> None:
     with OperatorClient(gate.base, OperatorCredential("key-x-0", credential.key)) as wrong_key:
         with pytest.raises(AuthenticationFailed) as raised:
             wrong_key.status()

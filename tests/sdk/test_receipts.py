@@ -151,7 +151,7 @@ def test_keys_of_other_gateways_and_of_other_kinds_verify_nothing(
 
 
 @pytest.mark.parametrize("broken", [{}, {"keys": None}, {"keys": {}}, {"keys": ["k"]}])
-def test_what_is_no_jwks_is_a_mistake_of_the_caller(broken: dict[str, Any]) -> None:
+def test_a_malformed_jwks_is_an_error_of_the_caller(broken: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="JWKS"):
         verify_receipt({}, broken)
     with pytest.raises(ValueError, match="JWKS"):
@@ -192,7 +192,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_whatever_a_provider_returned_its_receipt_verifies_after_a_journey_as_json(value: Any) -> None:
+def test_a_receipt_with_any_provider_output_verifies_after_a_journey_as_json(value: Any) -> None:
     receipt = build_receipt(
         SIGNER, ATTESTED, receipt_id="rcpt_1", grant_id="grant_1", provider_module_digest="sha256:0",
         provider_receipt=value, normalized_result={"kind": "success"}, verification_outcome={"status": "skipped"},

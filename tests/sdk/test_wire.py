@@ -61,7 +61,7 @@ def test_an_address_is_a_socket_or_an_origin(text: str, public: str | None, expe
         ("http://h", "http://u:secret@h"), ("http://h", "h"), ("http://h", ""),
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_without_repeating_it(text: str, public: str | None) -> None:
+def test_a_malformed_address_is_refused_without_repeating_it(text: str, public: str | None) -> None:
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - each has its own words
         Address.parse(text, public)
     assert "secret" not in str(raised.value)
@@ -140,7 +140,7 @@ def test_a_failed_action_names_its_receipt_and_its_own_words_where_they_are_sent
     assert (error.receipt_id, error.reason) == (None, None)
 
 
-def test_every_violation_of_a_schema_is_told_as_far_as_it_is_text() -> None:
+def test_every_textual_violation_of_a_schema_is_reported() -> None:
     body = {"error": "schema_violation", "reason": "/a: is missing", "violations": ["/a: is missing", 5, "/b\x1b: x"]}
     assert answer(422, body).error().violations == ("/a: is missing", "/b: x")
 
@@ -163,7 +163,7 @@ def test_the_text_of_an_error_has_every_place_and_every_name_that_mends_the_call
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:3000", "localhost:3000", "h:3000", "/run/gate.sock", ""])
-def test_an_address_without_its_scheme_is_told_which_to_write(text: str) -> None:
+def test_an_address_without_a_scheme_is_refused_with_the_scheme_to_write(text: str) -> None:
     with pytest.raises(ValueError, match="lacks its scheme: http://HOST:PORT, or unix:///"):
         Address.parse(text)
 
@@ -194,7 +194,7 @@ def test_another_form_of_retry_after_is_passed_over(value: str) -> None:
     assert answer(503, {"error": "x"}, retry_after="999999999").retry_after == 3600
 
 
-def test_what_the_gateway_adds_is_kept_and_no_error() -> None:
+def test_unknown_members_of_an_answer_are_kept_and_no_error() -> None:
     receipt = decode(Receipt, RECEIPT | {"new": {"field": 1}}, "receipt")
     assert receipt.raw["new"] == {"field": 1}
     assert receipt.receipt_signature is None

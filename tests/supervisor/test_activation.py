@@ -102,7 +102,7 @@ def test_each_becomes_the_listener_that_its_name_says_and_is_never_unlinked(tmp_
 
 
 @pytest.mark.parametrize("pid", ["1", "", "x"])
-def test_what_was_handed_to_another_process_is_left_alone(tmp_path: Path, sockets: Listening, pid: str) -> None:
+def test_sockets_for_another_process_are_left_alone(tmp_path: Path, sockets: Listening, pid: str) -> None:
     assert start(settings_in(tmp_path), [sockets(str(tmp_path / "gate.sock"))], "gateway", pid) == ""
 
 
@@ -133,13 +133,13 @@ def test_one_name_for_two_sockets_is_refused(tmp_path: Path, sockets: Listening)
     assert "handed over twice" in start(settings_in(tmp_path), [one, one], "gateway:gateway")
 
 
-def test_what_does_not_listen_or_is_no_stream_is_refused(tmp_path: Path, sockets: Listening) -> None:
+def test_a_socket_that_does_not_listen_or_is_no_stream_is_refused(tmp_path: Path, sockets: Listening) -> None:
     datagrams = sockets(str(tmp_path / "gate.sock"), kind=socket.SOCK_DGRAM)
     said = start(settings_in(tmp_path), [datagrams], "gateway")
     assert "is no listening stream socket. Use ListenStream= and Accept=no." in said
 
 
-def test_a_socket_whose_file_is_gone_is_refused_since_nobody_could_connect(tmp_path: Path, sockets: Listening) -> None:
+def test_a_socket_without_its_file_is_refused(tmp_path: Path, sockets: Listening) -> None:
     handed = sockets(str(tmp_path / "gate.sock"))
     (tmp_path / "gate.sock").unlink()
     assert "its file" in start(settings_in(tmp_path), [handed], "gateway")

@@ -14,12 +14,12 @@ def Backoff(dice: float = 0.0, **settings: Any) -> of_backoff.Backoff:  # noqa: 
     return of_backoff.Backoff(dice=lambda: dice, **settings)
 
 
-def test_what_had_served_is_replaced_at_once() -> None:
+def test_a_child_that_had_served_is_replaced_at_once() -> None:
     backoff = Backoff()
     assert [backoff.delay(now, had_served=True) for now in (0.0, 1.0, 2.0)] == [0.0, 0.0, 0.0]
 
 
-def test_what_fails_before_it_serves_is_replaced_ever_more_slowly() -> None:
+def test_a_child_that_fails_before_it_serves_is_replaced_ever_more_slowly() -> None:
     backoff = Backoff(step=0.25, ceiling=10.0, burst=100)
     delays = [backoff.delay(float(now), had_served=False) for now in range(9)]
     assert delays == [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
@@ -53,7 +53,7 @@ def test_in_a_storm_no_pause_is_shorter_than_a_second_whatever_the_dice() -> Non
     assert backoff.delay(3.0, had_served=True) == 1.0
 
 
-def test_who_served_for_a_healthy_minute_has_a_clean_slate() -> None:
+def test_a_healthy_minute_clears_earlier_failures() -> None:
     backoff = Backoff(burst=2, window=1000.0)
     for now in range(3):
         backoff.delay(float(now), had_served=True, lived=HEALTHY_SECONDS - 0.1)

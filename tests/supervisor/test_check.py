@@ -225,7 +225,7 @@ def test_braces_without_quotes_and_a_host_that_no_domain_allows_are_said_at_thei
     )
 
 
-def test_a_missing_folder_and_a_policy_without_end_are_told_in_time(folder: Path) -> None:
+def test_a_missing_folder_and_an_endless_policy_are_reported_in_time(folder: Path) -> None:
     shutil.rmtree(folder / "actions")
     (folder / "keys" / "receipt-keys.jwks.json").unlink()  # a start makes it
     loop = "count([1 | some x in numbers.range(1, 9000); some y in numbers.range(1, 9000); x == y + 0.5]) == 1"
@@ -264,7 +264,7 @@ def test_a_file_that_is_no_toml_is_all_that_can_be_said(folder: Path) -> None:
     )
 
 
-def test_what_can_not_be_judged_is_left_out(folder: Path) -> None:
+def test_settings_that_can_not_be_judged_are_left_out(folder: Path) -> None:
     text = (folder / "gateway.toml").read_text()
     text = text.replace('manifests_dir = "actions"', "manifests_dir = 3").replace('"state"', '""')
     (folder / "gateway.toml").write_text(text.replace("public_base_url", "# public_base_url"))

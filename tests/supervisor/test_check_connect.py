@@ -51,7 +51,7 @@ allow if input.path == ["health"]
 """
 
 
-def test_an_opa_is_asked_with_the_token_and_one_without_it_is_told(
+def test_an_opa_is_asked_with_the_token_and_a_missing_token_is_reported(
     check: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
@@ -70,9 +70,7 @@ def test_an_opa_is_asked_with_the_token_and_one_without_it_is_told(
         assert "mode 0644 lets others in" in said
 
 
-def test_what_does_not_answer_is_a_problem_at_its_setting(
-    check: Callable[..., tuple[int, str]], tmp_path: Path
-) -> None:
+def test_a_silent_dependency_is_a_problem_at_its_setting(check: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     with closed_port() as port:
         lines = f'opa_url = "unix://{tmp_path}/nobody.sock"\negress_proxy_url = "http://127.0.0.1:{port}"'
         code, said = check(lines)

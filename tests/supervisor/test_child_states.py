@@ -11,7 +11,7 @@ EVENTS = ("start", "serve", "prove", "end", "loop", "healthy")
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("event", EVENTS)
-def test_what_the_table_lacks_is_illegal(state: str, event: str) -> None:
+def test_a_transition_that_the_table_lacks_is_illegal(state: str, event: str) -> None:
     if (state, event) in MOVES:
         assert after(state, event) in STATES
     else:
@@ -52,7 +52,7 @@ class Told(Standings):
         self.ended("template", "SIGKILL", is_loop=is_loop, is_storm=is_storm)
 
 
-def test_what_never_came_up_fails_readiness_until_it_serves() -> None:
+def test_a_child_that_never_came_up_fails_readiness_until_it_serves() -> None:
     told = Told()
     told.life(serves=False)
     told.life(serves=False)
@@ -69,7 +69,7 @@ def test_what_never_came_up_fails_readiness_until_it_serves() -> None:
     assert (one.ends, one.pid, one.last_error, told.ago(one)) == (4, 8, "SIGKILL", 3.0)
 
 
-def test_what_died_again_and_again_although_it_served_fails_readiness_for_a_healthy_minute_more() -> None:
+def test_a_serving_child_that_died_repeatedly_fails_readiness_for_a_healthy_minute() -> None:
     told = Told()
     told.life(serves=True, is_loop=True, is_storm=True)
     told.started("template", 8)
@@ -79,7 +79,7 @@ def test_what_died_again_and_again_although_it_served_fails_readiness_for_a_heal
     assert (told.loops(), told.changes) == ([], 2)
 
 
-def test_what_is_ended_on_purpose_counts_as_no_fault() -> None:
+def test_an_intended_end_does_not_count_as_a_failure() -> None:
     told = Told()
     told.started("policy 1", 7)
     told.stopped("policy 1")

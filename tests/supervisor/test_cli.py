@@ -108,7 +108,7 @@ def test_every_exit_code_of_the_help_is_in_the_document() -> None:
     assert shown <= {int(code) for code in re.findall(r"^\| (\d+) \|", document, re.MULTILINE)}
 
 
-def test_what_is_not_safe_for_production_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_unsafe_setting_is_refused_in_production_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "g.toml").write_text(PRODUCTION.replace("dpop_jkt", "# dpop_jkt") + '[identity]\nprovider = "none"\n')
     done = here(tmp_path, "run", "--config", "g.toml")
     assert done.returncode == Exit.CONFIG
@@ -120,7 +120,7 @@ def test_what_is_not_safe_for_production_is_refused_with_its_line(tmp_path: Path
     assert sorted(one.name for one in tmp_path.iterdir()) == ["g.toml"]
 
 
-def test_the_rules_of_production_are_told_beside_everything_else_that_is_wrong(tmp_path: Path) -> None:
+def test_broken_production_rules_are_reported_with_all_other_problems(tmp_path: Path) -> None:
     broken = PRODUCTION.replace('grant_signing_key_path = "grant.pem"', "grant_signing_key_path = 3")
     row = '[[operators]]\nname = "bob"\napi_key = "short"\n'
     (tmp_path / "g.toml").write_text("lease_ttl_seconds = 0\n" + broken + row + '[identity]\nprovider = "none"\n')

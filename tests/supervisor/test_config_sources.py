@@ -49,7 +49,7 @@ def test_a_text_that_looks_like_a_number_stays_a_text_where_a_text_is_wanted(tmp
     assert (parsed.state_dir, parsed.manifests_dir) == (str(tmp_path / "123"), "/quoted")
 
 
-def test_what_is_wrong_in_the_environment_is_named_by_its_variable_after_the_file(tmp_path: Path) -> None:
+def test_problems_of_the_environment_are_named_by_variable_after_those_of_the_file(tmp_path: Path) -> None:
     _, problems = loaded_with(
         tmp_path,
         NEEDED + "nonsense_key_here = 1\n",

@@ -135,7 +135,7 @@ async def test_a_message_that_a_child_may_not_get_yet_ends_the_channel_with_a_re
         (b"\x00\x00\x00\x01\x00", "not a message of this direction"),
     ],
 )
-async def test_whatever_else_a_child_says_ends_the_channel_with_a_reason(sent: bytes, fault: str) -> None:
+async def test_any_other_message_of_a_child_ends_the_channel_with_a_reason(sent: bytes, fault: str) -> None:
     one = control()
     one.child_end.sendall(sent)
     one.child_end.shutdown(socket.SHUT_WR)

@@ -66,7 +66,7 @@ def test_the_configurations_of_documents_and_tests_fit() -> None:
         '[[operators]]\nname = "ada"\napi_key_sha256 = "abc"',
     ],
 )  # fmt: skip
-def test_what_the_gateway_refuses_by_form_the_schema_refuses_too(line: str) -> None:
+def test_the_schema_refuses_every_form_that_the_gateway_refuses(line: str) -> None:
     key = re.split(r"[ .]", line)[0]
     kept = [one for one in NEEDED.splitlines() if not one.startswith(key)]
     text = "\n".join([*kept, line])

@@ -169,7 +169,7 @@ def test_a_configuration_file_overrides_what_dev_mode_would_choose(devs: list[De
     assert not list((tmp_path / "mine").iterdir()), "a policy folder that is named is used as it lies"
 
 
-def test_what_is_wrong_with_the_configuration_is_printed_and_nothing_is_made(devs: list[Dev], tmp_path: Path) -> None:
+def test_problems_of_the_configuration_are_printed_and_nothing_is_made(devs: list[Dev], tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         f'unsafe_expose_http = false\n[[operators]]\nname = "dev"\napi_key_sha256 = "{"0" * 64}"\n'
     )
@@ -221,7 +221,7 @@ def test_a_ready_file_that_can_not_be_written_is_said_before_anything_starts(dev
     )
 
 
-def test_an_interrupted_start_leaves_no_socket_no_process_and_no_ready_file_of_before(
+def test_an_interrupted_start_leaves_no_socket_no_process_and_no_earlier_ready_file(
     devs: list[Dev], tmp_path: Path
 ) -> None:
     file = tmp_path / "ready.json"

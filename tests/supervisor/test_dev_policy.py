@@ -23,7 +23,7 @@ def test_the_first_start_copies_what_comes_with_this_version(tmp_path: Path, cap
     assert "its own" not in "".join(capfd.readouterr())
 
 
-def test_what_is_there_is_kept_and_rules_that_differ_are_named(
+def test_existing_files_are_kept_and_different_rules_are_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = own_policy(SHIPPED, tmp_path)
@@ -41,7 +41,7 @@ def test_what_is_there_is_kept_and_rules_that_differ_are_named(
 
 
 @pytest.mark.parametrize("obstacle", ["a file", "bytes"])
-def test_what_can_not_be_made_or_read_is_one_sentence(tmp_path: Path, obstacle: str) -> None:
+def test_a_file_that_can_not_be_made_or_read_is_one_sentence(tmp_path: Path, obstacle: str) -> None:
     if obstacle == "a file":
         (tmp_path / "policy").write_text("")
     else:

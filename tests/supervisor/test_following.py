@@ -57,7 +57,7 @@ def with_a_front_that_starts_for_ever(start: Start, script: dict[str, Any], **mo
     return gateway
 
 
-def test_a_front_that_starts_while_an_operator_is_removed_and_the_notary_hear_of_it(start: Start) -> None:
+def test_a_starting_front_and_the_notary_learn_that_an_operator_is_removed(start: Start) -> None:
     gateway = with_a_front_that_starts_for_ever(start, {})
     rewrite(gateway, operators=(ANN,))
     assert reload(gateway)["settings"] == ["operators"]
@@ -66,7 +66,7 @@ def test_a_front_that_starts_while_an_operator_is_removed_and_the_notary_hear_of
     assert json.loads(in_state(gateway, "notary-follows.json").read_text()) == ["ann"]
 
 
-def test_what_does_not_follow_is_dead_before_the_reload_is_answered_and_its_successor_has_it(start: Start) -> None:
+def test_a_child_that_does_not_follow_is_replaced_before_the_reload_is_answered(start: Start) -> None:
     gateway = with_a_front_that_starts_for_ever(start, {"never_follows": True}, notary={"never_follows": True})
     late, notary = states(gateway)["front 2"]["pid"], gateway.family()["notary"]
     in_state(gateway, "fake-front.json").write_text("{}")
@@ -77,7 +77,7 @@ def test_what_does_not_follow_is_dead_before_the_reload_is_answered_and_its_succ
     gateway.eventually(lambda state: state["pid"] != late and state["started_with"] == ["ann"])
 
 
-def test_a_reload_without_other_operators_troubles_nobody_and_names_what_waits_for_a_restart(start: Start) -> None:
+def test_a_reload_with_the_same_operators_sends_nothing_and_names_settings_that_need_a_restart(start: Start) -> None:
     gateway = with_a_front_that_starts_for_ever(start, {})
     rewrite(gateway, operators=(ANN, BOB), lease_ttl_seconds=77, limits=LimitSettings(max_in_flight=9))
     assert "settings" not in reload(gateway)

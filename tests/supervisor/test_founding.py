@@ -22,7 +22,7 @@ def init(folder: Path, *more: str) -> tuple[str, Path]:
     return done.stdout, folder / "etc" / "gateway.toml"
 
 
-def test_check_accepts_what_it_wrote_and_nobody_else_can_read_it(tmp_path: Path) -> None:
+def test_check_accepts_the_written_file_which_only_its_owner_can_read(tmp_path: Path) -> None:
     told, config = init(tmp_path, "--operator", "ann", "--public-base-url", "https://gate.example/x/")
     checked = run("check", "--config", str(config))
     assert (checked.returncode, checked.stdout) == (0, f"{config}: no problems, 1 action, policy version 1.\n")
@@ -49,7 +49,7 @@ def test_each_principal_has_a_quota_and_data_that_is_there_is_kept(tmp_path: Pat
     assert data.read_text() == '{"policy_version": "7"}\n'
 
 
-def test_what_it_proposes_for_prometheus_is_accepted_as_it_stands(tmp_path: Path) -> None:
+def test_prometheus_accepts_the_proposed_configuration_unchanged(tmp_path: Path) -> None:
     _, config = init(tmp_path)
     text = config.read_text()
     proposed = '# [metrics]\n# listen = "127.0.0.1:9464"\n'
@@ -59,7 +59,7 @@ def test_what_it_proposes_for_prometheus_is_accepted_as_it_stands(tmp_path: Path
     assert run("check", "--config", str(config)).returncode == 0
 
 
-def test_what_to_do_next_names_each_place(tmp_path: Path) -> None:
+def test_the_next_steps_name_each_place(tmp_path: Path) -> None:
     told, config = init(tmp_path)
     for place in ("operator.pem", "policy/data.json", "actions", "gateway.toml"):
         assert str(config.parent / place) in told
@@ -82,7 +82,7 @@ def test_a_folder_that_has_a_configuration_is_left_as_it_is(tmp_path: Path) -> N
     ("option", "value", "said"),
     [("--public-base-url", "ftp://x", "--public-base-url must be an http"), ("--operator", "A-B", "no operator name")],
 )
-def test_what_would_not_do_is_refused_before_anything_is_written(
+def test_an_invalid_answer_is_refused_before_anything_is_written(
     tmp_path: Path, option: str, value: str, said: str
 ) -> None:
     refused = here(tmp_path, "init", "--production", str(tmp_path / "etc"), option, value)

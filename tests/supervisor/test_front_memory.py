@@ -22,7 +22,7 @@ def seen_by(memory: FrontMemory, number: int) -> SharedMemory:
     return SharedMemory(os.dup(memory.descriptor), Layout.of(SETTINGS), number)
 
 
-def test_what_ends_with_a_front_is_cleared_and_what_it_counted_stays() -> None:
+def test_the_state_of_an_ended_front_is_cleared_and_its_counters_stay() -> None:
     memory = FrontMemory(SETTINGS)
     first, second = seen_by(memory, 1), seen_by(memory, 2)
     here, there = Admission(8, memory=first), Admission(8, memory=second)

@@ -36,7 +36,7 @@ def cleanup(settings: Settings) -> ExitStack:
     return stack
 
 
-def test_what_waits_for_a_reload_and_what_for_a_restart_are_told_apart(settings: Settings, cleanup: ExitStack) -> None:
+def test_settings_for_a_reload_and_for_a_restart_are_distinguished(settings: Settings, cleanup: ExitStack) -> None:
     with cleanup:
         same = compare_with_running(settings)
         assert (same.reload, same.restart) == ((), ())
@@ -62,7 +62,7 @@ def test_the_file_is_private_and_holds_neither_values_nor_what_another_gateway_w
         assert not set(one.values()) & set(other.values())
 
 
-def test_a_gateway_that_has_ended_or_was_killed_is_none(settings: Settings, cleanup: ExitStack) -> None:
+def test_an_ended_or_killed_gateway_is_not_found(settings: Settings, cleanup: ExitStack) -> None:
     path = Path(settings.state_dir) / FILE_NAME
     content = path.read_bytes()
     cleanup.close()

@@ -36,7 +36,7 @@ def test_no_move_goes_back() -> None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("event", EVENTS)
-def test_what_the_table_lacks_is_illegal(state: str, event: str) -> None:
+def test_a_transition_that_the_table_lacks_is_illegal(state: str, event: str) -> None:
     lifecycle = Lifecycle()
     lifecycle.state = state
     if (state, event) in MOVES:

@@ -32,7 +32,7 @@ def test_lines_of_several_files_come_in_the_order_of_time_and_others_are_left_ou
     assert messages(one, two) == ["notary", "worker compute 1", "front 1"]
 
 
-def test_what_is_no_json_and_holds_the_trace_stays_where_it_stood() -> None:
+def test_a_line_that_is_no_json_and_has_the_trace_keeps_its_place() -> None:
     shown = stream(line("01", "notary"), f"10:00:01.1 warning trace_id={TRACE}".encode(), line("02", "front 1"))
     assert messages(shown) == ["notary", f"10:00:01.1 warning trace_id={TRACE}", "front 1"]
 

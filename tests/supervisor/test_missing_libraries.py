@@ -56,7 +56,7 @@ def test_a_library_whose_own_part_can_not_be_loaded(tree: Path, fault: str) -> N
 @pytest.mark.parametrize(
     "program", ['raise OSError("ours")\n', "import ipc.no_such_module\n", "import json\njson.loads('')\n"]
 )
-def test_a_fault_of_ours_keeps_its_trace(tree: Path, program: str) -> None:
+def test_an_internal_error_keeps_its_traceback(tree: Path, program: str) -> None:
     done = run(tree, program)
     assert done.returncode == Exit.FAILED
     assert "Traceback" in done.stderr

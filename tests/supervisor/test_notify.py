@@ -74,7 +74,7 @@ def test_a_descriptor_to_keep_comes_along_with_its_name(manager: socket.socket) 
 @pytest.mark.parametrize(
     "address", [None, "", "vsock:2:1", "relative", "/nowhere/at/all", "@nobody-listens", "/" + "x" * 200]
 )
-def test_nobody_to_tell_is_no_error(address: str | None) -> None:
+def test_a_missing_service_manager_is_no_error(address: str | None) -> None:
     told = Notifier(address)
     told.ready()
     told.status("serving")

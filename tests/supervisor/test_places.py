@@ -27,7 +27,7 @@ def problems(folder: Path, config: str = CONFIG) -> list[str]:
     return [str(one).replace(str(folder), "ETC") for one in place_problems(loaded)]
 
 
-def test_a_folder_of_ours_is_no_problem_with_or_without_a_list_and_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_private_folder_is_no_problem_with_or_without_a_list_and_stays_unchanged(tmp_path: Path) -> None:
     (tmp_path / "squid").mkdir(mode=0o755)
     assert problems(tmp_path) == []
     assert os.listdir(tmp_path / "squid") == []
@@ -54,7 +54,7 @@ FILE: list[tuple[Callable[[Path], object], str]] = [
 
 
 @pytest.mark.parametrize(("spoil", "problem"), FOLDER)
-def test_what_is_wrong_with_the_folder_is_said_at_the_setting(
+def test_problems_of_the_folder_are_reported_at_the_setting(
     tmp_path: Path, spoil: Callable[[Path], object], problem: str
 ) -> None:
     (tmp_path / "squid").mkdir(mode=0o755)
@@ -63,7 +63,7 @@ def test_what_is_wrong_with_the_folder_is_said_at_the_setting(
 
 
 @pytest.mark.parametrize(("spoil", "problem"), FILE)
-def test_what_is_wrong_with_the_file_is_said_at_the_setting(
+def test_problems_of_the_file_are_reported_at_the_setting(
     tmp_path: Path, spoil: Callable[[Path], object], problem: str
 ) -> None:
     (tmp_path / "squid").mkdir(mode=0o755)

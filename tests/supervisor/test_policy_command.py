@@ -78,7 +78,7 @@ def test_a_good_policy_is_called_good_and_nothing_is_left_behind(policy: Path) -
     assert sorted(path.name for path in policy.parent.rglob("*")) == before
 
 
-def test_a_policy_whose_decisions_are_not_remembered_is_told_why(policy: Path) -> None:
+def test_a_policy_without_remembered_decisions_gets_the_reason(policy: Path) -> None:
     rego = policy / "gateway.rego"
     rego.write_text(
         rego.read_text().replace(
@@ -90,7 +90,7 @@ def test_a_policy_whose_decisions_are_not_remembered_is_told_why(policy: Path) -
     assert done.stdout.endswith("Decisions are not remembered: data.gateway.sinks_for uses input as a whole.\n")
 
 
-def test_every_problem_of_a_policy_is_told_with_its_place(policy: Path) -> None:
+def test_every_problem_of_a_policy_is_reported_with_its_place(policy: Path) -> None:
     rego = policy / "gateway.rego"
     rego.write_text(rego.read_text().replace("input.required_scopes", "input.required_scopes; not mispelt"))
     done = here(policy.parent, "policy", "check", "policy", "--json")

@@ -74,7 +74,7 @@ def test_sinks_that_stand_in_the_file_are_believed_as_little_as_a_gateway_believ
     assert explanation["decision"]["allowed_sinks"] == ["http_write"]
 
 
-def test_what_is_assumed_is_said(folder: Path) -> None:
+def test_assumptions_are_printed(folder: Path) -> None:
     done = gateway(folder, "policy", "explain", "--config", "gateway.toml", "--principal", "who", "--action", "spin")
     assert done.returncode == Exit.OK
     assumed = done.stdout.partition("\nassumed:\n")[2]

@@ -138,7 +138,7 @@ def test_each_weakness_has_a_name(changes: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize(
     "url", ["https://opa.example", "unix:///run/opa.sock", "http://127.0.0.1:8181", "http://[::1]"]
 )
-def test_an_opa_that_nobody_can_stand_in_for_is_served(url: str) -> None:
+def test_an_authenticated_opa_is_accepted(url: str) -> None:
     settings = msgspec.structs.replace(SAFE, opa_url=url)
     assert broken_rules(settings) == []
     assert weakened(settings) == ()

@@ -20,7 +20,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_what_it_tells_goes_into_a_configuration_that_check_accepts(tmp_path: Path) -> None:
+def test_its_output_goes_into_a_configuration_that_check_accepts(tmp_path: Path) -> None:
     told = run("keys", "make", str(tmp_path / "keys"), "--operator", "ann")
     assert told.returncode == 0, told.stderr
     snippet = told.stdout[told.stdout.index("lease_signing") : told.stdout.index("For the operator")]

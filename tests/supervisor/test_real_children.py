@@ -7,7 +7,7 @@ from ipc.exits import Exit
 from tests.support.supervised import Start, is_alive, wait_until
 
 
-def test_the_real_template_forks_workers_and_is_told_its_modules_again_after_a_kill(start: Start) -> None:
+def test_the_real_template_forks_workers_and_gets_its_modules_again_after_a_kill(start: Start) -> None:
     gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
     gateway.wait_ready()
     before = gateway.eventually(lambda state: len(state["workers"]) == 3 and state["policies"])

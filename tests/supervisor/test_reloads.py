@@ -29,7 +29,7 @@ def test_a_drain_asked_for_by_an_operator_reaches_the_front_and_its_successors_a
     assert gateway.wait() == Exit.OK
 
 
-def test_a_reload_asked_for_by_an_operator_is_told_to_the_front_and_answered(gateway: Running) -> None:
+def test_a_reload_by_an_operator_is_sent_to_the_front_and_answered(gateway: Running) -> None:
     before = gateway.state()
     gateway.send(type="RequestReload", request_id="r1", requested_by="operator:ada", operator_jkt="k", proof_jti="j")
     state = gateway.eventually(lambda state: len(state["reloaded"]) > len(before["reloaded"]))
@@ -82,7 +82,7 @@ def test_hangup_reloads_and_a_front_that_dies_in_a_reload_does_not_block_the_nex
 # ------------------------------------------------------------------------- several fronts
 
 
-def test_two_fronts_have_their_own_workers_and_both_hear_of_drain_and_reload(start: Start) -> None:
+def test_two_fronts_have_their_own_workers_and_both_get_drain_and_reload(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=PoolSettings(1, 1), http=NONE, fs=NONE))
     gateway.wait_ready()
     assert sorted(gateway.whole_family(8)) == [
@@ -163,7 +163,7 @@ def test_a_front_that_can_not_finish_a_reload_is_replaced_and_the_others_keep_it
     assert (after["front 1"] == family["front 1"], after["front 2"] == family["front 2"]) == (True, False)
 
 
-def test_a_change_of_policy_is_told_to_every_other_front(start: Start) -> None:
+def test_a_change_of_policy_is_sent_to_every_other_front(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
     gateway.wait_ready()
     gateway.send(type="PolicyEdited", digest="d1")  # by whichever of them takes the connection

@@ -209,7 +209,7 @@ def test_a_worker_that_was_taken_over_can_not_stop_the_gateway_by_its_exit_code(
 # ------------------------------------------------------------------------- template
 
 
-def test_a_killed_template_is_replaced_told_all_modules_and_forks_all_workers_again(gateway: Running) -> None:
+def test_a_replaced_template_gets_all_modules_and_forks_all_workers_again(gateway: Running) -> None:
     loaded = len(gateway.state()["loaded"])
     gateway.send(type="LoadModules", request_id="more", modules=[module("builtin:http")])
     before = gateway.eventually(lambda state: len(state["loaded"]) == loaded + 1 and one_each(state))

@@ -49,7 +49,7 @@ def test_status_and_ps_tell_what_runs(start: Start, capsys: pytest.CaptureFixtur
     assert out.startswith("serving · 1 actions · 0 held · 3 in flight · 0 unresolved\n")
 
 
-def test_a_full_ledger_is_told_and_is_not_ready(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_ledger_is_reported_and_not_ready(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
     gateway = start()
     gateway.wait_ready()
     for is_full, exit_code in ((True, Exit.FAILED), (False, Exit.OK)):
@@ -156,7 +156,7 @@ def test_the_socket_is_ours_alone_and_gone_at_the_end(start: Start, capsys: pyte
     assert said(capsys, gateway.settings.state_dir, "status")[0] == Exit.UNAVAILABLE
 
 
-def test_a_gateway_that_was_killed_is_none_and_its_successor_answers(
+def test_a_killed_gateway_does_not_answer_and_its_successor_does(
     start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = start()
@@ -197,7 +197,7 @@ def test_a_long_path_of_the_state_directory_is_no_obstacle(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
-def test_nobody_else_is_heard_even_where_the_modes_would_let_them(start: Start) -> None:
+def test_other_users_are_refused_even_if_the_file_modes_allow_them(start: Start) -> None:
     gateway = start()
     gateway.wait_ready()
     path = Path(gateway.settings.state_dir) / NAME

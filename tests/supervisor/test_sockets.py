@@ -57,7 +57,7 @@ def test_the_folder_is_made_so_that_others_may_pass_and_the_socket_has_its_mode(
     assert not path.exists()
 
 
-def test_a_socket_that_nobody_answers_on_is_replaced(tmp_path: Path) -> None:
+def test_a_socket_without_a_listener_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "gate.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
@@ -66,7 +66,7 @@ def test_a_socket_that_nobody_answers_on_is_replaced(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_socket_that_somebody_answers_on_is_left_alone(tmp_path: Path) -> None:
+def test_a_socket_with_a_listener_is_left_alone(tmp_path: Path) -> None:
     path = str(tmp_path / "gate.sock")
     listener = listen_unix("client", path, 0o600)
     try:

@@ -37,7 +37,7 @@ def test_a_front_that_ends_is_followed_by_one_that_was_ready(start: Start) -> No
     assert [ended["pid"] for ended in gateway.told("front 1 ended")] == [first]
 
 
-def test_a_spare_that_dies_is_replaced_and_harms_nobody(start: Start) -> None:
+def test_a_dead_spare_is_replaced_without_effect_on_others(start: Start) -> None:
     gateway = start()
     gateway.wait_ready()
     family, spare = gateway.whole_family(), ready_spare(gateway)

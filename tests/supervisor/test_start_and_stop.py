@@ -58,7 +58,7 @@ def test_term_stops_everything_and_leaves_neither_process_nor_socket(start: Star
     assert not os.listdir(Path(gateway.settings.listen_uds_path).parent)
 
 
-def test_the_notary_is_told_to_leave_once_every_front_is_gone(start: Start) -> None:
+def test_the_notary_is_stopped_once_every_front_is_gone(start: Start) -> None:
     gateway = start(front_processes=2)
     gateway.wait_ready()
     gateway.signal(signal.SIGTERM)

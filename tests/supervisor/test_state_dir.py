@@ -109,7 +109,7 @@ def test_the_lock_is_not_followed_to_somewhere_else(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
-def test_what_operators_taught_an_earlier_version_is_moved_to_where_fronts_reach_it(tmp_path: Path) -> None:
+def test_learned_rules_of_an_earlier_version_are_moved_to_the_fronts_folder(tmp_path: Path) -> None:
     (tmp_path / "learned.json").write_text("rules")
     (tmp_path / "learned.json.lock").touch()
     tmp_path.chmod(0o700)

@@ -90,7 +90,7 @@ def test_a_drain_tells_what_is_left_and_asks_for_time(serving: Running, manager:
 
 
 @pytest.mark.parametrize("error", [None, "the policy is broken"])
-def test_a_reload_is_told_from_its_beginning_to_its_end_whatever_came_of_it(
+def test_a_reload_is_reported_from_beginning_to_end_with_any_outcome(
     serving: Running, manager: Manager, error: str | None
 ) -> None:
     serving.ask(do="set", values={"reload_error": error})

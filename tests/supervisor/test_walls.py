@@ -39,7 +39,7 @@ def test_production_is_refused_where_a_wall_is_missing() -> None:
 
 @pytest.mark.usefixtures("lacking")
 @pytest.mark.parametrize("change", [{"dev_mode": True}, {"unsafe_degraded_sandbox": True}])
-def test_who_allows_it_serves_without_and_says_so(change: dict[str, bool]) -> None:
+def test_a_gateway_that_allows_missing_walls_serves_and_says_so(change: dict[str, bool]) -> None:
     settings = with_walls(msgspec.structs.replace(SETTINGS, **change))
     assert settings.walls.missing == (LANDLOCK,)
     assert "sandbox without landlock" in weakened(settings)
@@ -66,7 +66,7 @@ def test_a_user_that_does_not_exist_or_is_root_is_refused(name: str) -> None:
 
 
 @only_root
-def test_a_root_that_can_be_nobody_else_lacks_that_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_without_another_user_lacks_that_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walls, "can_become", lambda _: False)
     given = find_walls(SETTINGS)
     assert given.missing[0] == OWN_USER

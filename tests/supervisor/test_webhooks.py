@@ -82,7 +82,7 @@ WRONG: list[tuple[list[str], str]] = [
 
 
 @pytest.mark.parametrize(("lines", "said"), WRONG)
-def test_what_will_not_do_is_refused_with_its_place_and_nothing_secret_is_shown(lines: list[str], said: str) -> None:
+def test_an_invalid_endpoint_is_refused_with_its_place_and_without_secrets(lines: list[str], said: str) -> None:
     problems = loaded("\n".join(lines)).problems
     assert [said in str(problem) for problem in problems] == [True], problems
     shown = str(problems[0])
@@ -101,7 +101,7 @@ def test_what_will_not_do_is_refused_with_its_place_and_nothing_secret_is_shown(
         ('operators = ["hush"]', "operators[0]: must be a table"),
     ],
 )
-def test_what_stands_in_the_wrong_place_may_be_a_secret_and_is_not_shown(text: str, said: str) -> None:
+def test_a_misplaced_value_may_be_a_secret_and_is_not_shown(text: str, said: str) -> None:
     document, problems = parse_document("g.toml", (text + "\n").encode())
     reported = check(document, Context(Path("/etc/gateway"), {}), problems).problems
     assert [said in str(problem) for problem in reported].count(True) == 1, reported

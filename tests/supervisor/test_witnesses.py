@@ -63,7 +63,7 @@ def test_everything_else_may_be_said() -> None:
         ([NAME, URL, KEY, "timeout = 5"], 'unknown key "timeout" in [evidence.witnesses[0]]'),
     ],
 )
-def test_what_will_not_do_is_named_with_its_place(lines: list[str], said: str) -> None:
+def test_an_invalid_witness_is_named_with_its_place(lines: list[str], said: str) -> None:
     (problem,) = loaded("\n".join(lines)).problems
     assert said in problem.text
     assert problem.line > 0

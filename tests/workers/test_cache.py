@@ -106,7 +106,7 @@ SPOILT: dict[str, tuple[Callable[[Cache, Path], object], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "reason"), SPOILT.values(), ids=SPOILT)
-def test_what_was_not_compiled_here_is_not_handed_out(
+def test_code_that_was_not_compiled_here_is_not_returned(
     engine: Engine, tmp_path: Path, spoil: Callable[[Cache, Path], object], reason: str
 ) -> None:
     cache = Cache(str(tmp_path / "cache"))
@@ -125,7 +125,7 @@ def test_code_of_another_user_is_not_handed_out(engine: Engine, tmp_path: Path) 
         cache.read(DIGEST)
 
 
-def test_what_is_mapped_stays_as_it_was_checked_whatever_becomes_of_the_file(engine: Engine, tmp_path: Path) -> None:
+def test_mapped_code_stays_as_it_was_checked_when_its_file_changes(engine: Engine, tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "cache"))
     kept(engine, cache, ECHO)
     code = cache.read(DIGEST)
@@ -135,12 +135,12 @@ def test_what_is_mapped_stays_as_it_was_checked_whatever_becomes_of_the_file(eng
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x7fELF" + b"\0" * 500])
-def test_what_is_no_compiled_module_does_not_map(engine: Engine, content: bytes) -> None:
+def test_bytes_that_are_no_compiled_module_are_not_mapped(engine: Engine, content: bytes) -> None:
     with pytest.raises(NotMapped):
         map_module(engine, DIGEST, content)
 
 
-def test_what_a_compiler_left_behind_is_cleared_at_the_next_start(tmp_path: Path) -> None:
+def test_a_compilers_leftovers_are_cleared_at_the_next_start(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     Cache(str(folder))
     (folder / ".tmp-1-2").touch()
@@ -177,7 +177,7 @@ def test_the_code_of_a_module_that_was_not_loaded_for_long_is_removed(tmp_path: 
     assert left(cache, loaded, recent) == [True, False]
 
 
-def test_of_many_modules_that_are_not_loaded_the_last_used_are_kept(tmp_path: Path) -> None:
+def test_the_last_used_of_many_unloaded_modules_are_kept(tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "cache"))
     loaded = kept_for(cache, 0, 1000)
     digests = [kept_for(cache, age, age) for age in range(1, MOST_UNUSED + 3)]

@@ -58,7 +58,7 @@ def test_a_feature_that_is_off_does_not_compile(engine: Engine, tmp_path: Path) 
         compiled(engine, Cache(str(tmp_path / "cache")), wat.provider(wat.SUCCEED, memories=2))
 
 
-def test_what_is_no_provider_is_refused_by_the_compiler_and_not_kept(engine: Engine, tmp_path: Path) -> None:
+def test_a_module_that_is_no_provider_is_refused_by_the_compiler_and_not_kept(engine: Engine, tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "cache"))
     with pytest.raises(NotCompiled, match="another type"):
         compiled(engine, cache, wat.provider(wat.SUCCEED, result="string"))
@@ -94,7 +94,7 @@ def test_a_compiler_that_the_kernel_killed_says_what_for() -> None:
         busy.finish()
 
 
-def test_a_compiler_that_dies_is_told_apart() -> None:
+def test_a_dead_compiler_is_distinguished() -> None:
     dead = child_that(lambda: None)
     deadline = time.monotonic() + 60
     while not dead.child.has_ended():

@@ -132,7 +132,7 @@ def test_a_result_that_no_notary_has_read_is_there_for_the_next_one(running: Tem
     assert worker.attested() == told
 
 
-def test_a_result_that_a_notary_took_half_of_is_told_whole_to_the_next_one(running: Template) -> None:
+def test_a_half_read_result_is_sent_whole_to_the_next_notary(running: Template) -> None:
     worker = running.born()
     plan = plan_for("echo", {"v": "x" * 150_000})
     worker.allow(plan, "c1")

@@ -238,7 +238,7 @@ def test_a_call_that_its_front_has_given_up_holds_up_no_other(running: Template)
         assert {one.outcome for one in ended(worker, ["c1", "c4"]).values()} == {"success"}
 
 
-def test_the_notary_hears_how_calls_end_whose_front_has_gone(running: Template) -> None:
+def test_the_notary_gets_the_results_of_calls_of_a_gone_front(running: Template) -> None:
     worker = running.born("http")
     with holding() as (up, release):
         start(worker, {name: shared(post_plan(up.address)) for name in NAMES})

@@ -159,7 +159,7 @@ def test_a_result_too_large_for_a_frame_is_reported_instead_to_both_peers(seat: 
 
 
 @pytest.mark.parametrize("runner", [FakeRunner(), too_large(1)], ids=["small", "too large"])
-def test_the_notary_hears_of_a_result_that_the_front_did_not_wait_for(seat: Seating, runner: FakeRunner) -> None:
+def test_the_notary_gets_a_result_that_the_front_did_not_wait_for(seat: Seating, runner: FakeRunner) -> None:
     desk, peers, _, _ = seat(runner)
     peers.start(PLAN, "c1")
     peers.hang_up()
@@ -229,7 +229,7 @@ def until_begun(crew: Crew, names: Iterable[str]) -> None:
         time.sleep(0.005)
 
 
-def test_the_notary_hears_how_each_shared_call_ended_of_a_front_that_takes_nothing(seat: Seating, held: Crew) -> None:
+def test_the_notary_gets_the_result_of_each_shared_call_of_an_idle_front(seat: Seating, held: Crew) -> None:
     desk, peers, _, channels = seat(crew=held)
     serving = Serving(desk)
     names = [f"c{number}" for number in range(8)]

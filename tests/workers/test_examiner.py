@@ -59,7 +59,7 @@ def test_a_rule_that_fails_says_why(running: RunningExaminer) -> None:
     assert (evaluated.outcome, "divide by zero" in evaluated.text) == ("error", True)
 
 
-def test_what_a_rule_prints_comes_with_its_value(running: RunningExaminer) -> None:
+def test_a_rules_printed_text_comes_with_its_value(running: RunningExaminer) -> None:
     evaluated = value(running.examiner, "printing")
     assert (evaluated.outcome, evaluated.text, evaluated.printed) == ("value", "true", "said agent\n")
 

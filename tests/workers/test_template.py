@@ -281,7 +281,7 @@ def test_loading_again_after_a_restart_gives_the_same_digests(tmp_path: Path) ->
         assert second.load(file) == before
 
 
-def test_a_module_folder_that_disappears_is_made_again_by_nobody(fresh: Template, tmp_path: Path) -> None:
+def test_a_removed_module_folder_is_not_made_again(fresh: Template, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "modules-cache")
     loaded = fresh.load(ModuleFile("builtin:echo", None, ()))
     assert loaded.verdicts[0].verdict == "refused"

@@ -51,7 +51,7 @@ def test_no_byte_of_a_proven_bundle_can_be_another(program: list[str | Path], tm
 
 
 @pytest.mark.parametrize("data", NO_BUNDLES.values(), ids=NO_BUNDLES)
-def test_what_is_no_bundle_is_unreadable(program: list[str | Path], tmp_path: Path, data: bytes) -> None:
+def test_a_malformed_bundle_is_unreadable(program: list[str | Path], tmp_path: Path, data: bytes) -> None:
     bundle = tmp_path / "bundle.json"
     bundle.write_bytes(data)
     verdict = run(program, bundle, "--origin-key", named("proven-success").origin_key)

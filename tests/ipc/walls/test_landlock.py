@@ -96,7 +96,7 @@ def to_one_port(port: int, other: int) -> None:
     assert (connects(port), connects(other)) == (0, errno.EACCES)
 
 
-def test_of_all_ports_one_may_be_connected_to() -> None:
+def test_only_one_port_may_be_connected_to() -> None:
     with listening() as port, listening() as other:
         ends_well(to_one_port, port, other)
 

@@ -269,9 +269,7 @@ def test_whenever_it_is_killed_the_next_start_has_everything_once(old: Path, tmp
     assert between >= 1, "one of them was killed after the commit and before the old file was gone"
 
 
-def test_what_was_written_since_is_not_undone_by_an_old_file_that_outlived_a_kill(
-    old: Path, tmp_path: Path, start_notary: StartNotary
-) -> None:
+def test_an_old_file_left_by_a_kill_undoes_no_later_write(old: Path, tmp_path: Path, start_notary: StartNotary) -> None:
     kept = shutil.copy(old / "store.sqlite3", tmp_path / "kept")
     start_notary(old.name).front.ask(Enter(Proof("new")))
     shutil.copy(kept, old / "store.sqlite3")
@@ -311,7 +309,7 @@ def torn(folder: Path) -> None:
     ],
     ids=["newer ledger", "newer store", "no store", "torn"],
 )
-def test_what_is_not_known_is_refused_with_a_sentence_and_left_alone(
+def test_an_unknown_file_is_refused_with_a_sentence_and_left_alone(
     old: Path, spoil: Callable[[Path], None], sentence: str
 ) -> None:
     spoil(old)

@@ -28,7 +28,7 @@ def queue(backlog: Backlog, name: str, count: int) -> Queued:
     return queued
 
 
-def test_an_endpoint_that_is_disabled_is_none(backlog: Backlog) -> None:
+def test_a_disabled_endpoint_does_not_count(backlog: Backlog) -> None:
     assert [row.name for row in backlog.endpoints] == ["chat", "pager"]
     assert backlog.waiting == {"chat": 0, "pager": 0}
     assert backlog.configured == {"chat", "pager", "off"}
@@ -38,7 +38,7 @@ def test_ten_thousand_wait_for_an_endpoint_at_most() -> None:
     assert Backlog(hooks("chat"), "1.2.3").max_waiting == 10_000
 
 
-def test_what_comes_when_it_is_full_is_dropped_and_counted(backlog: Backlog) -> None:
+def test_deliveries_beyond_the_bound_are_dropped_and_counted(backlog: Backlog) -> None:
     queued = queue(backlog, "chat", 5)
     assert (queued.written, queued.dropped) == ({"chat": 3}, {"chat": 2})
     assert backlog.waiting == {"chat": 0, "pager": 0}, "nothing is durable yet"
@@ -50,7 +50,7 @@ def test_what_comes_when_it_is_full_is_dropped_and_counted(backlog: Backlog) -> 
     assert queue(backlog, "pager", 3) == Queued({"pager": 3}, {})
 
 
-def test_what_waits_is_what_the_outbox_says_and_never_less_than_nothing(backlog: Backlog) -> None:
+def test_the_number_waiting_is_that_of_the_outbox_and_never_negative(backlog: Backlog) -> None:
     backlog.found({"chat": 2, "gone": 7})
     assert backlog.waiting == {"chat": 2, "pager": 0}
     backlog.less("chat", 5)
@@ -70,7 +70,7 @@ def test_a_flood_of_drops_is_one_line_a_minute_for_each_endpoint(
     assert [(line["endpoint"], line["dropped"]) for line in lines] == [("chat", 2), ("chat", 5), ("pager", 1)]
 
 
-def test_other_endpoints_are_told_from_when_they_are_configured_and_what_was_counted_stays(backlog: Backlog) -> None:
+def test_new_endpoints_get_later_events_and_counts_stay(backlog: Backlog) -> None:
     backlog.follow(queue(backlog, "chat", 5))
     backlog.use(hooks("chat", "new"))
     assert [row.name for row in backlog.endpoints] == ["chat", "new"]

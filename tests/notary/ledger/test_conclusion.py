@@ -88,7 +88,7 @@ def test_a_success_has_its_output_and_its_hash_and_a_failure_has_neither() -> No
     assert failure["failure"].items() >= told.items()
 
 
-def test_a_success_without_output_is_none() -> None:
+def test_a_success_without_output_is_malformed() -> None:
     assert conclude(result(output=None), TERMS).detail == {"outcome": "worker_lost"}
     assert conclude(result(output=""), TERMS).detail == {"outcome": "worker_lost"}
 
@@ -117,7 +117,7 @@ def test_a_call_whose_time_ran_out_while_it_waited_for_its_upstream_is_a_timeout
         assert conclude(other, TERMS).failure_class == "provider_error"
 
 
-def test_what_breaks_a_response_schema_that_only_warns_is_told_of_a_success() -> None:
+def test_a_broken_schema_that_only_warns_is_reported_with_the_success() -> None:
     assert conclude(result(violation="/a: must be\x1b a string"), TERMS).violation == "/a: must be a string"
     assert conclude(result("trap", violation="/a: must be a string"), TERMS).violation is None
 
@@ -224,7 +224,7 @@ def test_an_action_without_a_verifier_is_never_verified(kind: str, outcome: str)
     assert conclude(result(), terms).detail["outcome"] == "worker_lost"
 
 
-def test_what_a_provider_says_of_its_failure_is_cut_and_cleaned_before_it_is_evidence() -> None:
+def test_a_providers_failure_message_is_cut_and_cleaned_for_evidence() -> None:
     failure = ProviderFailure("internal", "\x1b[31m\u202e" + "x" * 1_000_000, details="y" * 1_000_000)
     conclusion = conclude(result("provider_error", failure=failure), TERMS)
     assert conclusion.reason is not None

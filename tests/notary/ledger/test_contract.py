@@ -133,7 +133,7 @@ def test_an_intent_that_an_operator_resolves_waits_no_more(kept: Running) -> Non
     assert kept.front.ask(ReadLedger()).unresolved == 0
 
 
-def test_what_came_of_an_approval_is_found_by_its_id(kept: Running) -> None:
+def test_the_outcome_of_an_approval_is_found_by_its_id(kept: Running) -> None:
     front, approval = kept.front, held_and_claimed(kept.front)
     named = TraceOfApproval(approval.approval_id)
     assert front.ask(named) == ApprovalTrace(None, has_intent=False)
@@ -206,7 +206,7 @@ def test_a_cosignature_is_kept_with_its_checkpoint(kept: Running) -> None:
     assert CITY.name in kept.front.ask(ReadCheckpoint()).checkpoint
 
 
-def test_what_was_answered_and_not_heard_is_answered_again_and_done_once(kept: Running) -> None:
+def test_a_lost_answer_is_sent_again_and_its_operation_is_done_once(kept: Running) -> None:
     front = kept.attach("asks-again")
     asked = [make_note(), make_refuse(), make_note()]
     numbers = front.send(*asked)

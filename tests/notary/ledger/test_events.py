@@ -68,7 +68,7 @@ def test_stored_bytes_are_canonical_whatever_the_event_holds(event: AuditEvent, 
     assert stored == rfc8785.dumps(wanted)
 
 
-def test_what_does_not_apply_is_absent() -> None:
+def test_fields_that_do_not_apply_are_absent() -> None:
     stored = open_event(make_event(budgets_before=None, runtime=None, dev_mode=None)).closed(None)
     assert {"budgets_before", "runtime", "dev_mode", "owner"}.isdisjoint(json.loads(stored))
 

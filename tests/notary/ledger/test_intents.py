@@ -23,7 +23,7 @@ def test_the_event_of_a_call_that_does_not_say_whose_it_is_makes_no_intent(name:
         row_of(nobodys, "jws")
 
 
-def test_those_of_some_ids_that_are_in_the_ledger_are_told_from_the_others(notary: Running) -> None:
+def test_ids_in_the_ledger_are_distinguished_from_others(notary: Running) -> None:
     one, other = make_open(), make_open()
     for asked in (one, other):
         notary.front.begin(asked)

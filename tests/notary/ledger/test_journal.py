@@ -77,9 +77,7 @@ def kept(entry: Entry) -> list[Any]:
 
 
 @given(sizes=st.lists(st.one_of(st.integers(1, 200), st.integers(1, 60_000)), max_size=60), restarts=st.integers(1, 9))
-def test_what_is_not_settled_is_read_as_it_was_written_however_often_the_ring_goes_round(
-    sizes: list[int], restarts: int
-) -> None:
+def test_unsettled_entries_are_read_as_written_after_any_number_of_rounds(sizes: list[int], restarts: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.prepare(connection)
         memory, written = Unsettled(journal.read(connection)), list[Entry]()
@@ -183,9 +181,7 @@ def test_readers_see_what_is_in_the_journal_alone(
     assert "journal makes no sense" in capsys.readouterr().out
 
 
-def test_time_is_not_told_before_evidence_that_is_in_the_journal_alone(
-    start_notary: StartNotary, tmp_path: Path
-) -> None:
+def test_the_clock_is_never_before_evidence_in_the_journal(start_notary: StartNotary, tmp_path: Path) -> None:
     notary = start_notary(limits=NEVER_QUIET)
     notary.clock.time += 1e9
     notary.front.ask(make_note())
@@ -223,7 +219,7 @@ def test_a_proof_that_is_not_settled_is_known_to_its_very_end(start_notary: Star
         assert notary.front.ask(Enter(Proof("p"))).is_fresh == is_fresh, later
 
 
-def test_the_oldest_call_that_nobody_runs_is_told_where_it_is_not_settled_too(start_notary: StartNotary) -> None:
+def test_the_oldest_abandoned_call_is_found_also_in_the_journal(start_notary: StartNotary) -> None:
     notary = start_notary(limits=NEVER_QUIET)
     lost_call(notary)
     notary.clock.time += 60

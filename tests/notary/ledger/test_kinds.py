@@ -47,7 +47,7 @@ def test_every_kind_that_can_be_asked_for_comes_of_something_and_no_other_does()
 
 
 @pytest.mark.parametrize("code", [code for code, status in STATUS.items() if status == 401])
-def test_who_is_refused_for_who_they_are_makes_nobody_hear_of_it(code: str) -> None:
+def test_a_refused_identity_sends_no_notification(code: str) -> None:
     assert kinds_of(make_event(decision="deny", error_code=code)) == ()
 
 

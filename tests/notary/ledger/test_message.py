@@ -72,7 +72,7 @@ def test_every_field_of_an_event_either_leaves_or_never_does(kind: str) -> None:
     assert said == expected
 
 
-def test_of_a_change_only_its_numbers_leave() -> None:
+def test_only_the_numbers_of_a_change_are_sent() -> None:
     data = json.loads(body_of(full_event("x"), "revocation", "0.1.0"))["data"]
     assert data["change"] == {"current_epoch": 2}
 

@@ -36,9 +36,7 @@ def test_each_ledger_has_a_name_of_its_own_and_keeps_it(tmp_path: Path) -> None:
         ("CREATE VIEW beside AS SELECT * FROM events", "it has a view beside"),
     ],
 )
-def test_a_ledger_into_which_somebody_put_what_changes_its_rows_is_refused_and_left_alone(
-    tmp_path: Path, statement: str, said: str
-) -> None:
+def test_a_ledger_with_foreign_triggers_is_refused_and_left_alone(tmp_path: Path, statement: str, said: str) -> None:
     path = opened(tmp_path / "ledger.sqlite3")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)

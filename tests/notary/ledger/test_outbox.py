@@ -78,7 +78,7 @@ def test_a_delivery_is_due_from_its_events_time_on_and_the_longest_due_come_firs
     assert claimed == [written[place] for place in (2, 0, 1)]
 
 
-def test_of_two_fronts_one_claims(telling: Running) -> None:
+def test_only_one_of_two_fronts_claims_a_delivery(telling: Running) -> None:
     fronts = [telling.front, telling.attach("another")]
     for _ in range(20):
         notify(telling.front)
@@ -108,13 +108,13 @@ def test_a_claim_ends_passes_on_and_too_late_changes_nothing(telling: Running) -
     assert next_due(front) == UNTIL
 
 
-def test_who_is_late_and_alone_still_says_what_became_of_it(telling: Running) -> None:
+def test_a_late_outcome_counts_if_no_other_claim_exists(telling: Running) -> None:
     notify(telling.front)
     telling.front.ask(settled(claim_one(telling.front, until=NOW_MS)))
     assert waiting(telling.front) == {"pager": 1}
 
 
-def test_what_a_clock_dated_far_ahead_is_due(telling: Running) -> None:
+def test_deliveries_dated_far_ahead_are_due(telling: Running) -> None:
     front = telling.front
     telling.clock.time = NOW + FAR_MS / 1000 + 0.001
     notify(front)
@@ -123,7 +123,7 @@ def test_what_a_clock_dated_far_ahead_is_due(telling: Running) -> None:
     assert [one.event_id for one in claim(front)] == [telling.events()[place]["event_id"] for place in (1, 0)]
 
 
-def test_what_is_put_off_is_due_then_and_not_before(telling: Running) -> None:
+def test_a_postponed_delivery_is_due_at_its_time_and_not_before(telling: Running) -> None:
     front = telling.front
     notify(front)
     for attempt in range(1, 4):
@@ -133,7 +133,7 @@ def test_what_is_put_off_is_due_then_and_not_before(telling: Running) -> None:
         assert claim(front, now=NOW_MS + 100 * (attempt + 1) - 1) == []
 
 
-def test_what_is_given_up_is_kept_with_a_sentence(telling: Running) -> None:
+def test_a_delivery_that_is_given_up_is_kept_with_its_reason(telling: Running) -> None:
     front = telling.front
     notify(front)
     front.ask(settled(claim_one(front), due=NOW_MS))
@@ -142,7 +142,7 @@ def test_what_is_given_up_is_kept_with_a_sentence(telling: Running) -> None:
     assert telling.stored(GIVEN_UP) == [(event["event_id"], "chat", 2, NOW_MS + 7, "x" * 500)]
 
 
-def test_what_waits_is_counted_down_when_a_delivery_has_left_and_once(telling: Running) -> None:
+def test_a_finished_delivery_is_counted_down_once(telling: Running) -> None:
     assert telling.thread is not None
     front, backlog = telling.front, telling.thread.state.backlog
     for _ in range(3):
@@ -159,7 +159,7 @@ def test_what_waits_is_counted_down_when_a_delivery_has_left_and_once(telling: R
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_who_asks_for_none_gets_none(telling: Running, limit: int) -> None:
+def test_a_claim_for_zero_deliveries_gets_none(telling: Running, limit: int) -> None:
     notify(telling.front)
     assert claim(telling.front, limit=limit) == []
     assert len(claim(telling.front)) == 1
@@ -179,7 +179,7 @@ def test_everything_of_an_endpoint_is_given_up_a_part_at_a_time_claimed_or_not(t
     assert len(telling.stored(GIVEN_UP)) == count
 
 
-def test_of_what_is_given_up_the_newest_are_kept(telling: Running) -> None:
+def test_the_newest_dead_letters_are_kept(telling: Running) -> None:
     with telling.stranger() as connection:
         connection.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO given_up"

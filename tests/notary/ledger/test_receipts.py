@@ -91,7 +91,7 @@ def test_a_receipt_can_be_made_of_whatever_a_provider_returns(output: Any, kept:
     assert decode_receipt(encode_receipt(receipt)) == receipt
 
 
-def test_what_has_no_canonical_form_elsewhere_keeps_its_shape() -> None:
+def test_a_number_without_a_durable_form_keeps_its_shape() -> None:
     receipt = make_receipt(
         normalized_result={"kind": "provider_failure", "reason": "\udfff"}, effect_evidence=[{"rows": 2**64}],
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_what_has_no_canonical_form_elsewhere_keeps_its_shape() -> None:
     assert SIGNER.status(receipt) == "verified"
 
 
-def test_nor_does_it_keep_out_who_approved_the_call() -> None:
+def test_a_number_without_a_durable_form_keeps_the_approver() -> None:
     approval = Approval("apr_1", "ops", "thumbprint", "jti_1")
     receipt = make_receipt(attested=changed(ATTESTED, approval=approval), provider_receipt={"rows": 2**64})
     again = decode_receipt(encode_receipt(receipt))
@@ -128,12 +128,12 @@ def test_a_receipt_from_before_signing_has_no_signature() -> None:
 
 
 @pytest.mark.parametrize("stored", [b"", b"{}", b"[]", b'{"receipt_id":1}', b"[" * 100_000])
-def test_what_is_no_receipt_is_refused(stored: bytes) -> None:
+def test_malformed_receipt_bytes_are_refused(stored: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - any message
         decode_receipt(stored)
 
 
-def test_a_field_that_nobody_knows_is_refused_since_it_would_not_be_under_the_signature() -> None:
+def test_an_unknown_field_is_refused_because_no_signature_covers_it() -> None:
     fields = receipt_fields(make_receipt()) | {"extra": 1}
     with pytest.raises(ValueError, match="extra"):
         decode_receipt(json.dumps(fields).encode())

@@ -171,7 +171,7 @@ def test_an_old_ledger_keeps_every_byte_of_evidence_and_becomes_like_a_new_one(
 
 
 @pytest.mark.parametrize("old", ["3"], indirect=True)
-def test_what_a_notary_of_before_the_journal_answered_is_answered_again(old: Path) -> None:
+def test_answers_of_a_notary_without_a_journal_are_repeated(old: Path) -> None:
     opened(old)
     with closing(sqlite3.connect(old)) as connection:
         assert remembered(connection) == {("front-1", 7): Outcome(msgspec.Raw(b"\xc3"))}
@@ -215,9 +215,7 @@ def test_no_request_of_an_approval_that_had_ended_is_left_anywhere_in_a_file_tha
 
 
 @pytest.mark.parametrize("old", ["4"], indirect=True)
-def test_what_the_journal_of_a_gateway_that_was_killed_holds_comes_into_the_tree_too(
-    old: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_gateways_journal_goes_into_the_tree_too(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(sqlite3.connect(old)) as connection, connection:
         (kept,) = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
         head = msgspec.json.decode(kept, type=Head)
@@ -285,7 +283,7 @@ def test_every_other_version_is_refused_and_left_alone(old: Path, other: str) ->
 
 
 @pytest.mark.parametrize("content", [b"SQLite format 3\x00" + b"\xff" * 5000, b"hello" * 1000])
-def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "ledger.sqlite3"
     path.write_bytes(content)
     with pytest.raises(DatabaseGone):

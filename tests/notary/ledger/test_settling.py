@@ -33,7 +33,7 @@ def waiting(connection: sqlite3.Connection) -> list[str]:
     return [row[0] for row in connection.execute("SELECT intent_id FROM unresolved ORDER BY intent_id")]
 
 
-def test_of_a_journal_that_is_read_only_units_with_rows_of_tables_wait() -> None:
+def test_only_units_with_rows_wait_in_a_read_only_journal() -> None:
     entries = [Entry(proofs=[(1, "p", 9.5)], intents=[intent(1)]), Entry(), Entry(resolved=["intent_1"])]
     known = Unsettled(Found(entries, 3, 6, 17, None))
     assert known.entries == [entries[0], entries[2]]
@@ -65,7 +65,7 @@ def test_an_intent_waits_from_its_unit_to_that_of_its_end(connection: sqlite3.Co
     assert connection.execute("SELECT value FROM meta WHERE key = 'settled'").fetchone() == ("4",)
 
 
-def test_what_is_settled_is_in_the_tree_at_its_place_and_ends_the_chain(connection: sqlite3.Connection) -> None:
+def test_settled_entries_are_in_the_tree_and_at_the_end_of_the_chain(connection: sqlite3.Connection) -> None:
     entries = [
         Entry(events=[event(1)], event_leaves=[0], intents=[intent(1)], intent_leaves=[1], head=(1, "sha256:1")),
         Entry(events=[event(2)], event_leaves=[2], head=(2, "sha256:2")), Entry(resolved=["intent_1"]),
@@ -89,7 +89,7 @@ def test_a_unit_that_does_not_go_on_where_the_tree_ends_is_refused(
         settle(connection, [Entry(events=[event(3)], event_leaves=places, head=(3, "y"))], 2)
 
 
-def test_an_entry_of_before_there_was_a_tree_has_no_places(connection: sqlite3.Connection) -> None:
+def test_an_entry_older_than_the_tree_has_no_places(connection: sqlite3.Connection) -> None:
     settle(connection, [Entry(events=[event(1)], intents=[intent(1)], head=(1, "x"))], 1)
     assert tiles.size(connection) == 0
     assert connection.execute("SELECT leaf FROM events").fetchall() == [(None,)]

@@ -32,13 +32,13 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def test_what_was_cosigned_by_another_key_or_by_none_of_the_configuration_is_forgotten() -> None:
+def test_cosignatures_of_keys_that_are_not_configured_are_forgotten() -> None:
     known = Witnesses(ROWS, {"w1": KEPT, "w2": Cosigned(key("w2", b"o"), 9, 0), "w3": Cosigned(key("w3"), 9, 0)})
     assert known.cosigned == {"w1": KEPT}
     assert Witnesses(ROWS).cosigned == {}
 
 
-def test_each_is_told_of_in_the_order_of_the_configuration_with_its_problem_until_it_cosigns() -> None:
+def test_witnesses_are_listed_in_configured_order_with_problems_until_they_cosign() -> None:
     known = Witnesses(ROWS, {"w1": KEPT})
     known.complain("w2", "no\x1b answer")
     cosigned = WitnessStatus("w1", 7, "2026-09-21T14:13:20.000Z", None)

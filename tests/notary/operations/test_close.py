@@ -121,7 +121,7 @@ def test_an_approval_ends_with_its_call_in_the_same_unit(notary: Running) -> Non
     }  # fmt: skip
 
 
-def test_an_approval_that_was_ended_by_somebody_else_stays_as_it_is(notary: Running) -> None:
+def test_an_approval_that_has_ended_otherwise_stays_unchanged(notary: Running) -> None:
     front = notary.front
     approval = held_and_claimed(front)
     asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)

@@ -142,7 +142,7 @@ def test_a_renewed_session_counts_once_for_its_principal(notary: Running) -> Non
     assert isinstance(refused, TooManySessions), "its lease has ended, and another one has its place"
 
 
-def test_what_can_not_be_continued_is_forgotten(notary: Running) -> None:
+def test_sessions_that_can_not_be_continued_are_forgotten(notary: Running) -> None:
     for number in range(5):
         session(notary.front, jkt=str(number))
     assert notary.stored("SELECT count(*) FROM last_sessions") == [5]

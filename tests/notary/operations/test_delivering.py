@@ -26,7 +26,7 @@ def test_a_delivery_that_is_settled_waits_no_more_and_one_that_comes_again_later
     assert waiting(telling) == {"chat": 1, "pager": 3}
 
 
-def test_what_was_settled_already_or_under_another_claim_changes_no_count(telling: Running) -> None:
+def test_an_outcome_that_is_late_or_of_another_claim_changes_no_count(telling: Running) -> None:
     notify(telling.front)
     notify(telling.front)
     delivery, other = claim(telling.front)
@@ -51,7 +51,7 @@ def test_attempts_and_drops_are_counted_by_what_the_deliverer_says_and_once(tell
     assert told.drops == {"chat": {"rejected": 1, "blocked": 1, "other": 1}}
 
 
-def test_what_is_put_back_wakes_the_deliverer(telling: Running) -> None:
+def test_a_redelivery_wakes_the_deliverer(telling: Running) -> None:
     notify(telling.front)
     telling.front.ask(settled(claim_one(telling.front), at=NOW_MS, error="no"))
     before = len(telling.deliverer.woken)

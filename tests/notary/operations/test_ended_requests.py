@@ -77,7 +77,7 @@ def test_no_byte_of_a_request_is_left_in_any_file_once_its_ended_approval_is_kep
     assert {read_remains(body).plan_hash for body in stored(notary.path, "SELECT body FROM approvals")} == {DIGEST}
 
 
-def test_what_has_ended_keeps_its_request_in_one_place(start_notary: StartNotary) -> None:
+def test_an_ended_approval_keeps_its_request_in_one_place(start_notary: StartNotary) -> None:
     notary = start_notary(limits=SOON)
     approval = held(notary, "no", 3_000)
     notary.front.ask(make_claim(approval))
@@ -112,7 +112,7 @@ def is_over(notary: Running, approval: ApprovalRecord) -> None:
 
 
 @pytest.mark.parametrize("ends", [runs, is_withdrawn, is_denied, is_over])
-def test_whichever_way_one_ends_it_is_kept_and_then_no_byte_of_it_is_left(
+def test_each_ended_request_is_kept_for_its_time_and_then_erased(
     start_notary: StartNotary, ends: Callable[[Running, ApprovalRecord], None]
 ) -> None:
     notary = start_notary(limits=SOON)
@@ -128,7 +128,7 @@ def test_whichever_way_one_ends_it_is_kept_and_then_no_byte_of_it_is_left(
     wait_until(lambda: requests_in(notary) == set())
 
 
-def test_of_many_of_all_lengths_that_come_and_go_no_byte_is_left(start_notary: StartNotary) -> None:
+def test_requests_of_all_lengths_are_erased_completely(start_notary: StartNotary) -> None:
     notary, chance = start_notary(limits=SOON), random.Random(7)
     waiting: dict[str, ApprovalRecord] = {}
     for number in range(80):
@@ -173,7 +173,7 @@ def test_a_notary_that_follows_one_that_was_killed_finds_nothing_to_leave_in_the
         wait_until(lambda: requests_in(notary) == set())
 
 
-def test_what_remains_has_neither_address_nor_path_nor_input() -> None:
+def test_the_remaining_record_has_neither_address_nor_path_nor_input() -> None:
     targets = ["POST https://bank.example/a/SECRET?q=SECRET", "GET http://h.example?SECRET", "fs:write SECRET/x"]
     plan = {
         "principal": "p", "request": "SECRET", "provider_input": "SECRET", "http_request": {"url": "SECRET"},
@@ -188,5 +188,5 @@ def test_what_remains_has_neither_address_nor_path_nor_input() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", '{"plan": 1}', "[" * 5000])
-def test_of_what_can_not_be_read_nothing_remains(body: str) -> None:
+def test_an_unreadable_record_is_erased_whole(body: str) -> None:
     assert read_remains(remains_of(body)).plan_hash is None

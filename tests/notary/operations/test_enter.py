@@ -29,7 +29,7 @@ def test_a_proof_stays_used_for_the_notary_that_follows(notary: Running) -> None
     assert not notary.restart().ask(Enter(Proof("p"))).is_fresh
 
 
-def test_of_one_proof_that_comes_many_times_at_once_from_two_fronts_one_is_fresh(notary: Running) -> None:
+def test_a_proof_sent_many_times_at_once_is_fresh_once(notary: Running) -> None:
     fronts = [notary.front, notary.attach("another")]
     numbers = [(front, number) for front in fronts for number in front.send(*[Enter(Proof("p"))] * 50)]
     assert sum(front.answer(number).is_fresh for front, number in numbers) == 1

@@ -106,7 +106,7 @@ def of_approval(approval: ApprovalRecord, event_type: str, decision: str, **give
     return call_event(event_type=event_type, decision=decision, approval_id=approval.approval_id, **given)
 
 
-def test_what_is_said_of_a_false_event_repeats_its_words_in_bounds_and_without_control_characters(
+def test_a_refusal_quotes_a_false_event_in_bounds_and_without_control_characters(
     notary: Running,
 ) -> None:
     answered = notary.front.heard(notary.front.send(make_note(event_type="x\x1b" * 200, decision=None))[0])
@@ -215,7 +215,7 @@ def test_a_call_is_approved_by_the_claim_of_this_front_for_this_plan_and_once(no
 
 
 @pytest.mark.parametrize("body", ["{", "", "[]", "[" * 5000])
-def test_of_a_hold_that_can_not_be_read_nothing_runs_and_nothing_is_given_back(notary: Running, body: str) -> None:
+def test_an_unreadable_hold_neither_runs_nor_refunds(notary: Running, body: str) -> None:
     own = held_and_claimed(notary.front, has_budget=True)
     with notary.stranger() as stranger:
         stranger.execute("UPDATE approvals SET body = ?", (body,))
@@ -306,7 +306,7 @@ def test_a_claim_ends_as_what_it_is_and_says_who_claimed_it(notary: Running) -> 
     assert front.ask(failure).state == "failed"
 
 
-def test_a_claim_fails_without_its_event_where_how_the_call_ended_is_told_already(notary: Running) -> None:
+def test_a_claim_needs_no_event_if_the_calls_end_is_recorded(notary: Running) -> None:
     approval = held_and_claimed(notary.front)
     ends = outcome_text(claimed_by="alice", error_code="interrupted")
     failure = changed(make_denial(approval), to_state="failed", outcome=ends, event=None)
@@ -323,7 +323,7 @@ def test_a_claim_of_a_front_that_lives_is_ended_by_that_one(notary: Running) -> 
     assert notary.front.ask(make_denial(approval)).state == "denied"
 
 
-def test_what_was_dispatched_is_not_given_back(notary: Running) -> None:
+def test_a_dispatched_call_is_not_refunded(notary: Running) -> None:
     session_id = notary.front.ask(make_issue(max_calls=2)).session_id
     approval = held_and_claimed(notary.front, session_id=session_id, has_budget=True)
     notary.front.begin(approved_call(approval))

@@ -55,7 +55,7 @@ def test_a_hold_that_is_over_or_decided_does_not_stand_for_a_new_one(notary: Run
     assert not front.ask(make_hold(make_approval(request_hash="r", expires_at=NOW + 600))).is_repeated
 
 
-def test_a_session_has_a_bounded_number_of_holds_and_is_told_when_one_ends(notary: Running) -> None:
+def test_a_session_has_a_bounded_number_of_holds_and_learns_when_one_ends(notary: Running) -> None:
     front = notary.front
     kept = [make_approval(expires_at=NOW + 300 + number) for number in range(3)]
     for approval in kept:
@@ -74,7 +74,7 @@ def test_a_session_has_a_bounded_number_of_holds_and_is_told_when_one_ends(notar
 @pytest.mark.parametrize(
     ("spoil", "code"), [("proof", "replay_detected"), ("epoch", "invalid_lease"), ("budget", "budget_exhausted")]
 )
-def test_what_is_refused_holds_nothing_and_has_one_event(notary: Running, spoil: str, code: str) -> None:
+def test_a_refused_hold_stores_nothing_and_has_one_event(notary: Running, spoil: str, code: str) -> None:
     front = notary.front
     session_id = front.ask(make_issue(max_calls=int(spoil != "budget"))).session_id
     asked = make_hold(make_approval(session_id=session_id), has_budget=True, proof=Proof("p"))

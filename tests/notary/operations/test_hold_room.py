@@ -39,7 +39,7 @@ def test_one_principal_with_many_sessions_can_not_keep_others_from_waiting(tight
     assert notary.front.ask(ReadStore()).pending == 25
 
 
-def test_the_caps_that_nobody_has_set_stop_a_flood_at_a_hundred(notary: Running) -> None:
+def test_the_default_caps_stop_a_flood_at_a_hundred(notary: Running) -> None:
     assert flood(notary, "flood", 120) == 100
     assert flood(notary, "victim", 1) == 1
 
@@ -96,7 +96,7 @@ def test_a_refused_hold_costs_nothing_and_its_event_says_which_bound_and_for_how
 
 
 @pytest.mark.parametrize("end", ["claimed", "over", "revoked"])
-def test_what_waits_no_more_makes_room_at_once(tight: Callable[..., Running], end: str) -> None:
+def test_an_ended_hold_makes_room_at_once(tight: Callable[..., Running], end: str) -> None:
     notary = tight(max_pending=4, max_pending_per_principal=1)
     first = make_approval()
     notary.front.ask(make_hold(first))

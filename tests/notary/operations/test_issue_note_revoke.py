@@ -59,7 +59,7 @@ def test_the_epoch_rises_by_one_beyond_what_was_seen_and_its_event_says_from_whe
     assert front.ask(ReadEpoch()) == 8
 
 
-def test_every_front_hears_of_a_new_epoch_before_the_answer_that_raised_it(notary: Running) -> None:
+def test_every_front_gets_a_new_epoch_before_the_answer_to_its_request(notary: Running) -> None:
     front, other = notary.front, notary.attach("another")
     front.ask(make_revoke())
     assert front.in_force[-1].epoch == 1
@@ -67,7 +67,7 @@ def test_every_front_hears_of_a_new_epoch_before_the_answer_that_raised_it(notar
     assert [told.epoch for told in other.in_force] == [0, 1]
 
 
-def test_a_front_is_told_the_stored_epoch_from_the_first_word_on(notary: Running) -> None:
+def test_the_first_message_to_a_front_has_the_stored_epoch(notary: Running) -> None:
     notary.front.ask(make_revoke(above=4))
     front = notary.restart()
     front.ask(ReadEpoch())

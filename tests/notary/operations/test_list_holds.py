@@ -87,7 +87,7 @@ def test_a_page_of_several_states_has_the_newest_of_all_of_them(notary: Running)
         assert listed(notary, ListHolds(states, 3, principal="one")) == [kept[n] for n in (4, 3, 2)]
 
 
-def test_what_waits_no_more_is_neither_listed_nor_counted_as_pending(notary: Running) -> None:
+def test_an_ended_hold_is_neither_listed_nor_counted_as_pending(notary: Running) -> None:
     first, second = fill(notary, "agent", 2)
     notary.front.ask(make_claim(make_approval(approval_id=first)))
     assert page(notary, ListHolds(("pending",), 9)).total == notary.front.ask(ReadStore()).pending == 1

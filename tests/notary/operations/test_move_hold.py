@@ -91,7 +91,7 @@ def test_a_call_is_not_given_back_that_was_not_taken(notary: Running) -> None:
     assert notary.front.ask(GetHold(approval.approval_id)) == approval
 
 
-def test_a_move_from_another_state_or_of_nothing_is_none(notary: Running) -> None:
+def test_a_move_from_the_wrong_state_or_of_no_hold_does_nothing(notary: Running) -> None:
     approval = held(notary.front)
     assert move(notary.front, make_denial(approval)) is None
     assert move(notary.front, make_claim(make_approval())) is None
@@ -142,7 +142,7 @@ def test_a_hold_of_another_epoch_can_only_expire_whatever_a_front_asks(notary: R
     assert front.ask(ReadBudget(session_id)).remaining == 2
 
 
-def test_of_any_number_of_operators_one_wins(notary: Running) -> None:
+def test_exactly_one_of_several_operators_wins(notary: Running) -> None:
     fronts, approval = {"front-1": notary.front, "another": notary.attach("another")}, held(notary.front)
     asked = [
         (front, front.send(make_expiry(approval), *[make_claim(approval, name, f"op-{n}") for n in range(10)]))
@@ -176,7 +176,7 @@ def test_lists_are_newest_first_filtered_and_bounded_and_show_of_a_body_what_a_l
     assert "request" not in shown.body
 
 
-def test_what_is_due_is_told_oldest_first_and_bounded(notary: Running) -> None:
+def test_due_holds_are_listed_oldest_first_and_bounded(notary: Running) -> None:
     front = notary.front
     kept = [held(front, expires_at=NOW + 300 + number) for number in range(4)]
     assert move(front, make_claim(kept[1]))

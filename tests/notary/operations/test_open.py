@@ -111,7 +111,7 @@ def test_a_session_without_a_budget_is_not_found(notary: Running) -> None:
     assert notary.last_event()["error_code"] == "budget_session_not_found"
 
 
-def test_of_many_calls_at_once_from_two_fronts_exactly_as_many_run_as_the_budget_has(notary: Running) -> None:
+def test_simultaneous_calls_from_two_fronts_run_exactly_as_often_as_the_budget_allows(notary: Running) -> None:
     fronts = [notary.front, notary.attach("another")]
     session_id = session(notary.front, 25)
     asked = [(front, front.send(*[budgeted(session_id) for _ in range(30)])) for front in fronts]
@@ -174,7 +174,7 @@ def test_an_event_without_canonical_form_is_refused_alone(notary: Running) -> No
     assert notary.stored("SELECT intent_id FROM intents ORDER BY seq") == [one.intent_id for one in good]
 
 
-def test_a_worker_that_is_not_there_is_told_and_nothing_is_used_or_written(notary: Running) -> None:
+def test_a_missing_worker_is_reported_and_nothing_is_used_or_written(notary: Running) -> None:
     front = notary.front
     session_id = session(front, 2)
     gone = notary.workers.start("front-1")

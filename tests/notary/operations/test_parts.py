@@ -110,7 +110,7 @@ DAMAGED: list[tuple[str, Prepare, str]] = [
 
 
 @pytest.mark.parametrize(("damage", "prepare", "part"), DAMAGED)
-def test_what_needs_a_damaged_part_of_the_store_names_that_part(
+def test_an_operation_on_a_damaged_part_of_the_store_names_that_part(
     notary: Running, damage: str, prepare: Prepare, part: str
 ) -> None:
     operation = prepare(notary.front)

@@ -76,14 +76,14 @@ def test_an_event_tells_what_is_left_of_the_hour_beside_what_is_left_of_the_sess
     assert event["budgets_after"] == {"calls_remaining": 4, "calls_remaining_this_hour": 2}
 
 
-def test_of_many_calls_in_one_unit_from_two_fronts_no_more_than_the_quota_run(notary: Running) -> None:
+def test_calls_of_two_fronts_in_one_unit_stay_within_the_quota(notary: Running) -> None:
     asked_of = {front: front.send(*(asked(7) for _ in range(4))) for front in (notary.front, notary.attach("other"))}
     ends = [front.answer(number) for front, numbers in asked_of.items() for number in numbers]
     assert (sum(isinstance(end, Closed) for end in ends), counted(notary)) == (7, 7)
     assert [end.quota for end in ends if isinstance(end, Refusal)] == ["max_calls_per_hour"]
 
 
-def test_what_refuses_the_one_takes_nothing_of_the_other(notary: Running) -> None:
+def test_a_refusal_by_quota_or_budget_debits_neither(notary: Running) -> None:
     front = notary.front
     session_id = front.ask(make_issue(max_calls=1)).session_id
     assert front.ask(asked(0, session_id=session_id, has_budget=True)).quota == "max_calls_per_hour"
@@ -197,7 +197,7 @@ def test_leases_that_were_revoked_are_no_sessions(notary: Running) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 5])
-def test_of_many_leases_asked_for_at_once_no_more_than_the_quota_are_issued(notary: Running, most: int) -> None:
+def test_leases_asked_for_at_once_stay_within_the_quota(notary: Running, most: int) -> None:
     front = notary.front
     numbers = front.send(*(make_issue(max_sessions=most) for _ in range(20)))
     answers = [front.answer(number) for number in numbers]

@@ -66,7 +66,7 @@ def test_no_list_is_longer_than_one_answer_takes(telling: Running) -> None:
     assert len(listed(telling.front, limit=10_000).letters) == MAX_LISTED
 
 
-def test_what_is_delivered_again_waits_once_from_its_first_attempt_on_and_leaves_an_event(telling: Running) -> None:
+def test_a_redelivered_letter_waits_once_with_fresh_attempts_and_an_event(telling: Running) -> None:
     events = given_up(telling, 3)
     assert telling.front.ask(redeliver()) == Requeued(3, 0)
     assert telling.last_event()["event_type"] == WEBHOOKS_REDELIVERED
@@ -83,7 +83,7 @@ def test_what_is_delivered_again_waits_once_from_its_first_attempt_on_and_leaves
     assert len(telling.events()) == count, "nothing was done, and nothing is told"
 
 
-def test_that_of_one_event_is_delivered_again_alone(telling: Running) -> None:
+def test_a_single_event_can_be_redelivered(telling: Running) -> None:
     events = given_up(telling, 3)
     assert telling.front.ask(redeliver(events[1])) == Requeued(1, 2)
     assert telling.last_event()["reason"] == f"1 deliveries of chat wait again: {events[1]}"

@@ -54,7 +54,7 @@ def test_one_that_may_still_end_is_left_alone(notary: Running) -> None:
     assert [view.intent_id for view in notary.front.ask(ListUnresolved(5))] == [recent]
 
 
-def test_a_minute_after_its_time_limit_a_call_that_nobody_tells_of_may_be_resolved(notary: Running) -> None:
+def test_an_unreported_call_may_be_resolved_a_minute_after_its_time_limit(notary: Running) -> None:
     intent_id = lost_call(notary, timeout_seconds=30.0)
     notary.clock.time += 30.0 + 60.0 - 0.001
     assert notary.front.ask(asked(intent_id)).is_under_way
@@ -62,7 +62,7 @@ def test_a_minute_after_its_time_limit_a_call_that_nobody_tells_of_may_be_resolv
     assert not notary.front.ask(asked(intent_id)).is_under_way
 
 
-def test_what_has_ended_or_never_was_is_not_there(notary: Running) -> None:
+def test_an_ended_or_unknown_intent_is_not_found(notary: Running) -> None:
     call, _ = record_call(notary.front)
     for intent_id in (call.intent_id, "intent_x", ""):
         assert notary.front.ask(asked(intent_id)) is None

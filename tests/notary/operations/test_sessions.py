@@ -95,7 +95,7 @@ def test_leases_that_were_refused_or_do_not_say_when_they_end_are_passed_over(no
     assert front.ask(revocation(old)) is None
 
 
-def test_what_has_ended_is_not_listed(notary: Running) -> None:
+def test_an_ended_session_is_not_listed(notary: Running) -> None:
     front = notary.front
     issue(front)
     front.ask(make_revoke())
@@ -157,7 +157,7 @@ def test_no_call_of_a_revoked_session_is_opened_and_others_are(notary: Running) 
     assert ids(front) == [other]
 
 
-def test_every_front_hears_of_a_revoked_session_before_the_answer(notary: Running) -> None:
+def test_every_front_gets_a_session_revocation_before_the_answer(notary: Running) -> None:
     front, other = notary.front, notary.attach("another")
     ended = issue(front).session_id
     front.ask(revocation(ended))
@@ -197,7 +197,7 @@ def test_a_revocation_outlives_the_notary_and_is_forgotten_with_the_lease(notary
     assert front.in_force[-1].revoked == (late,)
 
 
-def test_what_waits_of_a_revoked_session_expires_and_can_not_be_claimed(notary: Running) -> None:
+def test_holds_of_a_revoked_session_expire_and_can_not_be_claimed(notary: Running) -> None:
     front = notary.front
     ended = issue(front).session_id
     mine = held(front, ended).approval.approval_id

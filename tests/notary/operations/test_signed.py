@@ -124,7 +124,7 @@ FALSE: dict[str, Callable[[Detail], str | None]] = {
 }
 
 
-def test_what_is_shown_is_hashed_only_under_a_signature_of_the_operator(
+def test_the_shown_hash_is_recorded_only_under_an_operators_signature(
     strict: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     detail = held(strict)
@@ -177,7 +177,7 @@ def test_an_approval_learns_what_its_operator_has_signed(strict: Running, rule: 
     assert strict.front.ask(claim(detail, signature, reason="learns it")).state == "claimed"
 
 
-def test_a_plan_that_is_not_the_one_of_its_hash_or_can_not_be_read_is_signed_by_nobody(strict: Running) -> None:
+def test_a_signature_for_an_unreadable_or_mismatched_plan_is_refused(strict: Running) -> None:
     false = held(strict, body=lambda body: changed(body, plan_hash="sha256:other"))
     assert "a plan that is not whole" in refusal(strict, claim(false, signed(false)))
     detail = held(strict, request_hash="sha256:other")
@@ -209,7 +209,7 @@ def test_an_approved_call_runs_by_the_key_that_has_signed_and_its_receipt_has_th
     assert granted["approval_signature"] == signature
 
 
-def test_a_denial_is_no_approval_and_is_told_in_its_operators_words(strict: Running) -> None:
+def test_a_signature_of_a_denial_is_no_approval_and_keeps_its_reason(strict: Running) -> None:
     denied, approved = held(strict), held(strict)
     no, yes = signed(denied, decision="deny", reason="too \u202emuch"), signed(approved)
     strict.front.ask(claim(denied, no, event=None))
@@ -224,7 +224,7 @@ def test_a_denial_is_no_approval_and_is_told_in_its_operators_words(strict: Runn
     assert strict.front.ask(denial(denied, no, "too much")).state == "denied"
 
 
-def test_a_denial_without_a_reason_is_told_without_one(strict: Running) -> None:
+def test_a_denial_without_a_reason_is_recorded_without_one(strict: Running) -> None:
     detail = held(strict)
     no = signed(detail, decision="deny")
     strict.front.ask(claim(detail, no, event=None))
@@ -242,7 +242,7 @@ def test_where_none_is_required_decisions_go_without_and_a_false_one_counts_for_
     assert lenient.front.ask(denial(denied, None, "no")).state == "denied"
 
 
-def test_what_was_claimed_without_a_signature_ends_no_other_way_once_they_are_required(lenient: Running) -> None:
+def test_an_unsigned_claim_is_neither_approved_nor_denied_once_signatures_are_required(lenient: Running) -> None:
     approved, denied = held(lenient), held(lenient)
     for detail in (approved, denied):
         lenient.front.ask(claim(detail, None, event=None))

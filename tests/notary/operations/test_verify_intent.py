@@ -72,7 +72,7 @@ def look(notary: Running, worker: PlayedWorker, intent_id: str, state: str, sha2
     ("state", "sha256"),
     [("matches", DIGEST), ("differs", "sha256:" + "e" * 64), ("absent", None), ("unreadable", None)],
 )
-def test_what_the_worker_saw_is_in_an_event_and_resolves_nothing(
+def test_the_workers_observation_is_an_event_and_resolves_nothing(
     notary: Running, worker: PlayedWorker, state: str, sha256: str | None
 ) -> None:
     intent_id = lost(notary)
@@ -106,9 +106,7 @@ def test_the_event_of_the_outcome_has_what_was_seen_last(notary: Running, worker
     assert "seen" not in notary.last_event()
 
 
-def test_of_two_calls_of_one_trace_each_is_shown_with_what_was_seen_of_it_and_by_whom(
-    notary: Running, worker: PlayedWorker
-) -> None:
+def test_each_call_of_a_trace_is_shown_with_its_own_observations(notary: Running, worker: PlayedWorker) -> None:
     intents = [lost_call(notary, event={"trace_id": "trc_both"}, file=FILE) for _ in range(2)]
     notary.clock.time += OVER
     for intent_id, state in zip(intents, ("matches", "absent"), strict=True):
@@ -119,7 +117,7 @@ def test_of_two_calls_of_one_trace_each_is_shown_with_what_was_seen_of_it_and_by
     ]  # fmt: skip
 
 
-def test_nobody_looks_where_nothing_was_kept_or_the_worker_may_still_tell(
+def test_no_look_is_made_without_a_kept_plan_or_while_the_worker_may_report(
     notary: Running, worker: PlayedWorker
 ) -> None:
     without = lost(notary, None)
@@ -157,7 +155,7 @@ def test_an_intent_is_shown_with_its_plan_its_call_and_the_approval_that_let_it_
     assert shown.approved_by == "alice"
 
 
-def test_of_a_worker_that_ends_while_it_looks_nothing_is_written(notary: Running, worker: PlayedWorker) -> None:
+def test_a_worker_that_ends_while_it_looks_writes_nothing(notary: Running, worker: PlayedWorker) -> None:
     intent_id = lost(notary)
     (number,) = notary.front.send(asked(worker, intent_id))
     heard(worker)
@@ -166,9 +164,7 @@ def test_of_a_worker_that_ends_while_it_looks_nothing_is_written(notary: Running
     assert "IntentVerification" not in {event["event_type"] for event in notary.events()}
 
 
-def test_of_an_intent_that_is_resolved_while_a_worker_looks_nothing_more_is_written(
-    notary: Running, worker: PlayedWorker
-) -> None:
+def test_a_look_at_an_intent_that_was_resolved_meanwhile_writes_nothing(notary: Running, worker: PlayedWorker) -> None:
     intent_id = lost(notary)
     (number,) = notary.front.send(asked(worker, intent_id))
     heard(worker)
@@ -247,7 +243,7 @@ def test_a_worker_that_tells_what_cannot_be_is_believed_no_more(
     assert notary.front.answer(number) == NoSuchWorker()
 
 
-def test_a_worker_that_tells_of_looks_that_nobody_asked_for_is_given_up(notary: Running, worker: PlayedWorker) -> None:
+def test_a_worker_that_reports_unrequested_looks_is_dropped(notary: Running, worker: PlayedWorker) -> None:
     worker.tell(Seen(7, "matches", DIGEST))  # the notary before may have asked one
     worker.tell(Seen(8, "matches", DIGEST))
     wait_until(lambda: worker.worker_id not in _workers(notary))

@@ -103,7 +103,7 @@ def test_a_worker_that_had_ended_its_call_before_it_was_killed_is_believed(notar
     assert front.finish(asked, number, make_result()).kind == "success"
 
 
-def test_what_has_ended_is_not_withdrawn_and_what_was_withdrawn_does_not_end_again(notary: Running) -> None:
+def test_an_ended_call_is_not_withdrawn_and_a_withdrawn_one_does_not_end_again(notary: Running) -> None:
     front = notary.front
     session_id = front.ask(make_issue(max_calls=3)).session_id
     asked, ended = (make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(2))

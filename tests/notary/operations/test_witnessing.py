@@ -139,7 +139,7 @@ WRONG: list[tuple[str, Callable[[str], str]]] = [
 
 
 @pytest.mark.parametrize(("why", "answer"), WRONG)
-def test_what_does_not_hold_is_refused_named_in_status_and_changes_nothing(
+def test_an_invalid_cosignature_is_refused_and_named_in_the_status(
     witnessed: Running, why: str, answer: Callable[[str], str]
 ) -> None:
     note = grown(witnessed)
@@ -172,7 +172,7 @@ def test_a_stored_checkpoint_that_is_damaged_is_a_ledger_that_can_not_be_read(wi
 
 
 @pytest.mark.parametrize("asked", [NextCheckpoint("town"), Cosign("town", 1, ""), NoteTrouble("town", "x")])
-def test_nobody_speaks_for_a_witness_that_is_not_configured(witnessed: Running, asked: Any) -> None:
+def test_a_cosignature_of_a_witness_that_is_not_configured_is_refused(witnessed: Running, asked: Any) -> None:
     with pytest.raises(Told) as told:
         witnessed.front.ask(asked)
     assert told.value.problem == "refused"
@@ -206,9 +206,7 @@ def test_a_witness_that_knows_more_than_the_log_has_gets_no_proof(witnessed: Run
     assert (asked.old_size, asked.size, asked.proof) == (size + 1, size, ())
 
 
-def test_what_was_cosigned_is_known_to_the_next_notary_and_no_other_key_has_cosigned_it(
-    witnessed: Running, start_notary: StartNotary
-) -> None:
+def test_the_next_notary_knows_the_cosignatures_of_each_key(witnessed: Running, start_notary: StartNotary) -> None:
     note = grown(witnessed)
     cosigned(witnessed, note)
     witnessed.front.ask(NoteTrouble("coast", "no answer\x1b in time"))
@@ -276,7 +274,7 @@ def test_a_bundle_of_a_gateway_that_has_moved_leads_to_a_checkpoint_of_its_new_n
     assert (bundle.origin, bundle.checkpoint) == ("moved.example", newest)
 
 
-def test_what_a_witness_cosigned_last_is_kept_while_all_else_is_thinned(witnessed: Running) -> None:
+def test_the_last_cosigned_checkpoint_is_kept_while_others_are_thinned(witnessed: Running) -> None:
     notes = []
     for _ in range(4):
         witnessed.clock.time += 1

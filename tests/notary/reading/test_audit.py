@@ -76,7 +76,7 @@ def test_a_broken_ledger_counts_none(audited: Audited) -> None:
     assert (findings.signed, findings.unsigned_leaves) == (0, 0)
 
 
-def test_a_ledger_whose_tree_was_taken_out_is_none_of_before_for_whoever_kept_a_checkpoint(audited: Audited) -> None:
+def test_a_kept_checkpoint_reveals_a_ledger_with_its_tree_removed(audited: Audited) -> None:
     audited.execute("UPDATE meta SET value = '4' WHERE key = 'schema'")
     broken = audited.check().broken
     assert broken is not None
@@ -89,7 +89,7 @@ def test_a_ledger_whose_tree_was_taken_out_is_none_of_before_for_whoever_kept_a_
     assert "its tree was taken out" in broken.reason
 
 
-def test_what_can_not_be_read_has_no_neighbours() -> None:
+def test_an_unreadable_ledger_has_no_neighbouring_events() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         assert neighbours(connection, 1) == []
 
@@ -114,7 +114,7 @@ LINE = json.dumps({"time": "2026", "note": NOTE})
         ([LINE, '{"time":"}', LINE], None), (['{"time":"20', '{"time":"20'], None),
     ],
 )  # fmt: skip
-def test_lines_that_crashes_cut_are_passed_over_and_other_lines_that_are_none_are_not(
+def test_lines_cut_by_a_crash_are_skipped_and_other_malformed_lines_are_errors(
     tmp_path: Path, lines: list[str], count: int | None
 ) -> None:
     path = tmp_path / "checkpoints"

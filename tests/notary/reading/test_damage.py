@@ -30,7 +30,7 @@ def error(kind: type[sqlite3.DatabaseError], code: int | None = None) -> sqlite3
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), True),
     ],
 )
-def test_a_page_that_is_none_or_a_text_that_is_none_is_damage_and_a_failed_read_is_not(
+def test_a_malformed_page_or_text_is_damage_and_a_failed_read_is_not(
     found: sqlite3.DatabaseError | UnicodeDecodeError, is_damaged: bool
 ) -> None:
     assert is_damage(found) is is_damaged

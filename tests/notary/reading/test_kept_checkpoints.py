@@ -123,7 +123,7 @@ def run(ledger: Ledger, *arguments: object, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_a_ledger_that_was_computed_anew_is_found_by_whoever_kept_a_checkpoint_and_by_nobody_else(
+def test_only_a_kept_checkpoint_reveals_a_recomputed_ledger(
     ledger: Ledger, capsys: pytest.CaptureFixture[str], forgery: str
 ) -> None:
     kept = ("--checkpoint", ledger.kept)
@@ -151,7 +151,7 @@ def test_checkpoints_are_read_as_people_keep_them(
     assert f"It continues {2 + lines} checkpoints." in said
 
 
-def test_a_checkpoint_by_another_key_is_none_where_the_key_is_known(
+def test_a_checkpoint_by_another_key_does_not_count_where_the_key_is_known(
     ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys = ledger.told["keys"]
@@ -169,7 +169,7 @@ def test_a_checkpoint_by_another_key_is_none_where_the_key_is_known(
 @pytest.mark.parametrize(("unsigned", "words"), [
     (0, "all of it"), (1, "all but 1 leaf"), (2, "all but 2 leaves"),
 ])  # fmt: skip
-def test_how_much_the_logs_key_has_signed_is_told_to_whoever_knows_it(
+def test_the_signed_part_is_reported_only_with_the_logs_key(
     notary: Running, ledger: Ledger, capsys: pytest.CaptureFixture[str], unsigned: int, words: str
 ) -> None:
     keys = ledger.told["keys"]
@@ -198,7 +198,7 @@ def test_a_line_that_was_cut_within_a_character_spoils_no_other(
     ("", "no signed note"), ("{}", "neither a checkpoint nor a note"), ('{"a":1}\nx}\n{}', "no JSON object"),
     ("x\n\n", "no signed note"), ('{"note":"x"}', "no signed note"), ("[]", "no signed note"),
 ])  # fmt: skip
-def test_what_is_no_checkpoint_is_said(
+def test_malformed_checkpoints_are_reported(
     ledger: Ledger, capsys: pytest.CaptureFixture[str], content: str, words: str
 ) -> None:
     ledger.kept.write_text(content)

@@ -119,7 +119,7 @@ def test_a_receipt_that_is_not_there_is_a_break(named: Named) -> None:
     assert "it names the receipt rcpt_1, and the one beside it is None" in broken.reason
 
 
-def test_a_receipt_of_before_there_were_hashes_is_believed_by_its_signature(connection: sqlite3.Connection) -> None:
+def test_a_receipt_older_than_hashes_is_verified_by_its_signature(connection: sqlite3.Connection) -> None:
     known = Named(connection, NamedWalk(KEYS))
     known.add_receipt(receipt_hash=None)
     assert known.step() is None
@@ -149,7 +149,7 @@ def test_an_intent_ends_by_one_event_and_one_that_only_looked_ends_none(
     assert "3 intents are there, 2 resolved by events and 0 open" in broken.reason
 
 
-def test_what_lies_in_the_journal_alone_counts_too(connection: sqlite3.Connection, named: Named) -> None:
+def test_entries_in_the_journal_alone_count_too(connection: sqlite3.Connection, named: Named) -> None:
     intents(connection, 1, waiting=True)
     row: IntentRow = ("intent_2", "trc", "", "", "", "", "", "", None, "", b"")
     receipt = make_receipt()
@@ -164,7 +164,7 @@ def test_what_lies_in_the_journal_alone_counts_too(connection: sqlite3.Connectio
     assert broken.reason == "receipts that belong to no event: -1"
 
 
-def test_what_is_said_to_wait_is_an_intent_that_no_event_has_ended(
+def test_every_unresolved_row_is_an_intent_without_an_ending_event(
     connection: sqlite3.Connection, named: Named
 ) -> None:
     intents(connection, 1, waiting=True)

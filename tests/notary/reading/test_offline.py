@@ -206,7 +206,7 @@ def test_an_index_that_hides_a_row_from_queries_is_noticed(case: Case) -> None:
     case.broken("the file's own structure is damaged", None)
 
 
-def test_a_signature_by_a_key_that_is_not_listed_is_told(case: Case) -> None:
+def test_a_signature_by_an_unlisted_key_is_reported(case: Case) -> None:
     listed = json.loads(case.keys.read_text())["keys"]
     case.keys.write_text(json.dumps({"keys": [key for key in listed if key["kid"] != case.kid]}))
     case.broken("is signed by a key that the key file does not list", 5)
@@ -254,7 +254,7 @@ def test_a_copy_beside_its_wal_and_one_without_are_both_fine(case: Case, tmp_pat
     assert os.listdir(tmp_path / "alone") == ["ledger.sqlite3"]
 
 
-def test_a_text_that_somebody_chose_does_not_reach_the_terminal_as_it_is(case: Case) -> None:
+def test_foreign_text_is_escaped_for_the_terminal(case: Case) -> None:
     case.execute(
         "UPDATE events SET event_id = ?, bytes = ? WHERE seq = 5", "evt\x1b[2J\u202e", b'{"event_id":"\\u001b[2J"}'
     )
@@ -273,7 +273,7 @@ def test_bytes_that_are_no_text_are_shown_as_numbers(case: Case) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"hello" * 2000, b"SQLite format 3\x00" + b"\x00" * 4080])
-def test_what_is_no_ledger_is_one_sentence_and_another_exit_code(case: Case, content: bytes) -> None:
+def test_a_file_that_is_no_ledger_is_one_sentence_with_its_own_exit_code(case: Case, content: bytes) -> None:
     case.file.write_bytes(content)
     done = case.run() if content else case.process()
     assert done.returncode == 69
@@ -282,7 +282,7 @@ def test_what_is_no_ledger_is_one_sentence_and_another_exit_code(case: Case, con
     assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_file_and_a_bad_key_file_are_told(case: Case, tmp_path: Path) -> None:
+def test_a_missing_file_and_a_bad_key_file_are_reported(case: Case, tmp_path: Path) -> None:
     assert case.run(tmp_path / "none").stderr == f"Nothing can be said: {tmp_path / 'none'} does not exist.\n"
     for content in (b"", b"[]", b'{"keys":1}', b"[" * 100_000):
         case.keys.write_bytes(content)
@@ -292,7 +292,7 @@ def test_a_missing_file_and_a_bad_key_file_are_told(case: Case, tmp_path: Path) 
     assert "cannot be read: No such file" in case.run().stderr
 
 
-def test_a_command_without_its_keys_is_told_how_it_is_used(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_without_keys_prints_its_usage(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([str(case.file)])
     assert "the following arguments are required: --keys" in capsys.readouterr().err

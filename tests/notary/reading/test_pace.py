@@ -69,7 +69,7 @@ def test_a_file_that_is_no_database_is_left_to_the_walk_to_tell(tmp_path: Path) 
         pace.rest()
 
 
-def test_while_nobody_writes_it_does_not_rest(both: Both) -> None:
+def test_it_does_not_pause_while_no_writer_is_active(both: Both) -> None:
     (writer, reader), clock = both, Clock()
     writer.execute("INSERT INTO calls VALUES (1)")
     pace = Pace(reader, clock, clock.sleep)

@@ -72,7 +72,7 @@ from tests.notary.reading.test_tampered_tables import ROWS_OF
 from tests.notary.running import ROOT
 
 
-def test_whoever_changes_nothing_is_not_accused(folder: Folder, left: Folder) -> None:
+def test_an_unchanged_ledger_raises_no_alarm(folder: Folder, left: Folder) -> None:
     for one in (folder, left):
         verdicts = one.judged()
         assert verdicts[:4] == (0, 0, 0, 0), verdicts
@@ -129,7 +129,7 @@ def test_a_folder_that_was_changed_in_another_way(folder: Folder, name: str) -> 
 
 
 @pytest.mark.parametrize("name", OF_THE_KILLED)
-def test_what_a_kill_left_in_the_journal(left: Folder, name: str) -> None:
+def test_tampering_with_the_journal_of_a_killed_gateway_is_noticed(left: Folder, name: str) -> None:
     row, change, words = OF_THE_KILLED[name]
     change(left)
     agrees(left, row, words)
@@ -169,7 +169,7 @@ def test_every_row_of_the_document_is_tried() -> None:
     assert tried == set(ROWS)
 
 
-def test_what_nothing_finds_is_what_the_security_page_names() -> None:
+def test_the_undetected_changes_are_those_that_the_security_page_names() -> None:
     page = (ROOT / "SECURITY.md").read_text()
     section = page.partition("\n## What no check finds\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE))

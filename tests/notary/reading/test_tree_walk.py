@@ -101,7 +101,7 @@ def test_the_intent_after_one_that_is_missing_is_named(ledger_file: Tampered) ->
     broken_at_intent(ledger_file, 3, "intent number 3 is missing before it")
 
 
-def test_of_two_intents_that_exchanged_places_the_first_is_named(ledger_file: Tampered) -> None:
+def test_the_first_of_two_swapped_intents_is_named(ledger_file: Tampered) -> None:
     with closing(sqlite3.connect(ledger_file.path)) as connection:
         third, fourth = (row[0] for row in connection.execute("SELECT leaf FROM intents WHERE seq IN (3, 4)"))
     ledger_file.execute("UPDATE intents SET leaf = ? - leaf WHERE seq IN (3, 4)", third + fourth)

@@ -208,7 +208,7 @@ def test_a_changed_head_is_noticed_at_the_last_event(
     ledger_file.broken_at(EVENTS, reason)
 
 
-def test_the_first_of_several_breaks_is_the_one_that_is_told(ledger_file: Tampered) -> None:
+def test_the_first_of_several_breaks_is_reported(ledger_file: Tampered) -> None:
     ledger_file.execute("DELETE FROM events WHERE seq = 10")
     ledger_file.execute("UPDATE events SET decision = 'deny' WHERE seq = 4")
     ledger_file.put(2, b"{}")

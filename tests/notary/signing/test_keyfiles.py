@@ -30,7 +30,7 @@ def test_keys_come_back_as_they_were_and_only_as_what_they_are(tmp_path: Path) -
         load_ed25519(tmp_path / "p256")
 
 
-def test_what_is_not_a_plain_private_key_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_no_plain_private_key_is_refused_in_a_sentence(tmp_path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     contents = {
         "empty": b"",

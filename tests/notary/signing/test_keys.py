@@ -164,7 +164,7 @@ def test_a_rotation_that_is_killed_at_any_step_leaves_keys_that_work(
     assert 0 < rotated < attempts
 
 
-def test_what_a_killed_rotation_left_undone_is_done_by_whoever_opens_the_key_next(places: KeyPlaces) -> None:
+def test_the_next_open_of_a_key_completes_a_killed_rotation(places: KeyPlaces) -> None:
     place = places.lease
     old = open_key(place)
     # A person, or half a rotation, has put another key in the place of the old one; the set is as it was.
@@ -231,7 +231,7 @@ def test_rotations_at_once_take_turns_and_none_is_lost(places: KeyPlaces, tmp_pa
     assert open_key(places.receipt).kid == chain[-1]
 
 
-def test_a_folder_that_somebody_keeps_is_waited_for_and_then_given_up(places: KeyPlaces) -> None:
+def test_a_locked_folder_is_waited_for_and_then_given_up(places: KeyPlaces) -> None:
     before = places.lease.key.read_bytes()
     with (
         hold_folder(places.lease.key.parent),

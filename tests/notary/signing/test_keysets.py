@@ -31,7 +31,7 @@ GOOD = RECEIPT_KEYS[0].jwk
 POINT = LEASE_KEYS[0].jwk
 
 
-def test_what_is_written_is_read_back_with_its_times(tmp_path: Path) -> None:
+def test_written_keys_are_read_back_with_their_times(tmp_path: Path) -> None:
     path = tmp_path / "set"
     listed = (RECEIPT_KEYS[0], ListedKey(RECEIPT_KEYS[1].jwk, None, iso(NOW)), ListedKey(RECEIPT_KEYS[2].jwk))
     write_set(path, listed)

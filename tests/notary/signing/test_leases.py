@@ -58,7 +58,7 @@ def test_a_stranger_can_verify_a_lease_with_the_published_key() -> None:
     assert jwt.decode(token, key, ["ES256"], audience="action-gateway", options=options)["sub"] == "uid:1000"
 
 
-def test_fronts_are_told_the_key_that_signs_first_and_when_the_others_end() -> None:
+def test_fronts_get_the_signing_key_first_and_the_ends_of_the_others() -> None:
     other = public_jwk(ec.generate_private_key(ec.SECP256R1()))
     keys = lease_keys(HeldKey(KEY, JWK["kid"], (ListedKey(other, iso(NOW - 90), iso(NOW - 60)), *HELD.listed)))
     over_at = NOW - 60 + LEASE_KEY_KEPT_SECONDS

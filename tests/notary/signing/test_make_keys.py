@@ -103,7 +103,7 @@ def test_a_second_run_changes_nothing_and_says_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", FILES)
-def test_what_is_missing_is_made_and_the_rest_is_kept(tmp_path: Path, missing: str) -> None:
+def test_missing_keys_are_made_and_existing_ones_are_kept(tmp_path: Path, missing: str) -> None:
     run(tmp_path)
     before = contents(tmp_path)
     (tmp_path / missing).unlink()
@@ -152,7 +152,7 @@ def test_a_file_that_holds_something_else_is_refused_and_left_alone(tmp_path: Pa
 @pytest.mark.parametrize(
     "text", ["", "{", "null", '{"keys": {}}', '{"keys": [1]}', "{}", '"\\ud800"', '{"keys":[' + "[" * 3000]
 )
-def test_a_set_of_keys_that_is_none_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
+def test_a_malformed_key_set_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
     run(tmp_path)
     write_private(tmp_path / "receipt-keys.jwks.json", text.encode())
     assert main(["--state-dir", str(tmp_path)]) == Exit.CONFIG
@@ -161,7 +161,7 @@ def test_a_set_of_keys_that_is_none_is_refused_and_left_alone(tmp_path: Path, te
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("name", [*FILES, "keys", "."])
-def test_a_file_or_folder_of_somebody_else_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_file_or_folder_of_another_user_is_refused(tmp_path: Path, name: str) -> None:
     run(tmp_path)
     os.chown(tmp_path / name, 65534, 65534)
     done = run(tmp_path)

@@ -174,6 +174,6 @@ def test_keys_of_other_kinds_in_a_jwks_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("jwks", [{}, {"keys": {}}, {"keys": "x"}, {"keys": [1]}, {"keys": [{}, None]}])
-def test_what_is_no_set_of_keys_is_said_to_be_none(jwks: dict[str, Any]) -> None:
+def test_a_malformed_key_set_is_reported(jwks: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="not a JWKS"):
         ReceiptKeys(jwks)

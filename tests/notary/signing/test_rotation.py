@@ -71,7 +71,7 @@ def status(front: Asker, receipt_id: str) -> str:
     return str(front.ask(ShowReceipt(receipt_id)).signature_status)
 
 
-def test_each_key_is_followed_with_its_event_and_told_to_every_front_before_anything_it_signs(notary: Running) -> None:
+def test_a_followed_key_has_its_event_and_reaches_every_front_before_its_first_signature(notary: Running) -> None:
     other = notary.attach("another")
     front = notary.front
     _, called = record_call(front)

@@ -128,7 +128,7 @@ def test_a_key_that_is_not_there_is_not_rotated(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_key_of_somebody_else_is_not_rotated(folder: Path) -> None:
+def test_a_key_of_another_user_is_not_rotated(folder: Path) -> None:
     key = folder / "keys" / "lease.pem"
     os.chown(key, 65534, 65534)
     before = key.read_bytes()

@@ -98,7 +98,7 @@ def test_calls_are_counted_by_the_minute_for_an_hour(unit: UnitOfStore) -> None:
         assert store.calls_of("a", NOW + WINDOW_MINUTES * 60) == (0, None)
 
 
-def test_what_is_counted_before_it_is_looked_at_counts_once(unit: UnitOfStore) -> None:
+def test_a_count_before_a_read_counts_once(unit: UnitOfStore) -> None:
     for calls in (1, 2):
         with unit() as store:
             store.count_call("a", MINUTE)
@@ -184,7 +184,7 @@ def test_an_approval_is_found_as_it_was_stored(unit: UnitOfStore) -> None:
             assert store.pending_hold(other[0], other[1], other[2], MOMENT) is None
 
 
-def test_what_waits_is_counted_by_session_by_principal_and_in_all(unit: UnitOfStore) -> None:
+def test_pending_holds_are_counted_by_session_by_principal_and_in_all(unit: UnitOfStore) -> None:
     records = [
         approval("apr_1", session_id="s1", principal="a", expires_at=NOW + 10, created_at=NOW - 50),
         approval("apr_2", session_id="s1", principal="a", expires_at=NOW + 20, created_at=NOW - 40),
@@ -232,7 +232,7 @@ def test_an_approval_moves_from_where_it_is_and_with_its_end_loses_the_request(u
         assert store.waiting(MOMENT) == Waiting(0, 0, None)
 
 
-def test_claims_are_told_oldest_first(unit: UnitOfStore) -> None:
+def test_claims_are_listed_oldest_first(unit: UnitOfStore) -> None:
     with unit() as store:
         for number, earlier in enumerate((3, 7, 5)):
             store.store_hold(approval(f"apr_{number}", created_at=NOW - earlier))
@@ -242,7 +242,7 @@ def test_claims_are_told_oldest_first(unit: UnitOfStore) -> None:
         assert ids == [record.approval_id for record in store.claimed_by_others(())] == ["apr_1", "apr_2", "apr_0"]
 
 
-def test_of_what_is_due_as_much_is_told_as_a_frame_takes_and_one_at_least(unit: UnitOfStore) -> None:
+def test_due_holds_are_listed_up_to_a_frames_size_and_at_least_one(unit: UnitOfStore) -> None:
     body = json.dumps({"plan": {"request": "x" * (TOLD_CHARACTERS // 2)}})
     for number in range(2):
         with unit() as store:
@@ -257,7 +257,7 @@ def test_of_what_is_due_as_much_is_told_as_a_frame_takes_and_one_at_least(unit: 
     assert told == [["apr_0"], ["apr_1"], []]
 
 
-def test_of_a_session_that_was_revoked_nothing_waits_or_counts(unit: UnitOfStore) -> None:
+def test_a_revoked_session_counts_neither_as_a_session_nor_by_its_holds(unit: UnitOfStore) -> None:
     with unit() as store:
         for record in (approval("apr_1"), approval("apr_2", session_id="ses_2")):
             store.store_hold(record)
@@ -330,7 +330,7 @@ def test_in_another_epoch_what_waited_is_listed_as_expired(listed: UnitOfStore) 
         assert store.list_holds(ListHolds(("pending",), 10), Moment(NOW + 10, 1)).total == 0
 
 
-def test_what_ended_long_ago_is_forgotten(listed: UnitOfStore) -> None:
+def test_approvals_that_ended_long_ago_are_forgotten(listed: UnitOfStore) -> None:
     with listed() as store:
         store.sweep(NOW, NOW + 61)
     with listed() as store:

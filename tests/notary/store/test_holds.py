@@ -24,7 +24,7 @@ def ids(unit: UnitOfStore, asked: ListHolds) -> list[str]:
         return [record.approval_id for record in store.list_holds(asked, MOMENT).approvals]
 
 
-def test_what_is_shown_as_the_bound_of_a_page_is_not_on_it_and_what_is_two_milliseconds_older_is(
+def test_a_page_begins_below_its_bound_and_has_approvals_two_milliseconds_older(
     unit: UnitOfStore,
 ) -> None:
     with unit() as store:
@@ -33,7 +33,7 @@ def test_what_is_shown_as_the_bound_of_a_page_is_not_on_it_and_what_is_two_milli
     assert ids(unit, ListHolds(None, 9, before=NOW + 0.002)) == ["apr_1"]
 
 
-def test_a_page_that_begins_somewhere_is_newest_first_whoever_asked(unit: UnitOfStore) -> None:
+def test_a_later_page_is_newest_first_for_any_filter(unit: UnitOfStore) -> None:
     with unit() as store:
         for number, principal in enumerate("aabbc"):
             store.store_hold(approval(f"apr_{number}", principal=principal, created_at=NOW + number))
@@ -92,7 +92,7 @@ def test_an_approval_whose_right_was_revoked_waits_no_more_and_one_that_is_claim
 
 
 @pytest.mark.large
-def test_a_claim_of_another_notary_is_its_own_until_the_longest_call_is_over_and_nobodys_then(
+def test_a_claim_of_another_notary_stays_its_own_until_the_longest_call_is_over(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)

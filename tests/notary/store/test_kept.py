@@ -60,7 +60,7 @@ def test_nothing_is_erased_within_the_bounds(unit: UnitOfStore) -> None:
     assert left(unit, "apr_1") == ["apr_1"]
 
 
-def test_what_is_too_old_is_erased(unit: UnitOfStore) -> None:
+def test_requests_that_are_too_old_are_erased(unit: UnitOfStore) -> None:
     keep(unit, "apr_1", NOW)
     keep(unit, "apr_2", NOW + 1)
     assert trimmed(unit, ROOMY._replace(since=NOW)) == 1

@@ -49,7 +49,7 @@ def test_a_proof_that_can_still_be_shown_outlives_every_sweep(connection: sqlite
         assert proofs.is_used(connection, "p", NOW + later)
 
 
-def test_a_proof_is_forgotten_some_minutes_after_nobody_can_show_it_any_more(connection: sqlite3.Connection) -> None:
+def test_a_proof_is_forgotten_some_minutes_after_it_expires(connection: sqlite3.Connection) -> None:
     connection.execute(proofs.INSERT_PROOF, proofs.row_of("p", NOW))
     assert proofs.is_used(connection, "p", NOW + 125), "a proof lives for a minute, and a clock may be ahead"
     assert not proofs.is_used(connection, "p", NOW + 300)
@@ -163,7 +163,7 @@ end
 
 
 @pytest.mark.large
-def test_of_approvals_that_ended_redis_lists_a_number_and_forgets_the_oldest_of_more(redis_server: RedisServer) -> None:
+def test_redis_lists_a_bounded_number_of_ended_approvals_and_forgets_the_oldest(redis_server: RedisServer) -> None:
     stores = open_stores(redis_server, "ended")
     ended_at, ended = stores.keys.ended_at, stores.keys.ended
     redis_server.ask("EVAL", FILL, 2, ended_at, ended, 10_003)

@@ -55,7 +55,7 @@ def test_an_answer_at_its_bounds_is_read() -> None:
      signed(TEXT, NAME, PRIVATE).rpartition("\n\n")[2], LINE.replace("— ", "- "), f"{LINE[:-5]}AAA=\n",
      cosign(TEXT, NAME, PRIVATE, (1 << 63) + 5)],
 )  # fmt: skip
-def test_what_the_witness_did_not_sign_is_none(lines: str) -> None:
+def test_a_note_that_the_witness_did_not_sign_has_no_cosignature(lines: str) -> None:
     with pytest.raises(NoteRefused):
         cosignature_in(lines, TEXT, KEY)
 

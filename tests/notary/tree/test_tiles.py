@@ -116,7 +116,7 @@ INTENT = tuple("x" for _ in INTENT_COLUMNS[:-1])
 
 @FEW
 @given(events=st.integers(0, 600), intents=st.integers(0, 600), more=st.integers(1, 300))
-def test_what_was_there_before_the_tree_is_its_first_leaves(events: int, intents: int, more: int) -> None:
+def test_entries_older_than_the_tree_are_its_first_leaves(events: int, intents: int, more: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.prepare(connection)
         connection.execute("DELETE FROM meta WHERE key = 'history'")

@@ -272,7 +272,7 @@ def test_an_approved_path_is_allowed_but_never_a_denied_one(files: Files) -> Non
 
 
 @pytest.mark.parametrize("data", ["a", "====", "a b c", "YQ==\n", "é"])
-def test_what_is_no_base64_is_refused(files: Files, data: str) -> None:
+def test_malformed_base64_is_refused(files: Files, data: str) -> None:
     assert files.refused("write", "a", data, "base64") == "invalid-input"
 
 

@@ -108,7 +108,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return addresses
 
 
-def test_of_several_addresses_only_public_ones_are_used(dialled: list[tuple[str, int]]) -> None:
+def test_only_public_addresses_of_a_name_are_used(dialled: list[tuple[str, int]]) -> None:
     names = Names(["10.0.0.1", "8.8.8.8", "::1", "2606:4700::1111"])
     assert Client(http_plan(), names=names).refused(request())[0] == "unavailable"
     assert dialled == [("8.8.8.8", 80), ("2606:4700::1111", 80)]

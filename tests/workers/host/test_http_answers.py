@@ -104,7 +104,7 @@ def test_a_certificate_for_another_name_is_refused(tmp_path: Path) -> None:
         assert "certificate" in message
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+def test_an_untrusted_certificate_is_refused(tmp_path: Path) -> None:
     _, context = certificate(tmp_path, "upstream.test")
     with upstream(ok(), context) as up:
         assert Client(http_plan(address=up.address)).refused(request("https://upstream.test/"))[0] == "unavailable"

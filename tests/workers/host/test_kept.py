@@ -128,7 +128,7 @@ def test_tls_is_not_spoken_over_a_connection_without(worker: Worker, up: Upstrea
     assert up.connections == 2
 
 
-def test_what_calls_have_in_common_is_kept_as_a_hash_that_each_worker_makes_differently() -> None:
+def test_connections_are_kept_under_a_hash_that_differs_between_workers() -> None:
     plan, secrets = http_plan(), {"token": "first-value"}
     keys = [KeptConnections().key(plan, parse_url(URL), secrets, ()) for _ in range(2)]
     assert keys[0] != keys[1]

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
-def test_what_lies_beneath_is_opened_close_on_exec(folder: int) -> None:
+def test_files_beneath_are_opened_close_on_exec(folder: int) -> None:
     file = open_beneath(folder, "file", os.O_RDONLY)
     assert os.read(file, 10) == b"in"
     assert not os.get_inheritable(file)

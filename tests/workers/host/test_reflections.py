@@ -74,7 +74,7 @@ def test_the_password_of_credentials_is_a_secret_as_the_whole_of_them_is(kept: s
     "body",
     [b"", b"{}", b"Bearer", b"robot", RAW[:-1], RAW[1:], RAW[::-1], b"%", b"\\", b"&", b"\\u00", b"%zz", b"&nope;"],
 )  # fmt: skip
-def test_an_answer_without_the_secret_is_none_that_repeats_it(body: bytes) -> None:
+def test_an_answer_without_the_secret_does_not_count_as_repeating_it(body: bytes) -> None:
     assert found(body) is None
     assert found(body, token=f"Basic {BASIC}") is None
 

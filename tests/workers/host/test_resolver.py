@@ -22,7 +22,7 @@ def test_a_name_of_the_hosts_file_resolves() -> None:
     assert not resolver.is_stuck
 
 
-def test_a_name_that_nobody_has_is_unavailable() -> None:
+def test_an_unknown_name_is_unavailable() -> None:
     with pytest.raises(HostError) as caught:
         started().resolve("no-such-name.invalid", 300)
     assert caught.value.failure.kind == "unavailable"

@@ -71,7 +71,7 @@ def test_no_more_files_and_folders_lie_below_a_root_than_the_manifest_says(bench
     host.write("c", "x", "utf8")
 
 
-def test_what_others_write_counts_after_a_while(bench: Bench) -> None:
+def test_other_processes_writes_count_after_a_while(bench: Bench) -> None:
     host = bench.host(max_files=2)
     host.write("a", "x", "utf8")
     (bench.folder / "root" / "of-another").write_text("x")

@@ -82,7 +82,7 @@ def test_tls_goes_through_the_tunnel_and_the_proxy_sees_nothing_of_it(tmp_path: 
     assert SECRET.encode() not in b"".join(proxy.requests)
 
 
-def test_a_proxy_that_leads_to_somebody_else_is_found_out_by_the_certificate(tmp_path: Path) -> None:
+def test_a_proxy_that_leads_to_another_host_is_detected_by_the_certificate(tmp_path: Path) -> None:
     trusted, context = certificate(tmp_path, "other.test")
     with tunnelled(ok(), context) as (proxy, up):
         kind, message = tls_client(proxy, trusted).refused(request("https://upstream.test/"))
@@ -233,7 +233,7 @@ def test_the_proxy_is_shown_its_credentials_and_the_upstream_is_not() -> None:
     assert shown not in up.requests[0]
 
 
-def test_a_proxy_that_does_not_take_the_credentials_is_told_from_one_that_wants_some() -> None:
+def test_a_proxy_that_refuses_credentials_is_distinguished_from_one_that_wants_some() -> None:
     with upstream(saying(b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n")) as proxy:
         told = Client(shown_plan(proxy.address), secrets={"way": "gw:wrong"}).refused(request())
     assert told == ("denied", "the egress proxy does not take the credentials")
@@ -242,14 +242,14 @@ def test_a_proxy_that_does_not_take_the_credentials_is_told_from_one_that_wants_
 @pytest.mark.parametrize(
     ("secrets", "kind"), [({}, "unavailable"), ({"way": "no colon"}, "internal"), ({"way": "a:b\r\nx: y"}, "internal")]
 )
-def test_what_can_not_be_shown_is_never_sent(secrets: dict[str, str], kind: str) -> None:
+def test_credentials_that_can_not_be_sent_safely_are_never_sent(secrets: dict[str, str], kind: str) -> None:
     with tunnelled(ok()) as (proxy, up):
         refusal, message = Client(shown_plan(proxy.address), secrets=secrets).refused(request())
     assert (refusal, proxy.requests, up.requests) == (kind, [], [])
     assert not any(value in message for value in secrets.values())
 
 
-def test_what_the_proxy_is_shown_is_no_header_of_a_request() -> None:
+def test_the_proxys_credentials_are_no_header_of_a_request() -> None:
     with tunnelled(ok()) as (proxy, up):
         leaking = shown_plan(proxy.address, secrets=(SecretUse("way", header="x-key", domains=("upstream.test",)),))
         leaking = msgspec.structs.replace(leaking, secrets=leaking.secrets[:1])

@@ -62,7 +62,7 @@ LETS_THROUGH = [
 
 
 @pytest.mark.parametrize("answer", LETS_THROUGH, ids=["squid", "old", "204", "with lengths", "interim"])
-def test_whatever_a_2xx_says_besides_the_tunnel_stands(answer: bytes) -> None:
+def test_a_2xx_opens_the_tunnel_with_any_headers(answer: bytes) -> None:
     with upstream(ok(b"through")) as up, upstream(letting_through(up.address, answer)) as proxy:
         assert Client(proxied_plan(proxy.address)).send(request()).body == b"through"
 
@@ -112,7 +112,7 @@ def test_an_answer_that_opens_no_tunnel_is_never_taken_for_one(answer: bytes) ->
 
 
 @pytest.mark.parametrize("behind", [INJECTED, b"x"], ids=["an answer", "a byte"])
-def test_what_comes_behind_its_head_in_another_piece_is_not_the_upstreams(behind: bytes) -> None:
+def test_bytes_behind_the_proxys_head_are_not_the_upstreams(behind: bytes) -> None:
     limits = ProxyLimits(read_bytes=len(ESTABLISHED))  # the head is taken, and the rest is still on its way
     kind, message, requests = refused_after(saying(ESTABLISHED + behind), limits=limits)
     assert (kind, message) == ("unavailable", "the egress proxy sends something behind its answer")

@@ -116,7 +116,7 @@ def test_a_tunnel_in_which_nothing_comes_ends_with_the_time_of_the_call(tmp_path
     assert told == ("timeout", "the upstream did not answer in time")
 
 
-def test_a_file_that_is_none_of_certificates_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none.pem").write_text("none")
     with pytest.raises(ssl.SSLError):
         make_tls(str(tmp_path / "none.pem"))

@@ -40,7 +40,7 @@ def test_a_plain_url_is_read(url: str, target: Target) -> None:
         "http://a.test/" + "x" * 9000, "http://" + "a." * 130 + "test/",
     ],
 )  # fmt: skip
-def test_whatever_readers_differ_about_is_refused(url: str) -> None:
+def test_an_answer_that_readers_interpret_differently_is_refused(url: str) -> None:
     with pytest.raises(HostError) as caught:
         parse_url(url)
     assert caught.value.failure.kind in ("invalid-input", "denied")

@@ -111,7 +111,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
         OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n",
     ],
 )
-def test_what_could_be_read_in_two_ways_is_refused(data: bytes) -> None:
+def test_an_ambiguous_answer_is_refused(data: bytes) -> None:
     assert kind(data) == "unavailable"
 
 
@@ -129,7 +129,7 @@ def test_what_could_be_read_in_two_ways_is_refused(data: bytes) -> None:
         OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"T: x\r\n" * (MAX_HEADERS + 1) + b"\r\n",
     ],
 )
-def test_what_is_larger_than_its_cap_is_not_read(data: bytes) -> None:
+def test_a_part_beyond_its_cap_is_not_read(data: bytes) -> None:
     assert kind(data) == "too-large"
 
 
@@ -187,7 +187,7 @@ def test_the_answer_to_connect_is_its_status_and_lengths_mean_nothing(status: in
     assert connect_status(answer.encode(), step) == status
 
 
-def test_what_comes_behind_an_answer_that_opens_the_tunnel_is_nobodys() -> None:
+def test_bytes_behind_the_answer_that_opens_the_tunnel_are_refused() -> None:
     with pytest.raises(HostError) as caught:
         connect_status(b"HTTP/1.1 200 OK\r\n\r\nx")
     assert caught.value.failure.message.startswith("the egress proxy's answer")

@@ -24,7 +24,7 @@ from workers.rego.form import form_problems
         ),
     ],
 )
-def test_what_rego_v1_does_not_take_is_refused_with_its_line(body: str, said: str) -> None:
+def test_syntax_that_rego_v1_refuses_is_refused_with_its_line(body: str, said: str) -> None:
     with pytest.raises(PolicyError) as refused:
         CompiledPolicy({"gateway.rego": f"{HEADER}{body}\n\ndecision := 1\n"}, "{}")
     assert refused.value.problems == [f"gateway.rego:{said}"]
@@ -41,7 +41,7 @@ def test_what_rego_v1_does_not_take_is_refused_with_its_line(body: str, said: st
         "every_one if {\n every x in input.scopes {\n  x != `)`\n }\n}",
     ],
 )
-def test_what_rego_v1_takes_is_not_refused(body: str) -> None:
+def test_syntax_of_rego_v1_is_accepted(body: str) -> None:
     assert form_problems({"gateway.rego": f"{HEADER}{body}\n"}) == []
 
 

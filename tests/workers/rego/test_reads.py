@@ -64,12 +64,12 @@ def reads(body: str, **modules: str) -> Reads:
 
 
 @pytest.mark.parametrize("body", KNOWN)
-def test_fields_that_are_named_are_told(body: str) -> None:
+def test_named_fields_are_reported(body: str) -> None:
     assert reads(body) == Reads(KNOWN[body])
 
 
 @pytest.mark.parametrize("body", UNKNOWN)
-def test_what_is_read_in_another_way_makes_the_reading_unknown_and_says_why(body: str) -> None:
+def test_an_indirect_read_makes_the_fields_unknown_with_a_reason(body: str) -> None:
     reading = reads(body)
     assert reading.fields is None
     assert reading.unknown is not None

@@ -71,6 +71,6 @@ def test_a_reason_made_from_the_request_can_not_add_fields_to_the_decision(text:
         {"a": [object()]},
     ],
 )
-def test_what_has_no_json_form_is_refused(document: dict[str, Any]) -> None:
+def test_an_input_without_a_json_form_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(NotAValue):
         Input(document)

@@ -27,7 +27,7 @@ def problems(body: str) -> list[str]:
         '"x with input as d"',
     ],
 )  # fmt: skip
-def test_what_the_evaluator_does_right_is_taken(expression: str) -> None:
+def test_correctly_evaluated_syntax_is_accepted(expression: str) -> None:
     assert problems(f"t := {expression}") == []
 
 
@@ -60,7 +60,7 @@ def test_a_variable_of_the_rule_is_a_value(body: str) -> None:
         ("[x | x := decision with data.n as d]", "this evaluator forgets a `with` whose value is d"),
     ],
 )
-def test_what_it_would_drop_or_die_of_is_refused_with_its_line(expression: str, said: str) -> None:
+def test_syntax_that_the_evaluator_drops_or_dies_of_is_refused_with_its_line(expression: str, said: str) -> None:
     (problem,) = problems(f"t := x if {{\n\tx := {expression}\n}}")
     assert problem.startswith("a_test.rego:12: ")
     assert said in problem
@@ -72,7 +72,7 @@ def test_a_policy_with_such_a_with_is_refused_before_it_is_compiled() -> None:
     assert refused.value.problems[0].startswith("p.rego:6: this evaluator can't replace all of input")
 
 
-def test_what_is_taken_does_what_it_says() -> None:
+def test_accepted_syntax_has_its_documented_effect() -> None:
     body = """t := [x.rule, x.n, y.n] if {
 	v := d
 	x := decision with input.principal as "b" with data.n as v

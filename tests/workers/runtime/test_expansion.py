@@ -38,12 +38,12 @@ def nested(levels: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PROVIDERS.glob("*.wasm")))
-def test_every_provider_of_ours_is_compiled(name: str) -> None:
+def test_every_built_in_provider_is_compiled(name: str) -> None:
     check_expansion(builtin(name))
 
 
 @pytest.mark.parametrize("name", ["many_instances", "doubled_instances", "many_tables"])
-def test_what_a_store_refuses_at_a_call_is_compiled(name: str) -> None:
+def test_modules_that_a_store_refuses_at_a_call_are_compiled(name: str) -> None:
     check_expansion(wasm(name))
 
 
@@ -54,7 +54,7 @@ def test_instances_are_counted_as_often_as_they_are_made() -> None:
         check(f"{tens(3, inner + '(core instance (instantiate $m))')} (instance (instantiate $c))")
 
 
-def test_what_is_held_and_never_made_does_not_count() -> None:
+def test_components_that_are_never_instantiated_do_not_count() -> None:
     held = "(core module $m)" + "(core instance (instantiate $m))" * 900
     check(f"(component {tens(1, held)}) (component {tens(1, held)}) {tens(1, held)} (instance (instantiate $c))")
 

@@ -89,7 +89,7 @@ def test_an_import_beyond_what_is_granted_is_named(text: str, granted: tuple[str
         "name form", "sort", "trailing", "resource", "value",
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_refused(data: bytes) -> None:
+def test_unknown_parts_of_a_component_are_refused(data: bytes) -> None:
     with pytest.raises(NotAComponent):
         component_imports(data)
 

@@ -58,7 +58,7 @@ def test_an_answer_has_a_bounded_number_of_values(value: str) -> None:
     assert parse_output(few, len(few)) == json.loads(few)
 
 
-def test_what_stands_in_a_string_is_one_value() -> None:
+def test_a_string_is_one_value_with_any_content() -> None:
     text = '{"a":"' + '{[,\\"' * MAX_VALUES_JSON + '"}'
     assert parse_output(text, len(text)) == json.loads(text)
 

@@ -24,7 +24,7 @@ def test_a_plan_that_the_word_is_not_for_runs_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("is_approved", "outcome"), [(True, "success"), (False, "host_io")])
-def test_what_was_unresolved_is_reached_on_the_word_that_a_person_approved_it(
+def test_unresolved_targets_are_reached_only_with_a_persons_approval(
     bench: Bench, tmp_path: Any, is_approved: bool, outcome: str
 ) -> None:
     bench.add(builtin("file_write"))

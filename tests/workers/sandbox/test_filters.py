@@ -38,7 +38,7 @@ def judged(profile: str, name: str, *arguments: int, machine: str = MACHINE) -> 
 
 @pytest.mark.parametrize("machine", NUMBERS)
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_no_worker_needs_ends_it(profile: str, machine: str) -> None:
+def test_a_system_call_that_no_worker_needs_ends_it(profile: str, machine: str) -> None:
     there = [name for name in SHOULD_END.split() if number_of(name, machine) is not None]
     assert {name: judged(profile, name, machine=machine) for name in there} == dict.fromkeys(there, KILL)
 
@@ -105,7 +105,7 @@ def walls_of(walls: Walls) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", kinds_here())
-def test_what_doctor_tells_of_a_process_is_what_it_gets(kind: str) -> None:
+def test_doctor_reports_the_walls_that_a_process_gets(kind: str) -> None:
     assert set(KINDS[kind]) == walls_of(kinds_here()[kind])
 
 

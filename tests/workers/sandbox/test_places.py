@@ -81,7 +81,7 @@ def test_a_worker_of_root_is_the_user_that_its_folder_was_given_to(
     assert (files / "note.txt").stat().st_uid == uid
 
 
-def test_a_folder_of_anybody_else_changes_nobody(tmp_path: Path) -> None:
+def test_a_folder_of_another_user_does_not_change_the_workers_user(tmp_path: Path) -> None:
     assert owner_of_files(str(tmp_path), User(os.getuid() + 1, 0)) is None
     assert owner_of_files(str(tmp_path / "missing"), User(os.getuid(), 0)) is None
     assert owner_of_files(str(tmp_path), None) is None

@@ -107,7 +107,7 @@ def test_the_walls_hold(act: Callable[[], None]) -> None:
     in_a_process(act)
 
 
-def test_a_profile_that_nobody_knows_has_no_walls_and_is_refused() -> None:
+def test_an_unknown_profile_has_no_walls_and_is_refused() -> None:
     with pytest.raises(SandboxRefused):
         prepare("smtp", Given(), "/nowhere")
 

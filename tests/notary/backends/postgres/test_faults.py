@@ -194,7 +194,7 @@ def test_a_unit_whose_connection_breaks_before_its_commit_is_not_answered(
     assert walk_of(notary).intact
 
 
-def test_nobody_is_asked_about_a_unit_that_did_not_come_to_its_commit(
+def test_the_server_is_not_asked_about_a_unit_that_never_reached_its_commit(
     notary: Running, postgres_server: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
@@ -204,7 +204,7 @@ def test_nobody_is_asked_about_a_unit_that_did_not_come_to_its_commit(
     assert asked == []
 
 
-def test_a_unit_that_nobody_can_be_asked_about_is_not_answered(
+def test_a_unit_is_not_answered_if_no_server_can_be_asked_about_it(
     notary: Running, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaks_at_commit(notary, monkeypatch, is_done=False, then=postgres_server.kill)
@@ -250,7 +250,7 @@ def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(
     assert postgres._line is not line, "another one may be behind its name"
 
 
-def test_what_fails_at_the_end_of_a_unit_takes_no_other_operation_with_it(
+def test_a_failure_at_the_end_of_a_unit_fails_no_other_operation(
     start: StartNotary, postgres_server: PostgresServer, database: str
 ) -> None:
     notary = start(webhooks=hooks("chat"))
@@ -270,7 +270,7 @@ AT_COMMIT = """CREATE CONSTRAINT TRIGGER refuses AFTER INSERT ON events DEFERRAB
 FOR EACH ROW EXECUTE FUNCTION refuse()"""
 
 
-def test_what_fails_at_the_commit_takes_neither_another_operation_nor_the_connection_with_it(
+def test_a_failure_at_the_commit_fails_no_other_operation_and_keeps_the_connection(
     notary: Running, postgres_server: PostgresServer, database: str
 ) -> None:
     assert notary.thread is not None
@@ -335,7 +335,7 @@ TRIGGER = "CREATE TRIGGER swallows BEFORE INSERT ON events FOR EACH ROW EXECUTE 
     ([SWALLOWS, TRIGGER], "it has a trigger swallows"),
     (["CREATE RULE swallows AS ON INSERT TO events DO INSTEAD NOTHING"], "it has a rule swallows"),
 ])  # fmt: skip
-def test_a_start_refuses_a_ledger_of_a_later_version_and_one_that_somebody_prepared(
+def test_a_start_refuses_a_ledger_of_a_later_version_or_with_prepared_tables(
     start: StartNotary, postgres_server: PostgresServer, database: str, changes: list[str], reason: str
 ) -> None:
     running = start()
@@ -364,9 +364,7 @@ def test_a_text_that_no_postgresql_takes_is_refused_and_takes_no_other_with_it(n
     assert notary.front.ask(ReadLedger()).unresolved == 0
 
 
-def test_what_was_recorded_before_a_server_was_killed_is_there_afterwards(
-    notary: Running, postgres_server: PostgresServer
-) -> None:
+def test_recorded_events_survive_a_killed_server(notary: Running, postgres_server: PostgresServer) -> None:
     closed = [record_call(notary.front)[1] for _ in range(5)]
     postgres_server.restart()
     comes_back(notary)

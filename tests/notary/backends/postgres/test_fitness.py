@@ -113,7 +113,7 @@ def test_a_notary_behind_its_walls_speaks_tls_and_connects_again(
     assert process.stop() == 0
 
 
-def test_what_is_no_postgresql_is_told_in_one_sentence(redis_server: RedisServer, tmp_path: Path) -> None:
+def test_a_server_that_is_no_postgresql_is_reported_in_one_sentence(redis_server: RedisServer, tmp_path: Path) -> None:
     for url in (
         f"postgresql://u@127.0.0.1:{redis_server.port}/d", "postgresql://u@127.0.0.1:9/d",
         "postgresql://u@no-such-name.invalid/d", f"postgresql://u@/d?host={tmp_path}",

@@ -22,7 +22,7 @@ def test_a_look_that_finds_room_for_its_rows_has_found_the_ledger_again(
     assert not notary.thread.state.is_failing, "it is not written to any more only to look"
 
 
-def test_what_takes_no_room_has_not_found_the_ledger_again(notary: Running) -> None:
+def test_a_unit_that_takes_no_room_does_not_count_as_recovery(notary: Running) -> None:
     assert notary.thread is not None
     state = notary.thread.state
     state.is_failing = True

@@ -37,7 +37,7 @@ def test_a_hurried_gateway_waits_for_a_lock_half_of_its_time(postgres_server: Po
         assert shown == [("500ms",), ("1s",), ("5s",)]
 
 
-def test_whoever_names_no_user_is_who_runs_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_user_is_the_one_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = LedgerSettings(url=f"postgresql:///anns?host={tmp_path}")
     assert Place(settings)._parameters(reads=False)["user"] == pwd.getpwuid(os.geteuid()).pw_name
 
@@ -87,7 +87,7 @@ LOGS = "import logging, notary.backends.postgres.place; {first}logging.getLogger
 
 
 @pytest.mark.parametrize("first", ["", "logging.basicConfig(); "], ids=["no log", "a log of everything"])
-def test_what_the_client_itself_logs_is_shown_nowhere(first: str) -> None:
+def test_the_clients_own_log_lines_are_dropped(first: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOGS.format(first=first)], cwd=ROOT, capture_output=True, timeout=60, check=True
     )

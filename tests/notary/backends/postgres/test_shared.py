@@ -33,7 +33,7 @@ from tests.support.postgres_server import PostgresServer
 pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 
 
-def test_what_both_write_is_one_chain_and_one_tree(start: StartNotary) -> None:
+def test_two_gateways_write_one_chain_and_one_tree(start: StartNotary) -> None:
     one, other = start("one"), start("other")
     numbers = [(running, running.front.send(make_open())[0]) for _ in range(20) for running in (one, other)]
     assert all(isinstance(running.front.answer(number), Closed) for running, number in numbers)
@@ -63,7 +63,7 @@ def test_a_call_that_one_runs_is_not_taken_from_it_by_the_other(start: StartNota
     assert walk_of(other).intact
 
 
-def test_of_calls_that_come_together_the_one_with_an_intent_of_the_other_gateway_is_refused_alone(
+def test_among_simultaneous_calls_only_one_with_the_other_gateways_intent_is_refused(
     start: StartNotary,
 ) -> None:
     one, other = start("one"), start("other")
@@ -152,9 +152,7 @@ def test_operations_that_arrive_together_are_one_transaction(
     assert 1 <= after - before <= 20
 
 
-def test_what_only_looks_takes_no_turn_from_whoever_writes(
-    start: StartNotary, postgres_server: PostgresServer, database: str
-) -> None:
+def test_reads_take_no_turn_from_writers(start: StartNotary, postgres_server: PostgresServer, database: str) -> None:
     one = start("one")
     one.front.ask(make_note())
     one.front.ask(ReadCheckpoint())
@@ -198,7 +196,7 @@ def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary)
     assert again.was_revoked
 
 
-def test_what_a_gateway_keeps_in_memory_is_old_until_it_has_followed_what_the_other_wrote(
+def test_a_gateways_memory_is_stale_until_it_follows_the_others_writes(
     start: StartNotary, postgres_server: PostgresServer, database: str
 ) -> None:
     start()

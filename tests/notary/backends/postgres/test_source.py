@@ -16,7 +16,7 @@ def source_of(notary: Running) -> Source:
     return Source(notary.settings.ledger.url)
 
 
-def test_what_a_gateway_writes_meanwhile_is_read_and_whoever_reads_can_not_write(start: StartNotary) -> None:
+def test_a_reader_sees_concurrent_writes_and_can_not_write(start: StartNotary) -> None:
     one = start("one")
     one.front.ask(make_note())
     with pytest.raises(NotReadable, match="read-only transaction"), opened(source_of(one)) as reading:
@@ -35,7 +35,7 @@ def test_a_ledger_of_another_version_is_not_read(
         pytest.fail("it was read")
 
 
-def test_whoever_reads_finds_out_that_something_was_written_meanwhile(start: StartNotary) -> None:
+def test_a_reader_notices_concurrent_writes(start: StartNotary) -> None:
     one = start("one")
     one.front.ask(make_note())
     with opened(source_of(one)) as reading:

@@ -37,7 +37,7 @@ def epoch_there(server: RedisServer, prefix: str) -> int:
     return int(server.ask("GET", f"{{{prefix}}}:epoch"))
 
 
-def test_it_raises_the_epoch_in_redis_above_every_lease_of_before_and_the_gateway_goes_on(
+def test_it_raises_the_epoch_in_redis_above_every_earlier_lease_and_the_gateway_continues(
     notary: Running, redis_server: RedisServer, prefix: str
 ) -> None:
     before = epoch_there(redis_server, prefix)
@@ -72,9 +72,7 @@ def test_without_its_redis_nothing_is_accepted(notary: Running) -> None:
     assert len(query(notary.start(), event_type="RollbackAccepted")) == 1
 
 
-def test_what_redis_has_of_the_lost_time_is_not_forgotten_by_a_start_that_was_killed(
-    notary: Running, tmp_path: Path
-) -> None:
+def test_a_killed_start_keeps_the_records_of_the_lost_time_in_redis(notary: Running, tmp_path: Path) -> None:
     """The whole folder was put back, and the file of checkpoints with it: only Redis knows that there was more."""
     grow(notary)
     notary.stop()

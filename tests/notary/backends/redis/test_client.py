@@ -104,7 +104,7 @@ def test_a_connection_that_was_lost_is_made_again_and_not_used_before_it_is_take
     assert (client.call("PING"), is_known(client)) == ("PONG", (True, True))
 
 
-def test_its_end_leaves_no_connection_and_nobody_who_seeks_one(
+def test_its_end_leaves_neither_a_connection_nor_a_reconnecting_thread(
     client: Client, way: Between, redis_server: RedisServer
 ) -> None:
     wait_for(lambda: named(redis_server) == 1, "the end of those of other tests")
@@ -116,14 +116,14 @@ def test_its_end_leaves_no_connection_and_nobody_who_seeks_one(
     wait_for(lambda: named(redis_server) == 0, "the end of the unused connection")
 
 
-def test_its_end_ends_who_seeks_it(client: Client, way: Between) -> None:
+def test_its_end_ends_the_reconnecting_thread(client: Client, way: Between) -> None:
     with way.failing(REFUSES):
         seeker = lose(client)
         client.close()
         assert not seeker.is_alive()
 
 
-def test_what_redis_refuses_is_said_and_the_connection_stays(client: Client) -> None:
+def test_a_refusal_by_redis_is_reported_and_the_connection_stays(client: Client) -> None:
     with pytest.raises(StoreGone, match=r"Redis: ResponseError: .*wrong number of arguments"):
         client.many([("PING",), ("GET",), ("PING",)])
     assert client.many([("PING",), ("ECHO", "x")]) == ["PONG", "x"]

@@ -94,7 +94,7 @@ def closed_to_its_user(server: RedisServer) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("fault", [down, hanging, full, replica, closed_to_its_user])
-def test_what_needs_the_store_is_refused_by_its_part_and_comes_back_by_itself(
+def test_operations_on_a_lost_store_are_refused_by_part_and_recover(
     hurt: Running, server: RedisServer, fault: Fault
 ) -> None:
     session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
@@ -176,9 +176,7 @@ def lose_the_last_units(server: RedisServer) -> None:
     lambda server: server.ask("DEL", "{gateway}:epoch"),
     lose_the_last_units,
 ], ids=["emptied", "restarted without its file", "without its epoch", "without its last units"])  # fmt: skip
-def test_a_redis_that_lost_its_data_ends_every_lease_of_before(
-    hurt: Running, server: RedisServer, loses: Fault
-) -> None:
+def test_a_redis_that_lost_its_data_ends_every_earlier_lease(hurt: Running, server: RedisServer, loses: Fault) -> None:
     session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
     wait_for(lambda: told(hurt, Enter(Proof(f"of {session_id}"))) == "", "the store")
     before = hurt.front.ask(Enter(fresh_proof())).epoch
@@ -220,7 +218,7 @@ def answering(data: bytes) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"$-5\r\n", b"*1\r\n", b"\xff\xff\r\n", b""])
-def test_an_answer_that_is_none_is_a_redis_that_is_gone(data: bytes) -> None:
+def test_a_malformed_answer_counts_as_a_lost_redis(data: bytes) -> None:
     with answering(data) as port:
         client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}"), Waits(answer=0.1)).connect)
         with pytest.raises(StoreGone, match="Redis: "):

@@ -47,7 +47,7 @@ def test_one_that_is_durable_will_do_and_none_is_no_problem(redis_server: RedisS
     ("appendonly", "no", "set appendonly yes."),
     ("appendfsync", "no", "set appendfsync always, or everysec."),
 ])  # fmt: skip
-def test_one_that_may_forget_is_refused_in_production_and_told_of_in_dev_mode(
+def test_a_redis_that_may_lose_data_is_refused_in_production_and_reported_in_dev_mode(
     redis_server: RedisServer, name: str, value: str, said: str
 ) -> None:
     with configured(redis_server, name, value):

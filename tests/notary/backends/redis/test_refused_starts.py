@@ -75,7 +75,7 @@ def test_one_that_is_guarded_will_do(guarded: Guarded) -> None:
     ({"redis_url": "redis://no-such-name.invalid"}, "can't be used: "),
     ({"redis_url": "unix:///no/such/socket"}, "No such file"),
 ], ids=str)  # fmt: skip
-def test_what_is_wrong_with_password_user_or_tls_is_said_by_check_and_start(
+def test_check_and_start_report_a_wrong_password_user_or_tls_setting(
     guarded: Guarded, changes: dict[str, str | None], why: str, tmp_path: Path
 ) -> None:
     server, store = guarded

@@ -89,7 +89,7 @@ def test_a_failover_that_is_asked_for_is_followed_while_the_old_master_lives(not
 
 
 @pytest.mark.parametrize("loses", ["the last units", "everything"])
-def test_a_new_master_that_lacks_what_was_done_ends_every_lease_of_before(
+def test_a_new_master_without_the_last_writes_ends_every_earlier_lease(
     notary: Running, watched: Watched, loses: str
 ) -> None:
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
@@ -131,7 +131,7 @@ def place_of(sentinels: list[int], ports: list[int]) -> Place:
     return Place(StoreSettings(redis_url=f"redis+sentinel://{named}/main?ports={','.join(map(str, ports))}"))
 
 
-def test_of_sentinels_that_differ_the_one_that_saw_the_last_failover_is_believed(redis_server: RedisServer) -> None:
+def test_the_sentinel_that_saw_the_last_failover_is_believed(redis_server: RedisServer) -> None:
     with ExitStack() as stack:
         dead = stack.enter_context(closed_port())
         views = [view(dead, 1), view(redis_server.port, 7), view(dead, 3)]
@@ -154,6 +154,8 @@ def test_a_sentinel_that_tells_no_number_of_a_failover_is_believed_least(redis_s
     (b"+OK\r\n", "an answer that makes no sense"), (b"*1\r\n$1\r\nx\r\n", "no sentinel tells where main is"),
     (b"HTTP/1.1 400\r\n", "no sentinel tells where main is"), (b"", "no sentinel tells where main is"),
 ])  # fmt: skip
-def test_what_no_sentinel_can_tell_is_said_in_a_sentence(data: bytes, said: str, redis_server: RedisServer) -> None:
+def test_a_master_unknown_to_all_sentinels_is_reported_in_a_sentence(
+    data: bytes, said: str, redis_server: RedisServer
+) -> None:
     with answering(data) as sentinel, pytest.raises(StoreGone, match=said):
         Client(place_of([sentinel], [redis_server.port]).connect).open()

@@ -98,7 +98,7 @@ def test_a_revocation_reaches_the_fronts_of_the_other_gateway_within_a_second(st
     assert POLL_SECONDS <= 0.5, "what the second is made of"
 
 
-def test_a_session_that_is_revoked_at_one_gateway_opens_no_call_at_the_other_and_its_fronts_hear_of_it(
+def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(
     start: StartNotary,
 ) -> None:
     one, other = start("one"), start("other")
@@ -131,7 +131,7 @@ def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other
     wait_for(has_heard, "the revocations")
 
 
-def test_what_is_kept_has_an_end(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
+def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
     one = start()
     session_id = one.front.ask(make_issue(max_calls=3, max_sessions=5)).session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
