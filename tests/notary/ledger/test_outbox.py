@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence import FAR_MS, Delivery
+from ipc.evidence import Delivery
 from ipc.messages import NextDelivery, ReadLedger
 from notary.ledger import outbox
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE, MAX_GIVEN_UP
 from tests.notary.running import Running
 from tests.notary.samples import (
-    NOW,
     NOW_MS,
     UNTIL,
     changed,
@@ -44,12 +43,6 @@ def give_up(notary: Running, endpoint: str) -> int:
         return outbox.give_up(connection, endpoint, at=NOW_MS, error="no such endpoint")
 
 
-def test_where_nothing_waits_nothing_is_claimed_due_or_given_up(telling: Running) -> None:
-    front = telling.front
-    assert (waiting(front), next_due(front), claim(front)) == ({}, None, [])
-    assert give_up(telling, "chat") == 0
-
-
 def test_a_delivery_holds_the_body_of_its_event_for_each_endpoint_that_asked_for_its_kind(telling: Running) -> None:
     event = notify(telling.front)
     stored = telling.last_event()
@@ -64,26 +57,6 @@ def test_a_delivery_holds_the_body_of_its_event_for_each_endpoint_that_asked_for
     assert waiting(telling.front) == {"chat": 2, "pager": 2}
     telling.front.ask(make_note(event_type="AdminReload"))
     assert waiting(telling.front) == {"chat": 2, "pager": 2}
-
-
-def test_a_delivery_is_due_from_its_events_time_on_and_the_longest_due_come_first(telling: Running) -> None:
-    front = telling.front
-    for seconds in (0.3, 0.5, 0.1):
-        telling.clock.time = NOW + seconds
-        notify(front)
-    assert next_due(front) == NOW_MS + 100
-    assert claim(front, now=NOW_MS + 99) == []
-    written = [event["event_id"] for event in telling.events()]
-    claimed = [one.event_id for limit in (0, 1, 9) for one in claim(front, now=NOW_MS + 1000, limit=limit)]
-    assert claimed == [written[place] for place in (2, 0, 1)]
-
-
-def test_only_one_of_two_fronts_claims_a_delivery(telling: Running) -> None:
-    fronts = [telling.front, telling.attach("another")]
-    for _ in range(20):
-        notify(telling.front)
-    taken = [one.event_id for _ in range(4) for front in fronts for one in claim(front, limit=3)]
-    assert len(taken) == len(set(taken)) == 20
 
 
 def test_a_claim_ends_passes_on_and_too_late_changes_nothing(telling: Running) -> None:
@@ -106,31 +79,6 @@ def test_a_claim_ends_passes_on_and_too_late_changes_nothing(telling: Running) -
     for given in LATE:
         front.ask(settled(late, **given))
     assert next_due(front) == UNTIL
-
-
-def test_a_late_outcome_counts_if_no_other_claim_exists(telling: Running) -> None:
-    notify(telling.front)
-    telling.front.ask(settled(claim_one(telling.front, until=NOW_MS)))
-    assert waiting(telling.front) == {"pager": 1}
-
-
-def test_deliveries_dated_far_ahead_are_due(telling: Running) -> None:
-    front = telling.front
-    telling.clock.time = NOW + FAR_MS / 1000 + 0.001
-    notify(front)
-    telling.clock.time = NOW
-    notify(front)
-    assert [one.event_id for one in claim(front)] == [telling.events()[place]["event_id"] for place in (1, 0)]
-
-
-def test_a_postponed_delivery_is_due_at_its_time_and_not_before(telling: Running) -> None:
-    front = telling.front
-    notify(front)
-    for attempt in range(1, 4):
-        delivery = claim_one(front, now=NOW_MS + 100 * attempt)
-        assert delivery.attempt == attempt
-        front.ask(settled(delivery, due=NOW_MS + 100 * (attempt + 1)))
-        assert claim(front, now=NOW_MS + 100 * (attempt + 1) - 1) == []
 
 
 def test_a_delivery_that_is_given_up_is_kept_with_its_reason(telling: Running) -> None:
@@ -156,13 +104,6 @@ def test_a_finished_delivery_is_counted_down_once(telling: Running) -> None:
         assert backlog.waiting == {"chat": left, "pager": 3}
     assert waiting(front) == backlog.waiting
     assert telling.stored(GIVEN_UP)[0][3] == 0, "nobody said when"
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_claim_for_zero_deliveries_gets_none(telling: Running, limit: int) -> None:
-    notify(telling.front)
-    assert claim(telling.front, limit=limit) == []
-    assert len(claim(telling.front)) == 1
 
 
 def test_everything_of_an_endpoint_is_given_up_a_part_at_a_time_claimed_or_not(telling: Running) -> None:

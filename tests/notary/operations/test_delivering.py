@@ -1,40 +1,9 @@
-"""The notary's count of waiting deliveries of an endpoint, which it keeps in memory and updates with each delivery's
-outcome."""
+"""The counters of attempts and drops, and the wake-up of the deliverer."""
 
 from ipc.events import AuditEvent
 from ipc.messages import NextDelivery, ReadLedger, RedeliverDeliveries
 from tests.notary.running import Running
-from tests.notary.samples import NOW_MS, UNTIL, changed, claim, claim_one, notify, settled
-
-
-def waiting(notary: Running) -> dict[str, int]:
-    assert notary.thread is not None
-    return dict(notary.thread.state.backlog.waiting)
-
-
-def test_a_delivery_that_is_settled_waits_no_more_and_one_that_comes_again_later_does(telling: Running) -> None:
-    front = telling.front
-    for _ in range(3):
-        notify(front)
-    assert waiting(telling) == {"chat": 3, "pager": 3}
-    first, second, third = claim(front)
-    front.ask(settled(first))
-    assert waiting(telling) == {"chat": 2, "pager": 3}
-    front.ask(settled(second, due=UNTIL))
-    assert waiting(telling) == {"chat": 2, "pager": 3}
-    front.ask(settled(third, at=NOW_MS, error="late"))
-    assert waiting(telling) == {"chat": 1, "pager": 3}
-
-
-def test_an_outcome_that_is_late_or_of_another_claim_changes_no_count(telling: Running) -> None:
-    notify(telling.front)
-    notify(telling.front)
-    delivery, other = claim(telling.front)
-    telling.front.ask(settled(changed(other, attempt=other.attempt + 1)))
-    assert waiting(telling) == {"chat": 2, "pager": 2}
-    for _ in range(2):
-        telling.front.ask(settled(delivery))
-    assert waiting(telling) == {"chat": 1, "pager": 2}
+from tests.notary.samples import NOW_MS, UNTIL, claim, claim_one, notify, settled
 
 
 def test_attempts_and_drops_are_counted_by_what_the_deliverer_says_and_once(telling: Running) -> None:

@@ -312,6 +312,8 @@ def listed(unit: UnitOfStore) -> UnitOfStore:
     (ListHolds(None, 10, principal="a"), 3, "210"),
     (ListHolds(None, 2, principal="a"), 3, "21"),
     (ListHolds(None, 10, before=NOW + 2), 2, "10"),
+    (ListHolds(None, 2, action_id="text_digest"), 6, "54"),
+    (ListHolds((), 10), 0, ""),
     (ListHolds(None, 10, action_id="none"), 0, ""),
 ])  # fmt: skip
 def test_a_list_is_newest_first_and_in_turns_no_principal_hides_another(
