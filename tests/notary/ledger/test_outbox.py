@@ -10,6 +10,7 @@ from notary.ledger import outbox
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE, MAX_GIVEN_UP
 from tests.notary.running import Running
 from tests.notary.samples import (
+    NOW,
     NOW_MS,
     UNTIL,
     changed,
@@ -57,6 +58,18 @@ def test_a_delivery_holds_the_body_of_its_event_for_each_endpoint_that_asked_for
     assert waiting(telling.front) == {"chat": 2, "pager": 2}
     telling.front.ask(make_note(event_type="AdminReload"))
     assert waiting(telling.front) == {"chat": 2, "pager": 2}
+
+
+def test_a_delivery_is_due_from_its_events_time_on_and_the_longest_due_come_first(telling: Running) -> None:
+    front = telling.front
+    for seconds in (0.3, 0.5, 0.1):
+        telling.clock.time = NOW + seconds
+        notify(front)
+    assert next_due(front) == NOW_MS + 100
+    assert claim(front, now=NOW_MS + 99) == []
+    written = [event["event_id"] for event in telling.events()]
+    claimed = [one.event_id for limit in (0, 1, 9) for one in claim(front, now=NOW_MS + 1000, limit=limit)]
+    assert claimed == [written[place] for place in (2, 0, 1)]
 
 
 def test_a_claim_ends_passes_on_and_too_late_changes_nothing(telling: Running) -> None:
