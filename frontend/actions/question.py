@@ -1,11 +1,14 @@
 """The one place that makes a Question of a draft, for calls and for `gateway policy explain`."""
 
+from msgspec import UnsetType
+
 from frontend.actions.planning import Draft
 from frontend.policy.question import Question
 
 
-def question_of(drafted: Draft, calls_remaining: int | None) -> Question:
-    """The input document of docs/policy.md. `calls_remaining` is the budget snapshot, None without a budget."""
+def question_of(drafted: Draft, calls_remaining: int | UnsetType | None) -> Question:
+    """The input document of docs/policy.md. `calls_remaining` is the budget snapshot, None for a lease without budgets,
+    UNSET if it has not been read."""
     action, plan = drafted.action, drafted.plan
     return Question(
         principal=plan.principal,

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import trio
+from msgspec import UNSET
 
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.question import question_of
@@ -40,7 +41,7 @@ from frontend.limits.turns import Owners
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.policy.engine import PolicyEngine
-from frontend.policy.question import Decision
+from frontend.policy.question import BudgetUnread, Decision
 from frontend.schemas.large_bodies import LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
 from frontend.telemetry.logs import log
@@ -131,9 +132,9 @@ class Pipeline:
         epoch = self.authentication.in_force(lease)
         action = self._resolve(record)
         sent = await request.read_body(action.max_request_bytes)
-        drafted = await self._drafted(record, sent, action, lease, epoch, place.owners)
+        drafted = await self._drafted(sent, action, lease, epoch, place.owners)
         record.request_hash = drafted.plan.request_hash
-        decision = await self._decide(record, drafted)
+        decision = await self._decide(record, lease, drafted)
         if record.calls_before is not None and record.calls_before < 1:
             # A call that was held with the last of the budget is still answered with its hold.
             record.unless_held = True
@@ -149,22 +150,12 @@ class Pipeline:
         executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
         return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
 
-    async def _drafted(
-        self, record: CallRecord, sent: bytes, action: Action, lease: Lease, epoch: int, owners: Owners
-    ) -> Draft:
+    async def _drafted(self, sent: bytes, action: Action, lease: Lease, epoch: int, owners: Owners) -> Draft:
         """Parse and draft in one turn, so that no parsed body waits: it takes many times the memory of its bytes."""
-        problem: GateError | None = None
-        try:
-            record.calls_before = await self.budgets.snapshot(lease)
-        except GateError as error:
-            problem = error
         learned = self.learned(action.action_id) if action.has_targets else NOTHING_LEARNED
 
         def work() -> Draft:
-            body = parse_body(sent)
-            if problem is not None:
-                raise problem
-            return draft(action, body, lease, epoch, learned, settings=self.settings)
+            return draft(action, parse_body(sent), lease, epoch, learned, settings=self.settings)
 
         return await self.large_bodies.run(cost_of(sent), owners, work)
 
@@ -180,14 +171,30 @@ class Pipeline:
             raise GateError(TRUST_CODES[action.trust_verdict])
         return action
 
-    async def _decide(self, record: CallRecord, drafted: Draft) -> Decision:
+    async def _decide(self, record: CallRecord, lease: Lease, drafted: Draft) -> Decision:
+        """Policy's decision. The budget is read first only if it may depend on it, and afterwards unless the call is
+        opened now, which debits it: whoever decides about a hold, and the event of a denial, are told it."""
         await self.use_newest_policy()
-        decision = record.decision = await self.policy.decide(question_of(drafted, record.calls_before))
+        decision = await self._decided_unread(drafted) if self.budgets.is_unread(lease) else None
+        if decision is None:
+            record.calls_before = await self.budgets.snapshot(lease)
+            decision = await self.policy.decide(question_of(drafted, record.calls_before))
+        record.decision = decision
+        is_allowed = decision.allow and set(drafted.plan.sinks) <= set(decision.allowed_sinks)
+        if record.calls_before is None and (decision.requires_approval or not is_allowed):
+            record.calls_before = await self.budgets.snapshot(lease)
         if not decision.allow:
             raise GateError("policy_denied", deny_reason=decision.deny_reason, rule=decision.rule)
-        if not set(drafted.plan.sinks) <= set(decision.allowed_sinks):
+        if not is_allowed:
             raise GateError("policy_denied", deny_reason="policy does not allow every sink of this action")
         return decision
+
+    async def _decided_unread(self, drafted: Draft) -> Decision | None:
+        """The decision without the budget; None if it may depend on that."""
+        try:
+            return await self.policy.decide(question_of(drafted, UNSET))
+        except BudgetUnread:
+            return None
 
     async def _refused(self, record: CallRecord, error: GateError) -> Held:
         """Leave the one event of a refused call, and raise what is answered. A denial without evidence raises what
@@ -215,6 +222,8 @@ class Pipeline:
                     return Held(answer.held, record.trace_id)
                 if answer.is_replay:
                     error, decision = GateError("replay_detected"), "deny"
+        if error.code == "budget_exhausted" and record.lease is not None and "reason" not in error.extra:
+            self.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
         if error.code == "replay_detected" and record.lease is not None and record.proof_key is not None:
             self.authentication.not_its_own(record.lease, record.proof_key)
         self._end(record, decision, error.code, error.cause)

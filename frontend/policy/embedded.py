@@ -13,13 +13,14 @@ import socket
 from collections.abc import Callable
 
 import trio
+from msgspec import UNSET
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
 from frontend.policy.engine import Commit, MemoStatus, PolicyRefused, PolicySources
 from frontend.policy.memo import NOT_LOADED, Memo, memo_for
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
-from frontend.policy.question import Decision, Question, parse_decision
+from frontend.policy.question import BudgetUnread, Decision, Question, parse_decision
 from frontend.telemetry.logs import trace_id
 from ipc.messages import PolicyCompiled
 
@@ -112,10 +113,14 @@ class EmbeddedPolicy:
         """Ask, and wait at most `deadlines.question_seconds`.
 
         Raises GateError policy_engine_timeout when the process had the question and did not answer in time, and
-        policy_engine_unavailable for everything else that is not a whole decision. While the process is known to
-        live, a remembered decision is answered at once, without a checkpoint.
+        policy_engine_unavailable for everything else that is not a whole decision. Raises BudgetUnread for a question
+        without the budget unless the policy in force is known not to read it. While the process is known to live, a
+        remembered decision is answered at once, without a checkpoint.
         """
         memo, process = self._memo, self._process
+        is_unread = question.calls_remaining is UNSET
+        if is_unread and (isinstance(memo, str) or memo.reads_budget):
+            raise BudgetUnread
         if isinstance(memo, str):
             return await self._ask(question)
         key = memo.key_of(question)
@@ -125,6 +130,9 @@ class EmbeddedPolicy:
             # SECURITY: what comes is kept in the memo of the policy that was in force when it was asked: once another
             # one is, that memo is read no more, whichever of the two gave the answer.
             decision = await self._ask(question)
+            if is_unread and self._memo is not memo:
+                # SECURITY: another policy, which may read the budget, may have answered.
+                raise BudgetUnread
             memo.put(key, decision)
         elif self._note_remembered is not None:
             self._note_remembered()

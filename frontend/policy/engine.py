@@ -73,7 +73,8 @@ class PolicyEngine(Protocol):
         """Whether a question would be answered now, as far as is known (readiness `opa`)."""
 
     async def decide(self, question: Question) -> Decision:
-        """Raises GateError policy_engine_timeout or policy_engine_unavailable when there is no decision."""
+        """Raises GateError policy_engine_timeout or policy_engine_unavailable when there is no decision, and
+        BudgetUnread when the decision may depend on a budget that the question leaves out."""
 
     async def require_life(self) -> None:
         """Return once the engine, asked now, has given a sign of life.

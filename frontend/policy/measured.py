@@ -32,9 +32,9 @@ class MeasuredPolicy:
             decision = await self._engine.decide(question)
         except GateError as error:
             self._metrics.policy_errors.add(DECIDE, error.code)
-            raise
-        finally:
             self._metrics.policy_seconds.observe(time.perf_counter() - began, DECIDE)
+            raise
+        self._metrics.policy_seconds.observe(time.perf_counter() - began, DECIDE)
         said = "deny" if not decision.allow else "pending_approval" if decision.requires_approval else "allow"
         self._metrics.decided(said, decision.rule)
         return decision

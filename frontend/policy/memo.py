@@ -34,7 +34,7 @@ _OVERHEAD = 512
 class Memo:
     """The decisions of one load. `reads` are the names of fields of the input, all of them in ATTRIBUTES."""
 
-    __slots__ = ("_bytes", "_entries", "_max_bytes", "_max_entries", "key_of")
+    __slots__ = ("_bytes", "_entries", "_max_bytes", "_max_entries", "key_of", "reads_budget")
 
     def __init__(self, reads: tuple[str, ...], *, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
         self.key_of: Callable[[Question], Hashable] = _getter(tuple(ATTRIBUTES[name] for name in reads))
@@ -42,6 +42,8 @@ class Memo:
         self._entries: OrderedDict[Hashable, tuple[Decision, int]] = OrderedDict()
         self._bytes = 0
         self._max_entries, self._max_bytes = max_entries, max_bytes
+        self.reads_budget = "budgets_before" in reads
+        """The policy may decide by what is left of a budget."""
 
     def __len__(self) -> int:
         return len(self._entries)

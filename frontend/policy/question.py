@@ -9,11 +9,16 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from frontend.errors import GateError
 from ipc.texts import clean_reason
 
 _MAX_NAME = 128
+
+
+class BudgetUnread(Exception):
+    """The policy in force may read what is left of the budget, and the question does not say it: ask again with it."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -35,8 +40,8 @@ class Question(msgspec.Struct, frozen=True):
     unresolved_domains: tuple[str, ...]
     unresolved_paths: tuple[str, ...]
     fs_path: str | None
-    calls_remaining: int | None
-    """None for a lease without budgets."""
+    calls_remaining: int | UnsetType | None
+    """None for a lease without budgets. UNSET: not read yet; only a policy that does not read it may decide."""
     request_hash: str
 
     def as_input(self) -> dict[str, object]:
@@ -57,7 +62,7 @@ class Question(msgspec.Struct, frozen=True):
             "unresolved_domains": self.unresolved_domains,
             "unresolved_paths": self.unresolved_paths,
             "fs_path": self.fs_path,
-            "budgets_before": {"calls_remaining": self.calls_remaining},
+            "budgets_before": {"calls_remaining": None if self.calls_remaining is UNSET else self.calls_remaining},
             "request_hash": self.request_hash,
         }
 

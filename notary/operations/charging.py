@@ -22,20 +22,21 @@ class Charged(NamedTuple):
 
 def charged(unit: Unit, event: AuditEvent, asked: Open | Hold) -> Charged | Refusal:
     """Take one call, or write the event of the refusal."""
-    principal, limit = event.principal or "", asked.calls_per_hour
+    principal, session_id, limit = event.principal or "", event.session_id or "", asked.calls_per_hour
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     minute = None
     if limit is not None:
         unit.part = "budget"
         used, free_in = unit.store.calls_of(principal, unit.now)
-        if used >= limit:
+        # A session whose budget is spent hears that: unlike the hour, it does not end by itself.
+        if used >= limit and not (asked.has_budget and unit.store.budget(session_id).remaining < 1):
             refusal = refused(unit, event, "budget_exhausted", f"{HOUR} of {principal}, {limit}, is used up")
             return replace(refusal, retry_after=free_in, quota=HOUR)
         minute = quotas.minute_of(unit.now)
         before["calls_remaining_this_hour"], after["calls_remaining_this_hour"] = limit - used, limit - used - 1
     if asked.has_budget:
-        taken = debited(unit, event, event.session_id or "")
+        taken = debited(unit, event, session_id)
         if isinstance(taken, Refusal):
             return taken
         before["calls_remaining"], after["calls_remaining"] = taken

@@ -77,5 +77,6 @@ def debited(unit: Unit, event: AuditEvent, session_id: str) -> tuple[int, int] |
     if not budget.found:
         return refused(unit, event, "budget_session_not_found")
     if not budget.debited:
+        event = replace(event, budgets_before={"calls_remaining": budget.remaining})
         return refused(unit, event, "budget_exhausted")
     return budget.remaining + 1, budget.remaining

@@ -127,7 +127,7 @@ def test_calls_that_are_refused_while_redis_is_down_are_in_evidence_and_told_by_
         assert counted_errors("gate_audit_write_errors_total", operation=operation) == 0, (
             "the ledger took all it was given"
         )
-    assert refused == [(503, "replay_cache_unavailable")] * 4 + [(503, "budget_store_unavailable")]
+    assert refused == [(503, "replay_cache_unavailable")] * 5
     codes = [one["error_code"] for one in reversed(told)]
     assert codes[:5] == [error for _, error in refused]
 

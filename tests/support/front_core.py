@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import trio
+from msgspec import UNSET
 
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.trust import Trusted
@@ -31,7 +32,7 @@ from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.client import NotaryClient
 from frontend.policy.engine import Commit, MemoStatus, PolicySources
-from frontend.policy.question import Decision, Question
+from frontend.policy.question import BudgetUnread, Decision, Question
 from frontend.services import Services
 from ipc import messages as m
 from ipc.evidence import EventQuery
@@ -113,9 +114,12 @@ class ScriptedPolicy:
         self.questions: list[Question] = []
         self.loaded: list[PolicySources] = []
         self.refusal: Exception | None = None
+        self.reads_budget = False
         self.before: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
 
     async def decide(self, question: Question) -> Decision:
+        if self.reads_budget and question.calls_remaining is UNSET:
+            raise BudgetUnread
         self.questions.append(question)
         await self.before()
         if isinstance(self.answer, Exception):

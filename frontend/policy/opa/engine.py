@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 import trio
+from msgspec import UNSET
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
@@ -23,7 +24,7 @@ from frontend.policy.opa import wire
 from frontend.policy.opa.lines import Lines, Unreached
 from frontend.policy.opa.pushing import NotHeld, NotTaken, Pushed
 from frontend.policy.opa.standing import TIMEOUT, UNAVAILABLE, Standing
-from frontend.policy.question import ATTRIBUTES, Decision, Question, parse_decision
+from frontend.policy.question import ATTRIBUTES, BudgetUnread, Decision, Question, parse_decision
 from frontend.telemetry.logs import log
 from ipc.private_files import KeyFileError
 
@@ -91,8 +92,11 @@ class OpaPolicy:
         """Ask, and wait at most `deadlines.question_seconds`; while OPA is down fail at once.
 
         Raises GateError policy_engine_timeout for silence and policy_engine_unavailable for everything else that is
-        not a whole decision. A remembered decision is answered at once, without a checkpoint.
+        not a whole decision. Raises BudgetUnread for a question without the budget, since OPA's rules may read it. A
+        remembered decision is answered at once, without a checkpoint.
         """
+        if question.calls_remaining is UNSET:
+            raise BudgetUnread
         memo = self._memo if self._standing.is_up else NO_REVISION
         if isinstance(memo, Memo):
             remembered = memo.get(memo.key_of(question))

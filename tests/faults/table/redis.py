@@ -12,10 +12,10 @@ _METRICS = (
 )  # fmt: skip
 _PROOF = "503 replay_cache_unavailable"
 _BUDGET_OR_PROOF = f"503 budget_store_unavailable or {_PROOF}"
-"""The budget is read until the notary's own look, once a second, has closed the connection that can't write."""
+"""The first call names the request that failed, which may be the one for the budget; later calls fail at the proof."""
 _DOWN = {
     "lease with a budget": "503 budget_store_unavailable", "execute": _PROOF,
-    "execute with a budget": "503 budget_store_unavailable", "approve": _PROOF, "poll": _PROOF, "receipt": _PROOF,
+    "execute with a budget": _BUDGET_OR_PROOF, "approve": _PROOF, "poll": _PROOF, "receipt": _PROOF,
     "audit": _PROOF, "readiness": "503 not_ready", "status": "200 degraded",
 }  # fmt: skip
 
@@ -51,13 +51,11 @@ REDIS = Table(
             metrics=("gate_store_request_duration_seconds_sum rises",),
         ),
         "read-only": _down(
-            "It has become a replica; a budget may still be read, and is not spent.",
-            answers=_DOWN | {"execute with a budget": _BUDGET_OR_PROOF},
+            "It has become a replica; a budget is not spent.",
             do="name the master, or a name that leads to it, in `store.redis_url`; after a failover nothing",
         ),
         "full": _down(
-            "`maxmemory` is reached under `noeviction`; a budget may still be read, and is not spent.",
-            answers=_DOWN | {"execute with a budget": _BUDGET_OR_PROOF},
+            "`maxmemory` is reached under `noeviction`; a budget is not spent.",
             do="give it more memory; evicting would forget used proofs",
         ),
         "loses its data": Row(

@@ -70,7 +70,7 @@ def holds_and(*faults: tuple[str, Exception]) -> Callable[[Core, Path], None]:
 
 def holds_too_many(core: Core, folder: Path) -> None:
     async def with_room_for_none(operation: Any, args: Any, kwargs: Any) -> Any:
-        return await operation(msgspec.structs.replace(args[0], limit=0), args[1], **kwargs)
+        return await operation(msgspec.structs.replace(args[0], limit=0), **kwargs)
 
     core.policy.answer = HOLD
     core.client.faults["Hold"] = with_room_for_none
@@ -85,8 +85,9 @@ def without_workers(core: Core, folder: Path) -> None:
 
 def forgets_the_session(core: Core, folder: Path) -> None:
     async def of_another(operation: Any, args: Any, kwargs: Any) -> Any:
-        return await operation(ReadBudget("ses_nobody"), args[1], **kwargs)
+        return await operation(ReadBudget("ses_nobody"), **kwargs)
 
+    core.policy.answer = HOLD
     core.client.faults["ReadBudget"] = of_another
 
 
@@ -114,7 +115,7 @@ ROWS = {
     "policy is late": Row(answers(GateError("policy_engine_timeout")), 503, "policy_engine_timeout", "error"),
     "no worker": Row(without_workers, 503, "overloaded", "error"),
     "no intent": Row(breaks("Open", GONE), 503, "replay_cache_unavailable", "error"),
-    "no budgets": Row(breaks("ReadBudget", GONE), 503, "budget_store_unavailable", "error"),
+    "no budgets": Row(holds_and(("ReadBudget", GONE)), 503, "budget_store_unavailable", "error"),
     "no debit": Row(breaks("Open", NO_BUDGETS), 503, "budget_store_unavailable", "error"),
     "hold not stored": Row(holds_and(("Hold", GONE)), 503, "replay_cache_unavailable", "error"),
     "hold without budgets": Row(holds_and(("Hold", NO_BUDGETS)), 503, "budget_store_unavailable", "error"),

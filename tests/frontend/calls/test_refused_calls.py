@@ -71,7 +71,7 @@ async def test_an_error_has_one_line_of_the_log(tmp_path: Path) -> None:
             assert (await agent.call())[0] == 500
         words = [one["event"].partition(" ")[0] for one in of_the_front(lines)]
         assert words == ["a", "error"], "what went wrong, and the call's"
-        core.client.faults["ReadBudget"] = refuses(GONE)
+        core.policy.answer, core.client.faults["ReadBudget"] = HOLD, refuses(GONE)
         budgeted = await core.agent(max_calls=1)
         with capture_logs() as lines:
             assert (await budgeted.call())[0] == 503

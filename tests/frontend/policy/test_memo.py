@@ -7,12 +7,13 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from msgspec import UNSET
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.policy import memo as memos
 from frontend.policy.engine import MemoStatus, PolicyRefused
 from frontend.policy.memo import Memo, memo_for
-from frontend.policy.question import ATTRIBUTES, Decision, Question
+from frontend.policy.question import ATTRIBUTES, BudgetUnread, Decision, Question
 from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing
 from tests.support.policy import document, question, running_engine, sources
@@ -123,6 +124,40 @@ async def told(played: PlayedEngine, peer: PlayedPeer, document: str | None = AL
         asking(nursery, played, **changes)
         ask = await peer.asked()
         await peer.channel.send(Verdict(ask.question_id, document, None if document else "failed"))
+
+
+async def test_a_question_without_the_budget_is_decided_only_by_a_policy_that_does_not_read_it(
+    deadlines: PolicyDeadlines,
+) -> None:
+    for reads, may_decide in ((READS, True), ((*READS, "budgets_before"), False), (None, False)):
+        async with playing(deadlines) as played:
+            with pytest.raises(BudgetUnread):
+                await played.engine.decide(question(calls_remaining=UNSET))
+            peer = played.attach_peer()
+            await load(played, peer, reads)
+            if may_decide:
+                await told(played, peer, calls_remaining=UNSET)
+                assert (await played.engine.decide(question(calls_remaining=UNSET))).rule == "played"
+            else:
+                with pytest.raises(BudgetUnread):
+                    await played.engine.decide(question(calls_remaining=UNSET))
+
+
+async def test_a_question_without_the_budget_is_decided_by_no_policy_that_came_meanwhile(played: PlayedEngine) -> None:
+    (peer,) = played.peers
+    refused = trio.Event()
+
+    async def ask() -> None:
+        with pytest.raises(BudgetUnread):
+            await played.engine.decide(question(calls_remaining=UNSET))
+        refused.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        asked = await peer.asked()
+        await load(played, peer, (*READS, "budgets_before"))
+        await peer.channel.send(Verdict(asked.question_id, ALLOWED, None))
+        await refused.wait()
 
 
 async def test_a_question_that_was_answered_is_not_asked_again(played: PlayedEngine) -> None:

@@ -14,11 +14,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from frontend.calls import pipeline
 from frontend.limits.rates import TooMuch
-from frontend.notary.errors import NotaryUnavailable
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
 from frontend.schemas.validator import Validator
-from tests.support.front_core import Core, action, front_core, refuses
+from tests.support.front_core import Core, action, front_core
 from tests.support.worker_desk import DEADLINE, until
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "array", "items": {"type": "number"}}}, "required": ["n"]}
@@ -153,13 +152,6 @@ async def test_a_large_body_is_refused_as_a_small_one_is(core: Core, body: bytes
     assert await agent.call(body=body) == (422, {"error": "schema_violation", "reason": reason})
     (event,) = await core.events(event_type="ActionCall")
     assert (event["error_code"], event["reason"]) == ("schema_violation", reason)
-
-
-async def test_a_large_body_that_fits_no_schema_is_not_told_so_before_the_budget_was_read(core: Core) -> None:
-    agent = await core.agent(max_calls=1)
-    core.client.faults["ReadBudget"] = refuses(NotaryUnavailable("gone", "budget"))
-    body = b'{"n":[' + b"1.5," * 90_000 + b'"x"]}'
-    assert (await agent.call(body=body))[1]["error"] == "budget_store_unavailable"
 
 
 async def test_only_what_is_large_goes_to_another_thread() -> None:

@@ -102,7 +102,8 @@ def test_a_budget_is_debited_to_nothing_and_no_further(notary: Running) -> None:
         counts.append((event["budgets_before"]["calls_remaining"], event["budgets_after"]["calls_remaining"]))
     assert counts == [(2, 1), (1, 0)]
     assert front.ask(budgeted(session_id)) == Refusal("budget_exhausted")
-    assert notary.last_event()["error_code"] == "budget_exhausted"
+    event = notary.last_event()
+    assert (event["error_code"], event["budgets_before"]) == ("budget_exhausted", {"calls_remaining": 0})
     assert (left(front, session_id), len(notary.stored("SELECT 1 FROM intents"))) == (0, 2)
 
 

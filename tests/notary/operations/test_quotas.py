@@ -92,6 +92,8 @@ def test_a_refusal_by_quota_or_budget_debits_neither(notary: Running) -> None:
     refusal = front.ask(asked(9, session_id=session_id, has_budget=True))
     assert (refusal.code, refusal.quota) == ("budget_exhausted", None)
     assert counted(notary) == 1
+    refusal = front.ask(asked(1, session_id=session_id, has_budget=True))
+    assert (refusal.code, refusal.quota) == ("budget_exhausted", None), "the hour ends, and would not help"
 
 
 def test_in_no_sixty_minutes_are_there_more_and_a_call_is_free_again_when_its_minute_is_an_hour_old(

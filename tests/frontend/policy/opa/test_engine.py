@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import trio
 import trio.lowlevel
+from msgspec import UNSET
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
 from frontend.policy.engine import PolicySources, PolicyUnreached
 from frontend.policy.opa.engine import OpaPolicy
 from frontend.policy.opa.opening import open_opa
+from frontend.policy.question import BudgetUnread
 from ipc.private_files import KeyFileError
 from ipc.settings import Settings
 from tests.support.opa import Opa, opa
@@ -99,6 +101,16 @@ async def test_an_answer_over_a_new_connection_counts_only_where_the_data_is_the
         await trio.to_thread.run_sync(engine.kill)
         await trio.to_thread.run_sync(engine.start)
         assert not (await one.decide(question())).allow
+
+
+async def test_a_question_without_the_budget_is_not_decided_since_the_rules_of_an_opa_may_read_it(
+    engine: Opa, tmp_path: Path
+) -> None:
+    async with front(engine, tmp_path) as one:
+        await one.load(OPEN)
+        with pytest.raises(BudgetUnread):
+            await one.decide(question(calls_remaining=UNSET))
+        assert (await one.decide(question())).allow
 
 
 async def test_a_front_does_not_push_what_another_has_replaced(engine: Opa, tmp_path: Path) -> None:

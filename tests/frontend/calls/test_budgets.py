@@ -1,0 +1,95 @@
+"""The budget of a session: read before a call only where something depends on it, debited as the call opens."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+
+from frontend.auth.lease import Lease
+from frontend.calls.budgets import MAX_SPENT, Budgets
+from frontend.policy.question import Decision
+from ipc.messages import ListHolds
+from tests.support.front_core import ALLOW, DENY, HOLD, Core, front_core
+
+EXHAUSTED = (403, {"error": "budget_exhausted"})
+
+
+def asked(core: Core) -> list[str]:
+    """Operations since the last look, without those of the pulses, which ask once a second."""
+    found = [one for one in core.client.asked if one not in ("ReadStore", "ReadLedger")]
+    core.client.asked.clear()
+    return found
+
+
+async def test_a_policy_that_reads_the_budget_is_told_it_and_is_asked_once(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.policy.reads_budget = True
+        asked(core)
+        assert (await agent.call())[0] == 200
+        assert asked(core) == ["ReadBudget", "Open"]
+        assert [one.calls_remaining for one in core.policy.questions] == [3]
+
+
+async def test_a_policy_is_told_that_a_lease_has_no_budget(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        core.policy.reads_budget = True
+        assert (await (await core.agent()).call())[0] == 200
+        assert (await (await core.agent(max_calls=1)).call())[0] == 200
+        core.policy.reads_budget = False
+        assert (await (await core.agent(max_calls=1)).call())[0] == 200
+        assert [one.calls_remaining for one in core.policy.questions] == [None, 1, UNSET]
+
+
+@pytest.mark.parametrize("answer", [DENY, HOLD])
+async def test_the_event_of_a_denial_and_the_operator_of_a_hold_are_told_the_budget(
+    tmp_path: Path, answer: Decision
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.policy.answer = answer
+        await agent.call()
+        (event,) = await core.events(event_type="ActionCall")
+        assert event["budgets_before"] == {"calls_remaining": 3}
+        for one in (await core.real.ask(ListHolds(("pending",), 10))).approvals:
+            _, detail = await core.operate("GET", f"/v1/approvals/{one.approval_id}")
+            assert detail["budget_snapshot"] == {"calls_remaining": 3}
+
+
+async def test_a_spent_session_takes_no_worker_again_until_a_call_is_given_back(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=1)
+        core.policy.answer = HOLD
+        _, held = await agent.call()
+        core.policy.answer = ALLOW
+        asked(core)
+        assert await agent.call(body={"n": 2}) == EXHAUSTED
+        assert asked(core) == ["Open"]
+        assert await agent.call(body={"n": 2}) == EXHAUSTED
+        assert asked(core) == ["ReadBudget", "Refuse"]
+        events = await core.events(event_type="ActionCall", decision="deny")
+        assert [one["budgets_before"] for one in events] == [{"calls_remaining": 0}] * 2
+        assert (await core.operate("POST", f"/v1/approvals/{held['approval_id']}/deny"))[0] == 200
+        assert (await agent.call(body={"n": 2}))[0] == 200
+
+
+def test_the_sessions_that_are_remembered_as_spent_are_bounded() -> None:
+    budgets = Budgets(None)  # type: ignore[arg-type]  # nothing is asked
+    for number in range(MAX_SPENT + 1):
+        budgets.note_spent(f"ses_{number}")
+    forgotten, remembered = (
+        Lease(
+            session_id=session_id,
+            principal="p",
+            owner=None,
+            scopes=(),
+            jti="lea_1",
+            jkt="jkt",
+            epoch=0,
+            exp=1,
+            has_budget=True,
+            identity_method="peercred",
+        )
+        for session_id in ("ses_0", "ses_1")
+    )
+    assert (budgets.is_unread(forgotten), budgets.is_unread(remembered)) == (True, False)
