@@ -1,1 +1,1 @@
-"""What can be done here: manifests, the registry built from them, and the plan of one call."""
+"""The actions of this gateway: manifests, the registry built from them, and the plan of one call."""

@@ -112,7 +112,7 @@ class Describer(Section):
         """Required only in some cases: not a matter of form."""
 
     def refuse_unknown(self) -> None:
-        """Nothing is unknown where nothing is."""
+        """A section without fields has no unknown ones."""
 
 
 def manifest_schema() -> dict[str, Any]:

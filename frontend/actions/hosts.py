@@ -1,6 +1,6 @@
-"""Hosts that templates name for good, held against the domains that their actions may reach.
+"""Compares the fixed host of each template with the domains that its action may reach.
 
-Such a template sends every request to one host: when that is no domain of its action, every call waits for a person.
+If the host is not among them, every call of the action waits for a person.
 """
 
 from collections.abc import Iterable, Mapping

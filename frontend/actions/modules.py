@@ -23,7 +23,8 @@ ModuleKey = tuple[str, tuple[str, ...]]
 
 
 def module_files(manifests: Iterable[Manifest], modules_dir: Path) -> tuple[ModuleFile, ...]:
-    """What the template must load: each module once per list of imports. `modules_dir` holds `<hex>.wasm` files."""
+    """The modules that the template must load: each once per list of imports. `modules_dir` holds `<hex>.wasm`
+    files."""
     return tuple(
         ModuleFile(reference, _path(reference, modules_dir), imports) for reference, imports in _keys(manifests)
     )
@@ -49,14 +50,15 @@ def by_module(manifests: Iterable[Manifest], verdicts: Sequence[ModuleVerdict]) 
 
 
 def module_key(manifest: Manifest) -> ModuleKey:
-    """What identifies a manifest's module: its reference and the imports it may have."""
+    """The key of a manifest's module: its reference and the imports it may have."""
     return manifest.provider_module_digest, manifest.required_imports
 
 
 def module_problems(
     manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], modules_dir: Path
 ) -> list[Problem]:
-    """Problems of modules that are missing or do not load. A mismatch is none: its calls are refused one by one."""
+    """Problems of modules that are missing or do not load. A digest mismatch is not reported here: each call is
+    refused instead."""
     by_key = by_module(manifests, verdicts)
     problems = []
     for manifest in manifests:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 MOST = 3
 _MAX_CHARACTERS = 64
-"""Of a name that anything is close to: comparing takes time with the square of the length."""
+"""The longest name that is compared: the time grows with the square of the length."""
 _MAX_COMPARED = 16
 _MAX_DIFFERENCE = 4
 """In length, of a name that is misspelt."""

@@ -12,7 +12,7 @@ _SCOPES: Final = ("tools:call",)
 
 
 def mapping_of(settings: Settings, principal: str, assumed: list[str]) -> PrincipalMapping:
-    """What the configuration says of a principal; for one without a mapping what a lease has by default."""
+    """The mapping of a principal in the configuration; without one, the defaults of a lease."""
     mapping = next((one for one in settings.identity.principals.values() if one.principal == principal), None)
     if mapping is not None:
         assumed.append(f"The lease has every scope that it may have: {', '.join(mapping.scopes)}.")

@@ -1,7 +1,7 @@
-"""What one request would touch: the HTTP request it sends, the file it names, and which of that is new.
+"""The targets of one request: the HTTP request it sends, the file it names, and which of them are new.
 
-Guarantees that policy, the operator and the worker are told the same thing. A domain or path that the action's lists
-do not hold is unresolved, which policy holds for a person; one that the manifest denies ends here. Never asks policy.
+Guarantees that policy, the operator and the worker get the same targets. A domain or path outside the action's lists is
+unresolved, and policy holds the call for a person; a path that the manifest denies is refused here. Never asks policy.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ class Targets(msgspec.Struct, frozen=True):
 
 
 class Learned(msgspec.Struct, frozen=True):
-    """What operators have added to an action's own lists."""
+    """Domains and paths that operators have added to an action's own lists."""
 
     domains: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Which provider modules may run: built-in ones, and those an operator has entered by digest.
 
 `manifests_dir/trusted_modules.yaml` holds `digests: {"sha256:<hex>": note}`. Guarantees that a module in doubt is not
-`digest_ok`. What a module's bytes hash to is the template process's to say.
+`digest_ok`. The template process computes the hash of a module's bytes.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What discovery shows of an action (docs/contract.md, "Action summary" and "Action manifest").
+"""The views of an action in discovery (docs/contract.md, "Action summary" and "Action manifest").
 
 Summaries hold no digests, schemas or secrets; manifests hold names of secrets, never how or with what value they are
 added. Extra fields are those of docs/decisions/clients.md, "Discovery and results".

@@ -1,1 +1,1 @@
-"""Who is asking: leases, DPoP proofs, operator keys, identities and the keys behind them. Decides nothing else."""
+"""Authentication: leases, DPoP proofs, operator keys, identities and the keys behind them. Decides nothing else."""

@@ -1,8 +1,8 @@
-"""Who is asking: headers -> token -> proof -> epoch, for agents and for operators.
+"""Authentication of agents and operators: headers -> token -> proof -> epoch.
 
-The one place where the parts of frontend/auth meet. Guarantees that a proof is used only after its signature holds, and
-that nothing is concluded when clock or notary can't be asked. That a proof is used once is the notary's word: for a
-call it comes with the operation that records it, for everything else with `enter`. Never decides what a caller may do.
+Combines the parts of frontend/auth. Guarantees that a proof is used only after its signature is verified, and that a
+request is refused while clock or notary can't be asked. The notary ensures that a proof is used once: for a call in the
+operation that records it, for all other requests with `enter`. Never decides whether a caller may do something.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from ipc.operations.calls import Enter
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a request says of itself: a lease of ours, and a proof that nothing has checked yet."""
+    """The claim of a request: a lease that this gateway issued, and a proof that is not yet checked."""
 
     lease: Lease
     token: str
@@ -135,8 +135,8 @@ class Authentication:
         return OperatorCaller(operator.name, proof.jkt, proof.jti)
 
     def named_operator(self, request: Request) -> tuple[str | None, str | None]:
-        """Of a request that was refused: whose API key it has, and the thumbprint of the key that has signed its proof,
-        however little else of that holds. None for what is not so."""
+        """For a refused request: the operator whose API key it has, and the thumbprint of the key that signed its
+        proof, even if no other check holds. None for each that is missing."""
         try:
             token, proof_text = parse_authorization(request.headers)
             return self.operators.authenticate(token).name, self.proofs.signer_of(proof_text)

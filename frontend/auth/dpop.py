@@ -1,10 +1,10 @@
 """DPoP proofs (RFC 9449 §4.3): that the sender of this request holds the key its token is bound to.
 
 Guarantees that an accepted proof was signed by that key, for this method, this URI and this token, and not long ago.
-SECURITY: every check is made on every proof, `typ`, `alg` and `jwk` of the header included. What is remembered of a
-header is the outcome of all those checks, for exactly its bytes: one that differs in a character is read whole,
-whichever key it names. That this key is the one the token is bound to is compared every time.
-That a proof is used once is for the store: see `replay_key`. Never reads `Host`.
+SECURITY: every check is made on every proof, `typ`, `alg` and `jwk` of the header included. The cache of headers keeps
+the outcome of all those checks, for exactly these bytes: a header that differs in a character is read whole, no matter
+which key it names. The key is compared with the token's binding every time. The store ensures that a proof is used
+once: see `replay_key`. Never reads `Host`.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ MAX_JTI_CHARACTERS = 128
 CACHED_HEADERS = 2048
 """Headers remembered, at about a kilobyte each."""
 MAX_CACHED_CHARACTERS = 768
-"""A longer header is read whole every time: no client of ours needs as much, and the cache stays small."""
+"""A longer header is read whole every time: no known client needs as much, and the cache stays small."""
 _ES256 = ec.ECDSA(hashes.SHA256())
 
 
@@ -43,7 +43,7 @@ class Proof:
 
 
 def replay_key(jkt: str, jti: str) -> str:
-    """What the store remembers of a proof: 43 characters, whatever the client chose as `jti`."""
+    """The key under which the store remembers a proof: 43 characters, for any `jti`."""
     return b64url_encode(hashlib.sha256(f"{jkt}.{jti}".encode()).digest())
 
 
@@ -169,7 +169,7 @@ class DpopVerifier:
             if len(proof) > MAX_PROOF_CHARACTERS:
                 return None
             named = _read_header(signed.partition(".")[0])
-            # Nothing is bound to this key, perhaps: it is not for the cache.
+            # No token may be bound to this key, so its header is not cached.
             parse_point(named.x, named.y).verify(_der_signature(signature), signed.encode(), _ES256)
         except (GateError, KeyRefused, InvalidSignature):
             return None

@@ -16,7 +16,7 @@ class OwnHosts:
     """The values that Host and Origin may have."""
 
     def __init__(self, listened: str, public_base_url: str) -> None:
-        """Of the TCP address that is listened at, by its loopback names, and of the URL that clients use."""
+        """Takes the TCP address that is listened at, with its loopback names, and the URL that clients use."""
         port = listened.rpartition(":")[2]
         named = {listened.lower(), *(f"{name}:{port}" for name in LOOPBACK)}
         origins = {normalise_htu(f"http://{host}").rstrip("/") for host in named if host}

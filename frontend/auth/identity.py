@@ -1,4 +1,4 @@
-"""Who a lease is issued to, and with which scopes: local user ids mapped to principals.
+"""The principal and the scopes of a new lease: local user ids are mapped to principals.
 
 Guarantees that a user id without a mapping gets nothing unless the configuration says so by name, and that a lease
 never carries a scope that its identity may not have.
@@ -14,7 +14,7 @@ DEV_PRINCIPAL = "dev:anonymous"
 
 
 class Peer(Protocol):
-    """What is read of a connection's peer credentials."""
+    """A connection's peer credentials, as far as they are read."""
 
     @property
     def uid(self) -> int:
@@ -32,7 +32,7 @@ class Identity:
 
 
 def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:
-    """Who is at the other end. `peer` None: the connection has no peer credentials (TCP).
+    """Identify the process at the other end. `peer` None: the connection has no peer credentials (TCP).
 
     Raises GateError: identity_forbidden for a user without a mapping, identity_provider_unavailable when the provider
     is not one that exists, or can't tell who is at the other end of this connection.

@@ -10,7 +10,8 @@ MAX_REPLAYS: Final = 4096
 
 
 class Replays:
-    """Of one front. Only what the notary has said goes in; what is not here may be a replay all the same."""
+    """The known replays of one front. Only the notary adds one; a proof that is not in it may be a replay all the
+    same."""
 
     def __init__(self, max_replays: int = MAX_REPLAYS) -> None:
         self._max_replays = max_replays

@@ -1,1 +1,1 @@
-"""What is in force: manifests, policy, access lists; how it is checked, changed and revoked."""
+"""The configuration in force: manifests, policy, access lists; its checks, changes and revocations."""

@@ -1,8 +1,8 @@
-"""Who may do what, changed by operators while the gateway runs: grants, revocations, exceptions from approval.
+"""Changes of access rights by operators while the gateway runs: grants, revocations, exceptions from approval.
 
 Guarantees of each change: it is made on the policy in force and on no other, it is compiled and probed before anything
-is written, it is in evidence before it takes effect, it lies on the disk, and it decides from the next question on. A
-refused one changes nothing. Never touches rules, and never a file that was edited meanwhile.
+is written, it is in evidence before it takes effect, it is on the disk, and it decides from the next question on. A
+refused change has no effect. Never touches rules, and never a file that was edited meanwhile.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -165,8 +165,8 @@ class Authority:
             lock.release()
 
     async def _as_on_disk(self) -> PolicyFiles:
-        """The policy in force, if it is what lies on the disk. What another front has just put there is put in force
-        first; what a person is writing there is for a reload to judge, and not to be put in force by the way."""
+        """The policy in force, if it equals the files on the disk. A change that another front has just written is
+        put in force first; a person's edits wait for a reload, which judges them."""
         try:
             files = await self.configuration.policy_file.read()
         except PolicyRefused as error:

@@ -1,11 +1,11 @@
-"""What a reload swaps: manifests with their modules, policy, keys, and those settings of the configuration file that
-follow one (ipc/reloadable.py). Read whole, swapped whole, or not at all.
+"""The configuration that a reload swaps: manifests with their modules, policy, keys, and reloadable settings of the
+configuration file (ipc/reloadable.py). It is read and swapped as a whole, or not at all.
 
-Loading collects every problem of every file before it refuses. The active registry is replaced by one assignment
-after the policy engine has accepted the new policy; with live sync the egress proxy's list has what both need by then,
-or nothing is swapped. A call that is being decided in that moment may be decided by the new policy on the action as it
-was; its event names both versions. Files are read in a thread, with a deadline: calls go on meanwhile, whatever disk or
-file the configuration lies on.
+Loading collects every problem of every file before it refuses. The active registry is replaced by one assignment after
+the policy engine has accepted the new policy; with live sync the egress proxy's list has what both need by then, or
+nothing is swapped. A call that is being decided in that moment may be decided by the new policy on the action as it
+was; its event names both versions. Files are read in a thread, with a deadline: calls go on meanwhile, even if a disk
+hangs.
 """
 
 import math
@@ -61,7 +61,7 @@ class ConfigurationRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """What the supervisor has read in the configuration file: with `problems` it will not do."""
+    """The content of the configuration file, as the supervisor read it; with `problems` it can't be used."""
 
     reloadable: Reloadable | None = None
     problems: tuple[str, ...] = ()
@@ -137,8 +137,8 @@ class Configuration:
             log.warning("a rule of the policy may not do what it says", problem=str(problem))
 
     def _announce(self, digest: str, changes: int, *, is_start: bool) -> None:
-        """What was read from the disk is to be in force here. A reload is for all fronts, each on the supervisor's
-        word; a front that starts with another policy than the others have brings it to them: they must not part."""
+        """Announce the policy that was read from the disk. The supervisor tells all fronts to reload; a front that
+        starts with another policy than the others announces it to them, since all must have the same."""
         self._changes = changes
         in_force = self.memory.policy_digest()
         if is_start and in_force and in_force != digest:
@@ -147,9 +147,9 @@ class Configuration:
             self.memory.note_policy(digest)
 
     async def use_newest_policy(self) -> None:
-        """Before a decision: what another front has answered as changed is in force here too. Costs next to nothing
-        where nothing has changed. Raises GateError policy_engine_unavailable when that policy is not to be had: what
-        was revoked there must not be allowed here."""
+        """Before a decision, put in force each change that another front has answered as done. Without a change it
+        costs next to nothing. Raises GateError policy_engine_unavailable if that policy can't be loaded: a right
+        that was revoked there must not be allowed here."""
         if self.memory.policy_changes == self._changes:
             return
         with trio.move_on_after(self.deadlines.follow_seconds):
@@ -254,7 +254,7 @@ class Configuration:
         except (NotaryUnavailable, NotaryRefused, GateError) as error:
             problems = [str(error)]
         if problems:
-            # They are good, and their evidence is not to be had now: the notary itself tries again each second.
+            # The keys are good, but their evidence can't be written now: the notary itself tries again each second.
             log.error("the signing keys are not in force yet", problems=problems)
 
     async def _key_problems(self) -> list[str]:

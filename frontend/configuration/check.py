@@ -1,7 +1,7 @@
 """The checking front: `python -m frontend.configuration.check --control-fd N --parent PID`, for `gateway check`.
 
-Is told which files to look at, and is given a policy process and a module checker of its own. Says every problem that
-it finds, one message each, and ends. Serves nothing, opens no store, writes nothing; asks backends where it is told to.
+Gets a list of files to check, and a policy process and a module checker of its own. Reports each problem in a message,
+and ends. It serves no requests, opens no store and writes no file; it connects to backends only on request.
 """
 
 import argparse

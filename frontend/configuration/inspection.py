@@ -44,7 +44,7 @@ MODULE_SECONDS = 300.0
 def found(
     problem: Problem, *setting: str | int, is_warning: bool = False, is_unreached: bool = False
 ) -> FoundProblem:  # fmt: skip
-    """A problem as it is told."""
+    """Make the message for a problem."""
     return FoundProblem(
         problem.file, problem.line, problem.field, problem.message, problem.mend, setting, is_warning, is_unreached
     )  # fmt: skip

@@ -38,7 +38,7 @@ async def look_at_backends(settings: Settings) -> list[FoundProblem]:
 
 
 async def _look_at_credentials(settings: Settings) -> list[FoundProblem]:
-    """What the proxy is shown, as a worker would show it."""
+    """Show the credentials to the proxy as a worker would."""
     url, name = settings.egress_proxy_url, settings.egress.proxy_secret
     if url is None or name is None:
         return []

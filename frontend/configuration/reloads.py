@@ -1,8 +1,8 @@
-"""Reloads: what this front does on the supervisor's word, and how an operator asks for one through it.
+"""Reloads of this front, which the supervisor starts, and an operator's request for one.
 
-Guarantees that a configuration comes into force only when its event is durable, that one that does not leaves an event
-which says why, and that the supervisor hears how it went. Of several requests the supervisor makes a queue; of several
-fronts each prepares, and all put it in force or none.
+Guarantees that a configuration comes into force only when its event is durable, that a refused one leaves an event with
+the reason, and that the supervisor gets the result. The supervisor queues several requests; every front prepares, and
+all put the configuration in force or none.
 """
 
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ class Reloads:
         except GateError as error:
             problem = f"its evidence could not be written: {error.code}"
             log.error("the configuration was not reloaded; the previous one stays active", cause=error.cause)
-        except Exception as error:  # a fault of ours in reading files is no reason to stop serving
+        except Exception as error:  # an internal error in reading files must not stop the front
             problem = f"unexpected error: {type(error).__name__}"
             log.exception("the configuration was not reloaded; the previous one stays active")
         if problem is not None and message.tells:
@@ -124,6 +124,6 @@ class Reloads:
 
 
 def _change(message: m.Reload) -> dict[str, Any] | None:
-    """What evidence has of settings: names alone. None where none has changed."""
+    """The changed settings for evidence: names alone. None if none has changed."""
     named = {"settings": list(message.changed), "needs_restart": list(message.needs_restart)}
     return {name: settings for name, settings in named.items() if settings} or None

@@ -1,8 +1,9 @@
-"""Revoking everything at once, or one session: with everything the epoch rises, and what is of before is dead.
+"""Revocation of everything at once, or of one session.
 
-Guarantees that nothing which began before is dispatched once the operator has the answer, since the notary opens no
-call of an earlier epoch; calls that a worker has by then run to their end. Epoch and event are one transaction. A store
-that was lost, or is a copy of before, brings nothing back: evidence knows how high the epoch was.
+Revoking everything raises the epoch, which ends all earlier leases, grants and holds. Guarantees that no earlier call
+is dispatched once the operator has the answer, since the notary opens no call of an earlier epoch; calls that a worker
+has by then run to their end. Epoch and event are one transaction. A lost or restored store revives no lease: the epoch
+is in evidence.
 """
 
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ class Revocation:
         """(previous, current) epoch. Raises GateError epoch_store_unavailable: it may or may not have risen, ask
         again."""
         revoked = await self._raise(Revoke(self.journal.operator_event(ADMIN_REVOKE_ALL, operator)))
-        log.warning("every lease, grant and held plan of before is revoked", epoch=revoked.current, by=operator.name)
+        log.warning("all earlier leases, grants and held plans are revoked", epoch=revoked.current, by=operator.name)
         await self._end_holds()
         return revoked.previous, revoked.current
 
@@ -90,13 +91,13 @@ class Revocation:
             await self._end_holds()
 
     async def _end_holds(self) -> None:
-        """No hold of before can be approved any more; its event and its call given back follow here, a bounded time,
-        and what is left then in the rounds of every front."""
+        """Write the event of each revoked hold and give its call back, for a limited time; the rounds of every front
+        end the rest. None of these holds can be approved any more."""
         with trio.move_on_after(self.deadlines.end_holds_seconds):
             try:
                 await self.expiry.expire()
             except (NotaryUnavailable, NotaryRefused, GateError) as error:
-                log.warning("holds of before wait for their end", cause=str(error))
+                log.warning("revoked holds are not ended yet", cause=str(error))
 
     async def catch_up(self) -> None:
         """Before the first request: raise an epoch that is below what evidence tells, beyond it, so that every lease of
@@ -107,7 +108,7 @@ class Revocation:
             return
         event = self.journal.own_event(ADMIN_REVOKE_ALL)
         revoked = await self._raise(Revoke(event, known, f", since the store had lost {known}"))
-        log.error("the store had lost the epoch: every lease of before is revoked", lost=known, was=revoked.previous)
+        log.error("the store had lost the epoch: all earlier leases are revoked", lost=known, was=revoked.previous)
 
     async def _raise(self, asked: Revoke) -> Revoked:
         with notary_errors_as("epoch_store_unavailable"):

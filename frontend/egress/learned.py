@@ -1,8 +1,7 @@
-"""What operators teach this gateway: domains and paths beyond what manifests allow, durable in one file for all fronts.
+"""Rules that operators teach this gateway: domains and paths beyond the manifests, durable in one file for all fronts.
 
 Guarantees that each change is in evidence before it takes effect, and in force for the next call once it is answered;
-with live sync the egress proxy's list has followed by then. Never changes a file that it can't read: what cannot be
-believed teaches nothing, and is not written over.
+with live sync the egress proxy has the new list by then. An unreadable file adds no rules, and is never overwritten.
 """
 
 from collections.abc import Awaitable, Callable
@@ -53,7 +52,7 @@ class LearnedRules:
         self._allow_list = allow_list
 
     def for_action(self, action_id: str) -> Learned:
-        """What the action has learned; nothing while the file can't be believed. Raises nothing."""
+        """The rules that the action has learned; none while the file is unreadable. Never raises."""
         return self._file.learned(action_id)
 
     def listed(self, kind: Kind, action_id: str | None = None) -> list[Rule]:
@@ -92,7 +91,7 @@ class LearnedRules:
         return (text,) if kind is DOMAINS and self._allow_list.serves(action_id) else ()
 
     async def remove(self, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> bool:
-        """Forget one rule; False, and nothing is done, when there is none."""
+        """Forget one rule. Return False if there is no such rule."""
 
         def without_it(rules: Rules) -> Rules:
             return _without(rules, kind, lambda rule: rule.action_id == action_id and text in (rule.text, rule.given))
@@ -168,7 +167,8 @@ class _Act:
         self._found = {"action_id": action_id, "approval_id": approval_id, "reason": text or None}
 
     async def make(self, count: int, change: Callable[[], Awaitable[None]]) -> None:
-        """Tell of the change, then make it; raises what prevents it, once that is told as far as it can be."""
+        """Write the event of the change, then make it. If that fails, write an event of the failure, if possible,
+        and raise it."""
         try:
             await self._tell(**({"reason": f"{count} rules"} if self._found["reason"] is None else {}))
             await change()

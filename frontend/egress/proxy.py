@@ -29,7 +29,7 @@ class ProxyDown(Exception):
 def security_of(url: str | None, authorities: str | None) -> ssl.SSLContext | None:
     """How to agree on TLS with the proxy at this URL, by the authorities of a file or the system's; None for http.
 
-    Raises ValueError for a file that is none of certificates.
+    Raises ValueError for a file without certificates.
     """
     if url is None or urlsplit(url).scheme != "https":
         return None
@@ -46,7 +46,7 @@ def asker(
     """A question to the proxy at this URL (`http://HOST:PORT`, `https://HOST:PORT`), which raises ProxyDown; None
     without a proxy. `authorities` is egress.proxy_ca_file. Raises ValueError as `security_of` does.
 
-    Of an answer no more than its first line is read, `max_line_bytes` at most.
+    Only the first line of an answer is read, at most `max_line_bytes`.
     """
     tls = security_of(url, authorities)
     if url is None:

@@ -164,7 +164,7 @@ class AllowList:
             await self.sync()
         except ListNotWritten as error:
             self._complain(str(error))
-        except Exception as error:  # a fault of ours in writing a list is no reason to stop serving
+        except Exception as error:  # an internal error in writing a list must not stop the front
             self._complain(type(error).__name__, error)
 
     def _complain(self, problem: str, error: Exception | None = None) -> None:

@@ -49,7 +49,7 @@ class RuleFile:
         self._expected = content, rules
 
     def learned(self, action_id: str) -> Learned:
-        """What one action has learned, nothing while the file can't be believed. Costs one look at the file."""
+        """The rules that one action has learned, none while the file is unreadable. Costs one stat of the file."""
         self._look()
         return self._by_action.get(action_id, NOTHING_LEARNED)
 
@@ -72,7 +72,7 @@ class RuleFile:
         try:
             self._believe(Rules() if key == NOT_THERE else self._read())
         except KeyFileError as error:
-            if error.exit_code == Exit.NO_PERMISSION:  # not for what is in it: it may be had the next time, as it is
+            if error.exit_code == Exit.NO_PERMISSION:  # not the content: the next try may read it
                 self._key = None
             self._doubt(error)
 
@@ -98,13 +98,13 @@ class RuleFile:
 
 
 def rules_path(settings: Settings) -> Path:
-    """The file of a gateway. One that an earlier version left lies where that had it, until the next start moves it."""
+    """The file of a gateway. The next start moves a file that an earlier version kept at another place."""
     path, before = Path(settings.fronts_folder) / FILE_NAME, Path(settings.state_dir) / FILE_NAME
     return before if not path.exists() and before.exists() else path
 
 
 def learned_of(settings: Settings) -> Mapping[str, Learned]:
-    """What the actions have learned by the file as it is now, by id: nothing while it can't be believed."""
+    """Action id -> the rules that it has learned, by the present file; empty while the file is unreadable."""
     try:
         return RuleFile(rules_path(settings)).every()
     except KeyFileError:

@@ -144,7 +144,7 @@ def count_of(rules: Rules) -> int:
 
 
 def by_action(rules: Rules) -> dict[str, Learned]:
-    """What each action has learned, as planning takes it."""
+    """Action id -> the rules that it has learned, in the form for planning."""
     texts: dict[str, tuple[list[str], list[str]]] = {}
     for rule in rules.domains:
         texts.setdefault(rule.action_id, ([], []))[0].append(rule.text)

@@ -90,7 +90,7 @@ class Turn:
         await self.perform(lambda: self._replace(content))
 
     async def perform(self, change: Callable[[], T]) -> T:
-        """What comes of `change`, a thread's work on the file; ends the turn. Raises NotChanged, for a KeyFileError of
+        """Run `change` in a thread and return its result; ends the turn. Raises NotChanged, for a KeyFileError of
         `change` too."""
         problem = f"{self._path}: was not written within {self._write_seconds:g} s"
         with trio.move_on_after(self._write_seconds):

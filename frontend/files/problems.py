@@ -1,7 +1,7 @@
-"""What is wrong with a manifest: every problem with its place and its mend.
+"""Problems of a manifest, each with its place and its mend.
 
 Owns the form in which problems are collected and shown. Guarantees that text from a file is shortened and escaped
-before it is shown. Never decides what is a problem.
+before it is shown. Never decides whether something is a problem.
 """
 
 import difflib

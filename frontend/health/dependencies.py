@@ -1,7 +1,7 @@
-"""What the dependencies of one front say of themselves: asked in rounds, the core on demand as well.
+"""The health of one front's dependencies: asked in rounds, the core on demand as well.
 
-Owns one pulse for each dependency (frontend/health/pulse.py) and what is asked of it. Never decides what an answer
-means for a call; that is each step's own.
+Owns a pulse for each dependency (frontend/health/pulse.py) and the question that it asks. Never decides what an answer
+means for a call; each step does.
 """
 
 import time
@@ -21,7 +21,7 @@ from ipc.operations.status import ReadLedger, ReadStore
 
 
 class StoreStatus(NamedTuple):
-    """What the store says."""
+    """The status of the store."""
 
     held: int
     epoch: int
@@ -30,14 +30,14 @@ class StoreStatus(NamedTuple):
 
 
 class LedgerStatus(NamedTuple):
-    """What the ledger says."""
+    """The status of the ledger."""
 
     unresolved: int
     """Intents without a receipt."""
     deliveries: int
     """Deliveries that wait in the outbox."""
     oldest_age: float
-    """Seconds since the oldest of these intents was dispatched that no worker is at work on; 0 when there is none."""
+    """Seconds since the oldest of these intents that no worker runs was dispatched; 0 without one."""
     checkpoint: LastCheckpoint | None = None
     """None before the first."""
     free_bytes: int | None = None
@@ -62,8 +62,8 @@ class Look(NamedTuple):
 
 
 class Dependencies:
-    """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None where there is none. `room`
-    hears at each answer of the ledger what is free on its volume."""
+    """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None without a proxy. Each answer
+    of the ledger updates `room` with the free space on its volume."""
 
     def __init__(
         self, notary: NotaryClient, ask_proxy: Callable[[], Awaitable[None]] | None,
@@ -86,8 +86,8 @@ class Dependencies:
             await nursery.start(pulse.run)
 
     async def look(self) -> Look:
-        """What the core's dependencies say now, asked all at once. Of the proxy what it said last, some seconds
-        ago: a check of whether calls can be let through does not wait for a proxy that hangs."""
+        """Ask all core dependencies now, at once. For the proxy take its last answer, some seconds old: readiness
+        must not wait for a proxy that hangs."""
         answers = self._said()
 
         async def ask(name: str) -> None:
@@ -139,7 +139,7 @@ def _age_of(since: float | None) -> float:
 
 
 def _look(answers: dict[str, Any]) -> Look:
-    """What was said by name; a proxy that said nothing does not answer."""
+    """The look that these answers make; a proxy without an answer counts as down."""
     proxy = answers["proxy"] is True if "proxy" in answers else None
     ledger_status: LedgerStatus | None = answers["ledger_status"]
     return Look(answers["store_status"], ledger_status, proxy, ledger_status.clock if ledger_status else None)

@@ -21,9 +21,9 @@ Found = TypeVar("Found")
 
 
 class Pulse(Generic[Found]):
-    """What one dependency says. `ask` raises when there is no answer.
+    """The health of one dependency. `ask` raises when there is no answer.
 
-    `pause`: seconds between two questions that no caller wants, while there are answers; `round_seconds` unless given.
+    `pause`: seconds between two background questions while there are answers; `round_seconds` unless given.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Pulse(Generic[Found]):
         return self._asked_at is not None and trio.current_time() - self._asked_at > self._deadlines.overdue_seconds
 
     async def fresh(self) -> Found | None:
-        """The answer to a question that is asked from now on; None when there is none in `overdue_seconds`."""
+        """The answer to a question that is asked from now on; None if none comes within `overdue_seconds`."""
         if self._is_overdue:
             return None
         with trio.move_on_after(self._deadlines.overdue_seconds):

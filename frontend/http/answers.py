@@ -15,7 +15,7 @@ from frontend.errors import GateError
 
 JSON_TYPE = "application/json"
 TRACE_HEADER = "X-Trace-Id"
-"""Of every answer."""
+"""A header of every answer."""
 
 _UNSAFE = re.compile(r"[^\t\x20-\x7e]")
 _encoder = msgspec.json.Encoder()

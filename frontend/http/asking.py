@@ -1,7 +1,7 @@
-"""What the gateway's own requests over HTTP share: a body to send, and an answer that is read within a bound.
+"""Bodies of the gateway's own HTTP requests: one to send, and an answer that is read up to a limit.
 
-Guarantees that a request which fails half-way leaves nothing to be closed later: bodies are asynchronous generators in
-the HTTP client, which nothing closes when the connection breaks while one is written, or when an answer is not read to
+Guarantees that a request which fails half-way leaves no generator open: the HTTP client's bodies are asynchronous
+generators, and it does not close them when the connection breaks while one is written, or when an answer is not read to
 its end; trio reports each of them.
 """
 

@@ -12,7 +12,7 @@ from frontend.http.heads import bad_request
 MAX_LINE_BYTES = 512
 """One chunk-size line with its extensions, or one trailer line."""
 MAX_FRAMING_BYTES = 16 * 1024
-"""What framing may cost beyond as many bytes as the body itself has."""
+"""The most bytes of framing beyond the length of the body itself."""
 
 # Bad whitespace before an extension is tolerated (§7.1.1), nothing after the size.
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")

@@ -32,7 +32,7 @@ LINGER_SECONDS = 1.0
 
 
 class Endpoint(NamedTuple):
-    """What all connections of one listening socket share."""
+    """State that all connections of one listening socket share."""
 
     kind: str
     respond: Respond
@@ -58,7 +58,7 @@ class Connection:
 
     @property
     def uid(self) -> int | None:
-        """Whose process connected; None on TCP."""
+        """The user id of the process that connected; None on TCP."""
         return None if self._peer is None else self._peer.uid
 
     @property

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, as the kernel recorded it when the connection was made (unix(7)).
+"""The process at the other end of a Unix socket, as the kernel recorded it when it connected (unix(7)).
 
 Owns the one read of SO_PEERCRED. Never maps a user id to a principal: that is the identity provider's task.
 """

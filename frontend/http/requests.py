@@ -1,6 +1,6 @@
 """A request as handlers see it: method, raw path, headers, peer, and a body that is read only when asked for.
 
-Nothing is decoded but bytes to text: the path is the raw one that routing and the proof's `htu` are compared with.
+The path stays as it was sent: routing and the proof's `htu` are compared with it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -51,7 +51,7 @@ class Request:
         self.path = path
         """Raw, as sent, without query; begins with a slash. Printable ASCII, never percent-decoded."""
         self.query = query
-        """Raw, as sent, without the question mark; empty when there is none."""
+        """Raw, as sent, without the question mark; empty without a query."""
         self.headers = headers if headers is not None else []
         self.peer = peer
         """Credentials of the peer on a Unix socket, None on TCP."""

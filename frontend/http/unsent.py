@@ -33,7 +33,7 @@ def seconds_for(size: int, most: float) -> float:
 
 
 class Unsent:
-    """What waits in one front. `ceiling`: bytes in all."""
+    """The bytes that wait to be sent in one front. `ceiling`: the most bytes in all."""
 
     def __init__(self, ceiling: int) -> None:
         self._ceiling = ceiling

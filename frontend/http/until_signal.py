@@ -1,4 +1,4 @@
-"""A program that serves one socket until it is told to end: what stands around Server where no supervisor does."""
+"""Runs a Server on one socket until a signal ends it, for programs without a supervisor."""
 
 import signal
 import socket

@@ -94,7 +94,7 @@ class Admission:
 
     @property
     def is_draining(self) -> bool:
-        """New work is refused: by every front, once one was told to."""
+        """True if new work is refused: by every front, once one was told to."""
         return self._is_closed or self._peers.is_draining
 
     def drain(self) -> bool:
@@ -173,7 +173,7 @@ class Admission:
             self._idle.set()
 
     def oldest_seconds(self) -> float:
-        """For how long the oldest of this front's calls has been in flight; 0 when there is none."""
+        """For how long the oldest of this front's calls has been in flight; 0 without calls."""
         oldest = next(iter(self._places), None)
         return 0.0 if oldest is None else time.monotonic() - oldest.since
 

@@ -1,7 +1,7 @@
-"""Token buckets: how many requests of a class the gateway accepts per second (docs/contract.md, "Limits"), and whose.
+"""Token buckets: how many requests of a class the gateway accepts per second (docs/contract.md, "Limits"), by holder.
 
 Pure arithmetic over a monotonic clock, which all processes of a machine share; no task. `take` never waits for a token,
-the caller answers 429. What has been spent may lie where several fronts take from it, under a lock of microseconds.
+the caller answers 429. The state of a bucket may lie in memory that several fronts share, under a lock of microseconds.
 """
 
 import time
@@ -29,9 +29,9 @@ class SharedBucket:
     """Gains `rate` tokens a second and holds at most `burst`, for all holders: one alone may take them all, and of
     several none takes more than an equal part as long as another one wants its own (max-min fairness).
 
-    What a holder took before others came is its own: the first token of a newcomer is there at once, and until the
-    earlier ones have come back more than `burst` may be out. No more than `rate` a second come back, so that no more
-    are taken in the long run.
+    A holder keeps the tokens that it took before others came: a newcomer's first token is there at once, so more than
+    `burst` may be out until the earlier ones have come back. At most `rate` a second come back, so in the long run no
+    more are taken.
 
     `cells`: bytes of whole rows, all zeros at the start, and `lock` theirs; the bucket's own, unless other fronts use
     them too. They bound how many holders are told apart within a moment; one too many is refused.

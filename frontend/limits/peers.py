@@ -1,6 +1,6 @@
-"""What other fronts have in flight, and for whom: looked up in the memory that all share, never asked for.
+"""Calls in flight in other fronts, by owner: read from the memory that all fronts share, never asked for.
 
-Each front writes what it holds into its own area, and reads the others'. Owners are counted in a few rows of counters
+Each front writes its own calls into its own area, and reads the others'. Owners are counted in a few rows of counters
 at places that their hash names; the least of an owner's counters counts: it is never too low, and too high only where
 others happen to share all of its places. A lone front looks nothing up.
 """
@@ -30,7 +30,7 @@ class Peers:
         return self._memory.drain()
 
     def note_in_flight(self, count: int) -> None:
-        """So many calls are in flight here: others see it from now on."""
+        """Publish the number of calls in flight here."""
         self._own_in_flight[0] = count
 
     def in_flight_elsewhere(self) -> int:

@@ -1,9 +1,9 @@
 """How much the gateway takes in a second: token buckets by class, shared by those who ask, and one for each session.
 
 docs/contract.md, "Limits", and `limits.session_requests_per_second`. Buckets lie in the memory that all fronts share,
-on the machine's monotonic clock: whichever front takes a request, it is drawn from the same bucket. Refusing is cheap
-and leaves no event each, or a flood would fill the ledger with its own refusals: what a session was refused is told in
-one event, at first and then every TELL_SECONDS.
+on the machine's monotonic clock: all fronts draw from the same bucket. Refusing is cheap, and not every refusal has an
+event, or a flood would fill the ledger with its own refusals: the refusals of a session are counted in an event at
+first, and then every TELL_SECONDS.
 """
 
 import math

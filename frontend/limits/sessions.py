@@ -23,7 +23,7 @@ assert _RECORD.size == at.SESSION_BYTES
 
 
 class Session:
-    """What is known of one session while its set is locked; what is changed here is written back."""
+    """The state of one session while its set is locked; changes are written back."""
 
     __slots__ = ("counted_at", "refused", "seen", "spent", "told")
 

@@ -1,4 +1,4 @@
-"""What happens again and again, told at first and then counted: a bounded table of windows, one for each key.
+"""Repeated events, reported once and then counted: a bounded table of windows, one for each key.
 
 The first event of a key opens its window; later ones are counted until the window is over and is taken with `due`. A
 key that has stayed quiet for a whole window is forgotten. Neither waits nor writes.
@@ -15,7 +15,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(slots=True)
 class Window:
-    """What is counted of one key and not told yet. `until` is Trio's time."""
+    """The count of one key that is not reported yet. `until` is Trio's time."""
 
     until: float = field(init=False)
     count: int = 0
@@ -23,7 +23,7 @@ class Window:
 
 Kept = TypeVar("Kept", bound=Window)
 MAX_KEYS: Final = 256
-"""Keys that are told apart: beyond that all are one."""
+"""The most keys with a window of their own; further keys share one."""
 
 
 class Windows(Generic[Key, Kept]):

@@ -1,4 +1,4 @@
-"""What must hold between the sections of a manifest.
+"""Rules between the sections of a manifest.
 
 Each rule keeps a promise of the manifest from being empty: an import without its section, a verifier that would never
 see anything, a placeholder that nothing fills, a secret that could not be added.
@@ -237,7 +237,7 @@ class _Checker:
                 self._note(path, message, "Add it to `required`, or move it to the query.")
 
     def _placeholders(self, path: Path, value: Any) -> None:
-        """Slots must be declared; a declared name inside a longer string looks like a slot and is none."""
+        """Slots must be declared; a declared name inside a longer string looks like a slot, but is not replaced."""
         for name in sorted(slots(compiled(value))):
             self._is_declared(path, name)
         for name in sorted(embedded(value) & self._properties().keys()):
@@ -276,7 +276,7 @@ class _Checker:
         self._pointer(("fs", "path_pointer"), files.path_pointer)
 
     def _pointer(self, path: Path, pointer: object) -> None:
-        """What a pointer names must be there in every request."""
+        """Note a pointer to a value that not every request has."""
         schema: Any = self._manifest.io.request_schema
         for step in str(pointer).split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")

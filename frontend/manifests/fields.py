@@ -1,7 +1,7 @@
 """Reading a mapping field by field: types, bounds and patterns, with a problem for everything that does not hold.
 
-A reader never stops at the first problem: it notes it and goes on with the default, so that all problems of a file
-are seen at once. What it returns may be used only when no problem was noted. Knows nothing of what fields mean.
+A reader never stops at the first problem: it notes the problem and goes on with the default, so that all problems of a
+file are seen at once. Its results may be used only if no problem was noted. Does not know the meaning of fields.
 """
 
 import re
@@ -16,7 +16,7 @@ Form: TypeAlias = Mapping[str, Any]
 
 
 class TextRule:
-    """What a text must be: `says` completes `must be …`, and `mend` tells what to do about one that is not."""
+    """A rule for a text: `says` completes `must be …`, and `mend` is the remedy for a text that breaks it."""
 
     def __init__(self, pattern: str, says: str, max_length: int, mend: str = "Write it so.") -> None:
         self._pattern = re.compile(pattern, re.DOTALL)
@@ -164,7 +164,7 @@ class Section:
         return tuple(self._members)
 
     def plain(self, name: str, form: Form | None = None) -> Any:  # noqa: ARG002 - form is for describe.py
-        """The JSON value of a field as it stands, None when it is absent. `form` is what editors are told."""
+        """The JSON value of a field, unchanged; None when it is absent. `form` is its JSON Schema for editors."""
         node = self._node(name)
         return None if node is None else node.plain()
 

@@ -1,7 +1,7 @@
-"""The manifest of one action: what its file says, once every rule about it holds.
+"""The manifest of one action: the content of its file, once every rule about it holds.
 
 Owns the structs and their defaults. A Manifest exists only when its file has no problem (frontend/manifests/reading.py
-makes them). What a provider module really imports is the template process's to say.
+makes them). The template process finds what a provider module really imports.
 """
 
 from typing import Any

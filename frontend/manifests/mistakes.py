@@ -1,6 +1,6 @@
-"""What is wrong with a JSON Schema that its meta-schema (draft 2020-12) does not let pass, place by place.
+"""The mistakes in a JSON Schema that its meta-schema (draft 2020-12) refuses, place by place.
 
-Asked about those alone that the compiled validator has refused; the two agree on which those are.
+Called only for schemas that the compiled validator has refused; both refuse the same schemas.
 """
 
 from collections.abc import Iterator

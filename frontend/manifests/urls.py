@@ -1,8 +1,8 @@
 """URL templates: RFC 6570 levels 1 and 2 (`{name}`, `{+name}`), rendered so that a value stays in its place.
 
-Guarantees that no value of a request changes scheme, userinfo, host or port, begins another component, or climbs in
-the path; the host itself may be one whole variable, and then it must be a domain name. What has two readings is
-refused, nothing is normalised. Never sends anything.
+Guarantees that no value of a request changes scheme, userinfo, host or port, begins another component, or climbs in the
+path; the host itself may be one whole variable, and then it must be a domain name. Ambiguous text is refused; no text
+is normalised. Never sends a request.
 """
 
 import re

@@ -1,8 +1,8 @@
 """YAML text as a tree of plain values that remember their lines.
 
 Reads a strict part of YAML: one document, string keys once each, no anchors, aliases or tags, scalars as in JSON (so
-`no` and `1:30` are text). Guarantees bounded depth and that nothing but a problem comes of any text. Never constructs
-an object.
+`no` and `1:30` are text). Guarantees bounded depth, and that any text gives a tree or a problem. Never constructs an
+object.
 """
 
 import math
@@ -56,7 +56,7 @@ class Node(msgspec.Struct, frozen=True):
         return node.line
 
     def at(self, path: Iterable[str | int]) -> "Node | None":
-        """The node at `path`, None when there is none."""
+        """The node at `path`; None if it is missing."""
         node: Node | None = self
         for step in path:
             node = node._member(step) if node else None

@@ -1,7 +1,7 @@
-"""Sets of characters as sorted ranges of code points: what one step of a pattern may match.
+"""Sets of characters as sorted ranges of code points: the characters that one step of a pattern may match.
 
-Exact for everything that a pattern spells out. Of a Unicode property it is exact below U+0250 and takes in everything
-above, so that two sets that can meet are never said to be apart. Never looks at a text.
+Exact for literal characters and ranges. A Unicode property is exact below U+0250 and includes all characters above, so
+that overlapping sets are never reported as disjoint. Never looks at a text.
 """
 
 import unicodedata

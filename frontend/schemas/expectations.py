@@ -1,6 +1,7 @@
-"""What a schema expected, as the end of a sentence about a place: "must be a string". Never the value that did not fit.
+"""The expectation of a schema, as the end of a sentence about a place: "must be a string". Never the value that did not
+fit.
 
-What is said comes from the schema alone, which is public (`GET /v1/actions/{action_id}/schema/request`).
+The sentence comes from the schema alone, which is public (`GET /v1/actions/{action_id}/schema/request`).
 """
 
 import json
@@ -38,7 +39,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
 
 
 def expectation(kind: Any) -> str:
-    """Of the kind of a violation, as jsonschema-rs tells it; of a keyword that no sentence is known for, its name."""
+    """The sentence for a kind of violation of jsonschema-rs; the keyword's name if there is no sentence for it."""
     sentence = _SENTENCES.get(kind.name)
     said = f"does not fit the schema's {kind.name}" if sentence is None else sentence(kind.value)
     return said[:MAX_CHARACTERS]

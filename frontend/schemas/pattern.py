@@ -1,4 +1,4 @@
-"""What a pattern of a schema is made of once it is read, how large it may be, and how it is refused."""
+"""The parts of a parsed pattern of a schema, the limit of its size, and its refusal."""
 
 from typing import TypeAlias
 

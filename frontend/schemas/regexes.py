@@ -35,7 +35,7 @@ _LOOK_MEND = "Say it without: a list (enum), two patterns in allOf, or not besid
 
 
 def parse_pattern(text: str) -> Part:
-    """What a pattern is made of. Raises PatternRefused."""
+    """Parse a pattern into its parts. Raises PatternRefused."""
     if len(text) > MAX_CHARACTERS:
         raise PatternRefused(f"has more than {MAX_CHARACTERS} characters", "Shorten it.", MAX_CHARACTERS + 1)
     reader = _Reader(text)

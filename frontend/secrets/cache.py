@@ -15,7 +15,7 @@ FileKey = tuple[int, int, int, int, int]
 
 
 def file_key(status: os.stat_result) -> FileKey:
-    """What identifies content and readers of a file: device, inode, modification time in ns, size, mode."""
+    """The identity of a file's content and permissions: device, inode, modification time in ns, size, mode."""
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode
 
 

@@ -26,7 +26,7 @@ _BASE64 = r"([A-Za-z0-9+/]*={0,2})"
 _ENCRYPTED = re.compile(rf"ENC\[AES256_GCM,data:{_BASE64},iv:{_BASE64},tag:{_BASE64},type:(\w+)\]")
 _KEY_BYTES = 32
 _ONLY_ENCRYPTED = hashlib.sha256(b"sops").digest()
-"""What the MAC begins with where it says that it covers encrypted values only (`MACOnlyEncryptedInitialization`)."""
+"""The start of a MAC that covers encrypted values only (`MACOnlyEncryptedInitialization`)."""
 
 
 def opened(document: dict[str, Any], identities: Sequence[pyrage.x25519.Identity]) -> dict[str, str] | str:
@@ -76,7 +76,7 @@ def _data_key(rows: object, identities: Sequence[pyrage.x25519.Identity]) -> byt
 
 
 def _value(sealed: object, key: bytes, place: str) -> str | None:
-    """The text in one `ENC[…]`; None where there is none."""
+    """The text in one `ENC[…]`; None if the value has none."""
     match = _ENCRYPTED.fullmatch(sealed) if isinstance(sealed, str) else None
     if match is None or match[4] != "str":
         return None

@@ -1,7 +1,7 @@
-"""What keeps one witness up to date: takes the newest checkpoint to it, and its cosignature to the notary.
+"""Keeps one witness up to date: takes the newest checkpoint to it, and its cosignature to the notary.
 
-Guarantees: at most one request at a time and one round an interval, each for the newest checkpoint; a witness that is
-gone, slow or wrong costs nothing but its own rounds, which become rare; no failure ends it. Believes nothing itself:
+Guarantees: at most one request at a time and one round an interval, each for the newest checkpoint; a dead, slow or
+wrong witness delays only its own rounds, which become rare; no failure ends the follower. Checks no signature itself:
 the notary checks every cosignature.
 """
 
@@ -22,13 +22,14 @@ from ipc.messages import ToCosign
 from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble
 
 MAX_REQUESTS: Final = 3
-"""Of one round: a witness says at the first what it knows, and may learn of another checkpoint meanwhile."""
+"""The most requests of one round: a witness answers the first with the size it knows, and may cosign another
+checkpoint meanwhile."""
 _UNSTEADY: Final = Verdict(INVALID, "it names another size each time it is asked")
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every follower of a front needs."""
+    """The resources that all followers of a front share."""
 
     notary: NotaryClient
     metrics: Metrics

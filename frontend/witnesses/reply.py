@@ -1,4 +1,4 @@
-"""What a witness answered, and what that says about it and the log."""
+"""The answer of a witness, and the verdict on it."""
 
 from typing import Final, NamedTuple, Protocol
 
@@ -8,16 +8,16 @@ COSIGNED: Final = "cosigned"
 INVALID: Final = "invalid"
 """An answer that does not hold."""
 INCONSISTENT: Final = "inconsistent"
-"""What the witness remembers is not the beginning of this log: one of the two was put back or rewritten."""
+"""The witness knows a log that this one does not continue: one of the two was restored from a copy or rewritten."""
 REFUSED: Final = "refused"
 UNREACHED: Final = "unreached"
 OUTCOMES: Final = (COSIGNED, INVALID, INCONSISTENT, REFUSED, UNREACHED)
-"""Of one request, as they are counted."""
+"""The outcomes of a request, as metrics count them."""
 
 
 class Reply(NamedTuple):
-    """`status` is the HTTP status, None where there was no answer; `lines` are what a 200 brought, `told` the size
-    that a 409 named; `problem` is a sentence of ours."""
+    """`status` is the HTTP status, None without an answer; `lines` is the body of a 200, `told` the size in a 409;
+    `problem` is a sentence of the gateway."""
 
     status: int | None = None
     lines: str = ""
@@ -26,7 +26,7 @@ class Reply(NamedTuple):
 
 
 class Submission(Protocol):
-    """Who makes requests to one witness (frontend/witnesses/submission.py)."""
+    """Makes requests to one witness (frontend/witnesses/submission.py)."""
 
     async def submit(self, asked: ToCosign) -> Reply:
         """Have it cosign this. Raises nothing but Cancelled."""
@@ -48,8 +48,8 @@ _REFUSALS: Final = {
 
 
 def judged(reply: Reply, asked: ToCosign) -> Verdict | None:
-    """What stands in the way; None for an answer whose signature lines are to be checked, and for a 409 that names a
-    size from which on the log can be proven."""
+    """The problem with an answer; None for an answer with signature lines to check, and for a 409 with a size from
+    which a consistency proof exists."""
     if reply.problem:
         return Verdict(UNREACHED if reply.status is None else INVALID, reply.problem)
     if reply.status == 200:

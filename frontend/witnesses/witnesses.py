@@ -1,4 +1,4 @@
-"""The witnesses of one front: a follower for each that is configured. Of several fronts the first has them."""
+"""The witnesses of one front: a follower for each that is configured. Only the first front has followers."""
 
 import trio
 
