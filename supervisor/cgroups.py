@@ -65,7 +65,7 @@ class WorkerLimits:
                     (own / name).write_text(str(value))
             (own / "cgroup.procs").write_text(str(pid))
         except OSError as error:
-            log.warning("a worker got no cgroup of its own", worker_id=worker_id, cause=error.strerror)
+            log.warning("a worker has no cgroup of its own", worker_id=worker_id, cause=error.strerror)
 
     def forget(self, worker_id: str) -> None:
         """A worker has ended."""
@@ -85,6 +85,6 @@ def _divided(folder: Path) -> bool:
         wanted = [f"+{name}" for name in _CONTROLLERS if name in there]
         (folder / "cgroup.subtree_control").write_text(" ".join(wanted))
     except OSError as error:
-        log.warning("the cgroup of the gateway can't be divided: workers have no limits by it", cause=error.strerror)
+        log.warning("the gateway's cgroup can't be divided: workers have no cgroup limits", cause=error.strerror)
         return False
     return True

@@ -67,7 +67,7 @@ async def answer_commands(sock: socket.socket, answers: Mapping[str, Answer]) ->
                 connection, _ = await listening.accept()
             except OSError as error:
                 # Out of descriptors, for example: it must not spin, and the next try may work.
-                log.warning("a command could not be taken", cause=error.strerror)
+                log.warning("a command's connection could not be accepted", cause=error.strerror)
                 places.release()
                 await trio.sleep(1.0)
                 continue

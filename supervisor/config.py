@@ -182,7 +182,7 @@ class _Reader:
         if "proxy_secret" in values.get("egress", {}):
             self.require(("egress_proxy_url",), "egress.proxy_secret is shown to that proxy.")
         if "proxy_ca_file" in values.get("egress", {}):
-            self.require(("egress_proxy_url",), "egress.proxy_ca_file is what that proxy is known by.")
+            self.require(("egress_proxy_url",), "egress.proxy_ca_file verifies that proxy.")
         for name in ("opa_token_file", "opa_memo", "unsafe_opa_http"):
             if name in values:
                 self.require(("opa_url",), f"{name} is for that OPA.")

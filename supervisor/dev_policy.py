@@ -27,7 +27,7 @@ def own_policy(shipped: Path, state_dir: Path) -> Path:
             is_as_shipped = keep_private(own, source.read_text) == source.read_text()
             if own.suffix == ".rego" and not is_as_shipped:
                 mend = "remove the file to get those that came with this version"
-                log.info("the rules of this gateway are its own", file=str(own), mend=mend)
+                log.info("the policy folder has other rules than this version's", file=str(own), mend=mend)
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "not a text"
         raise Refused(Exit.NO_PERMISSION, f"policy folder {folder} can't be made or read: {what}.") from None

@@ -55,7 +55,7 @@ class Followers:
         with trio.move_on_after(FOLLOW_SECONDS):
             await self._state.condition.until(lambda: front.followed == request_id or front not in self._fronts())
             return
-        log.error(f"{front.name} is killed: it did not follow settings that were reloaded", pid=child.pid)
+        log.error(f"{front.name} is killed: it did not apply the reloaded settings", pid=child.pid)
         child.kill()
         await child.wait()
 

@@ -31,5 +31,5 @@ def handing_over(child: Child) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        log.error(f"{child.name} is killed: what it needs can't be handed to it", pid=child.pid, cause=error.strerror)
+        log.error(f"{child.name} is killed: its descriptors can't be handed over", pid=child.pid, cause=error.strerror)
         child.kill()

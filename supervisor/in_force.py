@@ -66,7 +66,7 @@ def keep_in_force(state_dir: Path, settings: Settings) -> None:
             stream.write(_encode(kept))
         fresh.replace(path)
     except OSError as error:
-        log.warning("gateway check --against-running can't look: its file was not written", cause=error.strerror)
+        log.warning("gateway check --against-running will not work: its file was not written", cause=error.strerror)
         _remove(path)
 
 

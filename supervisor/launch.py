@@ -104,7 +104,9 @@ def _within_open_files(settings: Settings) -> Settings:
     fitting, limits = fitting_connections(settings), settings.limits
     if fitting >= limits.max_connections:
         return settings
-    log.warning("fewer connections than limits.max_connections: open files are few", max_connections=fitting)
+    log.warning(
+        "fewer connections than limits.max_connections: the limit of open files is low", max_connections=fitting
+    )
     fewer = msgspec.structs.replace(limits, max_connections=fitting)
     return msgspec.structs.replace(settings, limits=fewer)
 

@@ -119,7 +119,7 @@ class NotaryKeeper:
                 lambda: self._followed == message.request_id or self._child is not child
             )  # fmt: skip
             return
-        log.error("notary is killed: it did not follow settings that were reloaded", pid=child.pid)
+        log.error("notary is killed: it did not apply the reloaded settings", pid=child.pid)
         child.kill()
         await child.wait()
 

@@ -147,8 +147,8 @@ def _ledger_without_tls(settings: Settings) -> Iterable[Finding]:
         yield Finding(("ledger", "url"), text, "Name the certificates that it is verified with in ledger.ca_file.")
 
 
-_NO_NAME = "The caller's user id is what says who asks."
-_KEPT_KEY = "What a lost key has signed could not be verified after a restart."
+_NO_NAME = "Only the user id identifies the caller."
+_KEPT_KEY = "Signatures of a lost key could not be verified after a restart."
 _CLEAR_TEXT = "Leases, proofs and operators' keys would cross it in the clear."
 
 

@@ -162,7 +162,7 @@ class Reloads:
         if outcome is not None and outcome.error is None:
             return
         error = "no answer" if outcome is None else outcome.error
-        log.error(f"{front.name} is killed: it did not follow a reload", error=error)
+        log.error(f"{front.name} is killed: it did not apply a reload", error=error)
         if front.child is not None:
             front.child.kill()
             await front.child.wait()

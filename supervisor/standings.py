@@ -113,5 +113,5 @@ class Standings:
                 f"readiness fails: {one.name} is in a crash loop", ends=one.ends, last_error=one.last_error
             )  # fmt: skip
         else:
-            log.info(f"{one.name} is in no crash loop any more", ends=one.ends)
+            log.info(f"{one.name} has left its crash loop", ends=one.ends)
         self.on_change()

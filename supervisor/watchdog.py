@@ -78,7 +78,7 @@ class Watchdog:
         for name in sorted(silent - self._silent):
             log.error(f"{name} does not answer: the watchdog is not fed", patience=self._patience)
         for name in sorted(self._silent - silent):
-            log.warning(f"{name} is not silent any more")
+            log.warning(f"{name} answers again")
         self._silent = silent
         now = trio.current_time()
         if not silent and now - self._fed_at >= self._patience - self._pause:

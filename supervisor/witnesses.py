@@ -38,7 +38,7 @@ def key(value: object, _: Context) -> str:
     try:
         return read_verifier_key(value, WITNESS).text
     except NoVerifierKey as error:
-        raise Wrong(f"is {error}" if str(error).startswith("not") else f"will not do: {error}", mend) from None
+        raise Wrong(f"is {error}" if str(error).startswith("not") else f"can't be used: {error}", mend) from None
 
 
 def witness_settings(row: dict[str, Any]) -> WitnessSettings:

@@ -131,7 +131,9 @@ class Authentication:
         except GateError as error:
             if not (may_be_copied and error.code == "replay_cache_unavailable"):
                 raise
-            log.warning("an operator looks while the store is down", operator=operator.name, cause=error.cause)
+            log.warning(
+                "an operator's read was allowed while the store is down", operator=operator.name, cause=error.cause
+            )
         return OperatorCaller(operator.name, proof.jkt, proof.jti)
 
     def named_operator(self, request: Request) -> tuple[str | None, str | None]:

@@ -134,7 +134,7 @@ class Configuration:
     def _tell_doubts(self, files: PolicyFiles) -> None:
         said = [doubt.sentence for doubt in files.doubts]
         for problem in policy_problems(said, self.current.settings.policy_dir):
-            log.warning("a rule of the policy may not do what it says", problem=str(problem))
+            log.warning("a rule of the policy may have another effect than it seems", problem=str(problem))
 
     def _announce(self, digest: str, changes: int, *, is_start: bool) -> None:
         """Announce the policy that was read from the disk. The supervisor tells all fronts to reload; a front that
@@ -194,7 +194,7 @@ class Configuration:
         files = await self._policy_on_disk()
         if files.sources.digest != digest:
             # A later change: by another front, whose message will follow, or by a person, who has to reload.
-            log.info("the policy on the disk is another one already", policy_version=files.data.policy_version)
+            log.info("the policy on the disk has changed again", policy_version=files.data.policy_version)
             return False
         await self._use(self.current.registry, files, None)
         log.info("another front has changed the policy", policy_version=files.data.policy_version)

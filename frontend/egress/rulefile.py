@@ -88,12 +88,12 @@ class RuleFile:
 
     def _believe(self, rules: Rules) -> None:
         if self._problem is not None:
-            log.info("learned rules count again", domains=len(rules.domains), paths=len(rules.paths))
+            log.info("learned rules are in force again", domains=len(rules.domains), paths=len(rules.paths))
         self._rules, self._by_action, self._problem = rules, by_action(rules), None
 
     def _doubt(self, problem: KeyFileError) -> None:
         if str(problem) != str(self._problem):
-            log.error("learned rules can't be believed: nothing counts as learned", cause=str(problem))
+            log.error("the file of learned rules can't be used: no learned rule is in force", cause=str(problem))
         self._rules, self._by_action, self._problem = Rules(), {}, problem
 
 

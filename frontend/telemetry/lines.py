@@ -44,4 +44,4 @@ class RefusalLines:
         for (uid, code), window in self._windows.due(now):
             left_out, window.count, window.said = window.count, 0, 0
             who = {"is_many_users": True} if uid == OTHERS else {} if uid is None else {"uid": uid}
-            log.warning("lines of refusals were left out", code=code, left_out=left_out, **who)
+            log.warning("log lines of refusals were left out", code=code, left_out=left_out, **who)

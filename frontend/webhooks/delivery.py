@@ -56,8 +56,8 @@ class Post:
                 problem = "the connection ended without an answer in HTTP"
             except Exception as error:
                 why = type(error).__name__
-                log.error("an attempt to deliver failed by a fault of the gateway", endpoint=endpoint.name, why=why)
-                problem = "a fault of the gateway's own"
+                log.error("an attempt to deliver failed: internal error", endpoint=endpoint.name, why=why)
+                problem = "internal error"
             finally:
                 await network.close()
         return heard[0] if heard else Outcome(FAILED, None, problem)

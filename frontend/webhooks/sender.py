@@ -111,7 +111,7 @@ class Sender:
         except ClockError:
             pass
         except Exception as error:
-            log.error("webhooks could not be looked for", endpoint=self._endpoint.name, why=type(error).__name__)
+            log.error("due deliveries could not be read", endpoint=self._endpoint.name, why=type(error).__name__)
         else:
             return pause
         return self._deadlines.try_again_seconds
@@ -140,7 +140,11 @@ class Sender:
             outcome = await self._means.post.attempt(self._endpoint, delivery, now // 1000, self._lookups)
             await self._settle(delivery, outcome, now + milliseconds(trio.current_time() - began))
         except Exception as error:
-            log.error("a delivery was left to its claim's end", endpoint=self._endpoint.name, why=type(error).__name__)
+            log.error(
+                "a delivery is not settled: it is due again when its claim ends",
+                endpoint=self._endpoint.name,
+                why=type(error).__name__,
+            )
         finally:
             self._free += 1
             self.wake()

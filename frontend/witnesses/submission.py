@@ -71,9 +71,9 @@ class HttpSubmission:
             except (httpcore.ProtocolError, httpcore.NetworkError):
                 problem = "the connection ended without a whole answer in HTTP"
             except Exception as error:
-                log.error("a witness was not asked, by a fault of the gateway", witness=self._witness.name,
+                log.error("a witness was not asked: internal error", witness=self._witness.name,
                           why=type(error).__name__)  # fmt: skip
-                problem = "a fault of the gateway's own"
+                problem = "internal error"
             finally:
                 await network.close()
         return Reply(problem=problem)

@@ -43,8 +43,8 @@ class Source(msgspec.Struct, frozen=True):
 def add_source(parser: ArgumentParser, **place: Any) -> None:
     """Arguments that say where it is; `place` is how the first of them is called and told of."""
     parser.add_argument("place", **place)
-    parser.add_argument("--password-file", metavar="FILE", help="with a PostgreSQL: its password")
-    parser.add_argument("--ca-file", metavar="FILE", help="with a PostgreSQL over TLS: what it is verified with")
+    parser.add_argument("--password-file", metavar="FILE", help="file with the password for a PostgreSQL")
+    parser.add_argument("--ca-file", metavar="FILE", help="certificates (PEM) that verify a PostgreSQL over TLS")
 
 
 def source_in(options: Namespace) -> Source:

@@ -18,9 +18,9 @@ def add(commands: Commands) -> None:
         "a new folder with mode 0700. The gateway goes on meanwhile. A start refuses the copy until `gateway ledger "
         "accept-rollback` says why it is gone on from (docs/operations.md). Run it as the gateway's user.",
     )
-    backup.add_argument("target", type=Path, metavar="DIR", help="the folder to make; it must not be there")
+    backup.add_argument("target", type=Path, metavar="DIR", help="the folder to create; it must not exist")
     backup.add_argument(
-        "--with-keys", action="store_true", help="signing keys too: the folder is as secret as they are"
+        "--with-keys", action="store_true", help="copy the signing keys, too; the folder is then as secret as they are"
     )
     add_gateway(backup)
     backup.set_defaults(run=_backup)

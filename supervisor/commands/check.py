@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
     """Put `check` beside the other commands."""
     check = commands.add_parser(
         "check",
-        help="say everything that is wrong with a configuration, start nothing",
+        help="report all problems of a configuration without starting it",
         description="Read configuration, manifests, modules, policy, keys and secrets as a start would, and print "
         "every problem at once with file, line, field and mend. Nothing is started and nothing is written. Run it as "
         "the user that the gateway runs as.",
@@ -33,11 +33,11 @@ def add(commands: Commands) -> None:
     check.add_argument("--state-dir", type=Path, metavar="DIR", help="with --dev: state directory of the dev gateway")
     check.add_argument(
         "--against-running", action="store_true",
-        help="name the settings that the running gateway has otherwise: what a reload takes, what needs a restart",
+        help="list settings that differ in the running gateway, and whether a reload or a restart applies them",
     )  # fmt: skip
     check.add_argument(
         "--connect", action="store_true",
-        help="ask the backends that it names, too (OPA, proxy, Redis, PostgreSQL); exit code 69 where one is down",
+        help="connect to its backends, too (OPA, proxy, Redis, PostgreSQL); exit code 69 if one is down",
     )  # fmt: skip
     check.add_argument("--json", action="store_true", help="print problems as JSON")
     check.set_defaults(run=_check, usage_error=check.error)

@@ -47,14 +47,14 @@ def add(commands: Commands) -> None:
     )
     place.add_argument("--state-dir", type=Path, metavar="DIR", help="state directory of a dev gateway that runs")
     console.add_argument(
-        "--public-base-url", metavar="URL", help="the gateway's public_base_url, when that is not --gateway"
+        "--public-base-url", metavar="URL", help="the gateway's public_base_url, if it differs from --gateway"
     )
     console.add_argument(
         "--listen", metavar="WHERE", default=DEFAULT_LISTEN,
-        help="ADDRESS:PORT of this machine alone, or unix:PATH for a reverse proxy (default %(default)s)",
+        help="loopback ADDRESS:PORT, or unix:PATH for a reverse proxy (default %(default)s)",
     )  # fmt: skip
     console.add_argument(
-        "--origin", metavar="URL", help="where browsers find the page, when that is not http:// and --listen"
+        "--origin", metavar="URL", help="URL of the page for browsers, if it is not http:// and --listen"
     )
     console.set_defaults(run=_run)
 
@@ -85,7 +85,7 @@ def _gateway(options: argparse.Namespace) -> tuple[str, str]:
         return f"unix://{running.admin_socket}", base
     if options.gateway.startswith("unix:///"):
         if options.public_base_url is None:
-            raise Refused(Exit.USAGE, "a Unix socket does not say what proofs are made for: add --public-base-url.")
+            raise Refused(Exit.USAGE, "a Unix socket has no URL for proofs: add --public-base-url.")
         return options.gateway, _url("--public-base-url", options.public_base_url)
     gateway = _url("--gateway", options.gateway)
     parts = urlsplit(gateway)
@@ -120,7 +120,7 @@ def _listener(where: str, origin: str | None) -> Listener:
         raise Refused(
             Exit.USAGE,
             f"--listen {where!a}: must be an address of this machine alone, like {DEFAULT_LISTEN}, or unix:PATH; "
-            "others come through a reverse proxy with TLS.",
+            "other machines need a reverse proxy with TLS.",
         )
     return listen_tcp(where)
 

@@ -24,15 +24,17 @@ def add(commands: Commands) -> None:
         "--listen", metavar="ADDR:PORT", help=f"TCP address (default {dev.DEFAULT_LISTEN}; port 0 picks a free one)"
     )
     develop.add_argument(
-        "--state-dir", type=Path, metavar="DIR", help="where state is kept (default ~/.local/state/gateway-dev)"
+        "--state-dir", type=Path, metavar="DIR", help="state directory (default ~/.local/state/gateway-dev)"
     )
     develop.add_argument("--config", type=Path, metavar="FILE", help="configuration that overrides dev defaults (TOML)")
-    develop.add_argument("--ready-file", type=Path, metavar="FILE", help="write the ready line to this file too")
+    develop.add_argument("--ready-file", type=Path, metavar="FILE", help="also write the ready line to this file")
     develop.add_argument(
-        "--no-upstream", action="store_true", help="no echo bank at upstream.gateway.test, which the examples speak to"
+        "--no-upstream", action="store_true", help="start no example upstream at upstream.gateway.test"
     )
     develop.add_argument(
-        "--compat-envelope", action="store_true", help="send the list of actions as latchgate-langchain reads it"
+        "--compat-envelope",
+        action="store_true",
+        help="answer the list of actions in the form that latchgate-langchain reads",
     )
     develop.set_defaults(run=_dev)
 

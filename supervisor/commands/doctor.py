@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
     """Put `doctor` beside the other commands."""
     doctor = commands.add_parser(
         "doctor",
-        help="say what this machine gives for walls around processes",
+        help="report which walls around processes this machine supports",
         description="Try every wall that processes of the gateway have, in processes that are thrown away, and say for "
         "each kind of process what it would get. Run it as the user, and under the service manager, that the gateway "
         "runs under. Exit code 1 when a wall is missing.",

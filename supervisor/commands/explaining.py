@@ -63,10 +63,12 @@ def add_options(parser: argparse.ArgumentParser, default_folder: str) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", type=Path, metavar="FILE", help="the input document (JSON)")
     what.add_argument("--principal", metavar="NAME", help="a call of this principal; with --action")
-    what.add_argument("--trace", metavar="ID", help="a call that was made, by its trace id")
-    parser.add_argument("--action", metavar="ACTION", help="what the principal would call")
-    parser.add_argument("--request", type=Path, metavar="FILE", help="body of the call (JSON); {} without")
-    parser.add_argument("--calls-remaining", type=int, metavar="N", help="of a budget; without: a lease without one")
+    what.add_argument("--trace", metavar="ID", help="an earlier call, by its trace id")
+    parser.add_argument("--action", metavar="ACTION", help="the action that the principal would call")
+    parser.add_argument("--request", type=Path, metavar="FILE", help="body of the call (JSON; default {})")
+    parser.add_argument(
+        "--calls-remaining", type=int, metavar="N", help="calls left in the budget; default: a lease without a budget"
+    )
     parser.add_argument("--policy", type=Path, metavar="DIR", help=f"policy folder (default {default_folder})")
     add_gateway(parser)
 
@@ -162,7 +164,7 @@ def _call_of(trace_id: str, settings: Settings, helpers: Helpers) -> _Called:
     if not calls:
         raise Refused(Exit.CONFIG, f"{ledger} has no call with the trace {trace_id!a}.")
     if calls[0].principal is None or calls[0].action_id is None:
-        raise Refused(Exit.CONFIG, f"the call of {trace_id!a} was refused before it was known who called what.")
+        raise Refused(Exit.CONFIG, f"the call of {trace_id!a} was refused before its caller and action were known.")
     return calls[0]
 
 

@@ -21,15 +21,18 @@ def add(commands: Commands) -> None:
     init.add_argument("--production", type=Path, required=True, metavar="DIR", help="the folder, like /etc/gateway")
     init.add_argument("--operator", default="admin", metavar="NAME", help="the operator's name (default admin)")
     init.add_argument(
-        "--public-base-url", default="https://gateway.example", metavar="URL", help="what agents' proofs are made for"
+        "--public-base-url",
+        default="https://gateway.example",
+        metavar="URL",
+        help="public URL, for which agents make their proofs",
     )
     init.add_argument(
         "--state-dir", type=Path, default=Path("/var/lib/gateway"), metavar="DIR",
-        help="where the ledger is kept (default /var/lib/gateway)",
+        help="state directory with the ledger (default /var/lib/gateway)",
     )  # fmt: skip
     init.add_argument(
         "--run-dir", type=Path, default=Path("/run/gateway"), metavar="DIR",
-        help="where the two sockets are (default /run/gateway)",
+        help="folder of the two sockets (default /run/gateway)",
     )  # fmt: skip
     init.set_defaults(run=_init)
 

@@ -15,19 +15,21 @@ def add(commands: Commands) -> None:
     """Put `keys` beside the other commands."""
     keys = commands.add_parser("keys", help="make, rotate and list the keys of a gateway")
     keys_commands = keys.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    make = keys_commands.add_parser("make", help="make signing keys and one operator's credential, keep what is there")
-    make.add_argument("folder", type=Path, metavar="DIR", help="where they are kept, mode 0700")
+    make = keys_commands.add_parser(
+        "make", help="make signing keys and one operator's credential; existing files are kept"
+    )
+    make.add_argument("folder", type=Path, metavar="DIR", help="folder of the keys, mode 0700")
     make.add_argument("--operator", default="admin", metavar="NAME", help="the operator's name (default admin)")
     make.set_defaults(run=_make)
 
     rotate = keys_commands.add_parser(
         "rotate",
-        help="make another signing key; a running gateway follows without a restart",
+        help="replace a signing key; a running gateway uses the new one without a restart",
         description="Make another signing key in the place of the one in use. What the key before signed stays good: "
         "leases until they expire, receipts for ever. Run it as the user that the gateway runs as.",
     )
     rotate.add_argument(
-        "--purpose", required=True, choices=("receipt", "lease", "grant", "checkpoint"), help="what the key signs"
+        "--purpose", required=True, choices=("receipt", "lease", "grant", "checkpoint"), help="purpose of the key"
     )
     rotate.add_argument(
         "--forget-previous", action="store_true", help="refuse from now on the leases that earlier keys signed"

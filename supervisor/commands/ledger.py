@@ -20,18 +20,18 @@ def add(commands: Commands) -> None:
     verify.add_argument(
         "ledger",
         metavar="LEDGER",
-        help="a ledger's file or a copy of one, or a PostgreSQL's address as ledger.url has it",
+        help="a ledger file, a copy of one, or the URL of a PostgreSQL as in ledger.url",
     )
-    verify.add_argument("--password-file", metavar="FILE", help="with a PostgreSQL: its password")
-    verify.add_argument("--ca-file", metavar="FILE", help="with a PostgreSQL over TLS: what it is verified with")
+    verify.add_argument("--password-file", metavar="FILE", help="file with the password for a PostgreSQL")
+    verify.add_argument("--ca-file", metavar="FILE", help="certificates (PEM) that verify a PostgreSQL over TLS")
     verify.add_argument("--keys", type=Path, required=True, metavar="FILE", help="receipt keys (JWKS)")
     verify.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
-        help="a checkpoint that was kept, which the ledger must continue; may be given again",
+        help="an earlier checkpoint that the ledger must continue; may be repeated",
     )  # fmt: skip
     verify.add_argument(
         "--checkpoint-key", action="append", default=[], metavar="KEY",
-        help="verifier key (name+id+base64) that those checkpoints must be signed by; may be given again",
+        help="verifier key (name+id+base64) that must have signed those checkpoints; may be repeated",
     )  # fmt: skip
     verify.set_defaults(run=_verify)
 
@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
         "every lease. The gateway must be stopped. Run it as the user that the gateway runs as.",
     )
     for parser, program in ((rollback, "notary.accept_rollback"), (clock, "notary.accept_clock")):
-        parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it goes into the audit event")
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, for the audit event")
         add_gateway(parser)
         parser.set_defaults(run=_accept, program=program)
 

@@ -11,7 +11,7 @@ from supervisor.starter import new_action
 
 def add(commands: Commands) -> None:
     """Put `new` beside the other commands."""
-    new = commands.add_parser("new", help="begin an action of your own")
+    new = commands.add_parser("new", help="start an action of your own")
     kinds = new.add_subparsers(title="what", required=True, metavar="WHAT")
     action = kinds.add_parser(
         "action",
@@ -28,12 +28,12 @@ def add(commands: Commands) -> None:
         "manifest and a request to try; and what `gateway new action` writes besides. Fetches and builds nothing: "
         "`make -C my-gateway/providers/NAME` does. A folder that is there is never written over.",
     )
-    provider.add_argument("--language", required=True, choices=sorted(LANGUAGES), help="what it is written in")
+    provider.add_argument("--language", required=True, choices=sorted(LANGUAGES), help="its programming language")
     provider.set_defaults(run=_provider)
     for kind in (action, provider):
         kind.add_argument("name", metavar="NAME", help="lower-case letters, digits and _")
         kind.add_argument(
-            "--dir", type=Path, default=Path("my-gateway"), metavar="DIR", help="where (default my-gateway)"
+            "--dir", type=Path, default=Path("my-gateway"), metavar="DIR", help="folder (default my-gateway)"
         )
 
 

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     _add_folder(test)
     test.set_defaults(run=_test)
 
-    check = kinds.add_parser("check", help="load a policy as the gateway would, and say what is wrong with it")
+    check = kinds.add_parser("check", help="load a policy as the gateway would, and report its problems")
     _add_folder(check)
     check.set_defaults(run=_check)
 

@@ -17,7 +17,7 @@ _MODULE = "witness.main"
 
 def add(commands: Commands) -> None:
     """Put `witness` beside the other commands."""
-    witness = commands.add_parser("witness", help="remember how far logs were, and cosign what continues them")
+    witness = commands.add_parser("witness", help="cosign checkpoints that continue known logs")
     witness_commands = witness.add_subparsers(title="commands", required=True, metavar="COMMAND")
     serving = witness_commands.add_parser(
         "run",
@@ -25,18 +25,20 @@ def add(commands: Commands) -> None:
         description="Cosign checkpoints of the logs whose keys are named, as long as each continues the one before. "
         "Run it on another host than the gateway, by other people; TLS is a reverse proxy's.",
     )
-    key = witness_commands.add_parser("key", help="print the witness's verifier key, made where there is none yet")
+    key = witness_commands.add_parser("key", help="print the witness's verifier key; make the key if there is none")
     for command in (serving, key):
-        command.add_argument("--state", type=Path, required=True, metavar="DIR", help="its key, and what it remembers")
         command.add_argument(
-            "--name", metavar="NAME", help="of its key, when that is made: a URL without scheme; default HOST/witness"
+            "--state", type=Path, required=True, metavar="DIR", help="folder of its key and its records"
+        )
+        command.add_argument(
+            "--name", metavar="NAME", help="name of a new key: a URL without scheme; default HOST/witness"
         )
     place = serving.add_mutually_exclusive_group(required=True)
     place.add_argument("--listen", metavar="ADDRESS:PORT", help="plain HTTP, for a reverse proxy")
-    place.add_argument("--socket", metavar="PATH", help="the same on a Unix socket")
+    place.add_argument("--socket", metavar="PATH", help="plain HTTP on a Unix socket")
     serving.add_argument(
         "--log-key", type=Path, action="append", required=True, metavar="FILE",
-        help="verifier keys of logs, one a line (gatectl audit checkpoint shows them); may be given again",
+        help="verifier keys of logs, one a line (gatectl audit checkpoint shows them); may be repeated",
     )  # fmt: skip
     serving.set_defaults(run=_run)
     key.set_defaults(run=_key)

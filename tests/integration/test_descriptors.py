@@ -11,7 +11,7 @@ import pytest
 from tests.support.gateway import Gateway, gateway, wait_for
 
 WEBHOOK = '[[webhooks]]\nname = "nobody"\nurl = "https://hooks.gateway.test/"\nsecret = "a secret of some length"\n'
-SAID = ("could not be started", "what it needs can't be handed to it")
+SAID = ("could not be started", "its descriptors can't be handed over")
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,7 @@ def test_a_front_that_can_not_finish_a_reload_is_replaced_and_the_others_keep_it
     family = gateway.whole_family(6)
     set_in(gateway, family, "front 2", finish_error="its policy process died")
     gateway.signal(signal.SIGHUP)
-    wait_until(lambda: gateway.told("front 2 is killed: it did not follow a reload"))
+    wait_until(lambda: gateway.told("front 2 is killed: it did not apply a reload"))
     wait_until(lambda: len(gateway.told("front 2 is ready")) == 2)
     wait_until(lambda: gateway.told("reloaded"))
     after = gateway.whole_family(6)

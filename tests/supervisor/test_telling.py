@@ -112,7 +112,7 @@ def test_nothing_is_fed_while_one_that_every_call_needs_is_stopped(
     wait_until(lambda: serving.told(f"{name} does not answer: the watchdog is not fed"))
     before = manager.beats()
     os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: serving.told(f"{name} is not silent any more"))
+    wait_until(lambda: serving.told(f"{name} answers again"))
     wait_until(lambda: manager.beats() > before)
 
 
@@ -121,7 +121,7 @@ def test_nothing_is_fed_while_a_front_that_served_says_nothing(serving: Running,
     wait_until(lambda: serving.told("front 1 does not answer: the watchdog is not fed"))
     before = manager.beats()
     serving.ask(do="busy", in_flight=1)
-    wait_until(lambda: serving.told("front 1 is not silent any more"))
+    wait_until(lambda: serving.told("front 1 answers again"))
     wait_until(lambda: manager.beats() > before)
 
 

@@ -84,7 +84,7 @@ class OpaPolicy:
     def attach(self, sock: socket.socket, pid: int) -> None:
         """Refuse a policy process: it would be asked nothing."""
         sock.close()
-        log.error("a policy process came, and OPA decides", pid=pid)
+        log.error("a policy process was attached although OPA decides", pid=pid)
 
     # ------------------------------------------------------------------ questions
 

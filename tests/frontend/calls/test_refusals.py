@@ -268,7 +268,7 @@ async def test_lines_of_one_user_and_code_are_few_and_the_rest_is_a_number(tmp_p
         assert [one["code"] for one in lines if one.get("decision")] == [
             *["policy_denied"] * MAX_LINES, "action_not_found", "policy_denied"
         ]  # fmt: skip
-        (left,) = [one for one in lines if one["event"] == "lines of refusals were left out"]
+        (left,) = [one for one in lines if one["event"] == "log lines of refusals were left out"]
         assert (left["code"], left["left_out"]) == ("policy_denied", 5)
         assert len(await calls(core)) == MAX_LINES + 7, "evidence leaves nothing out"
 

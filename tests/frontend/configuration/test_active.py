@@ -131,7 +131,11 @@ async def test_a_load_names_rules_that_may_not_do_what_they_say_in_the_log(tmp_p
         (tmp_path / "policy" / "gateway.rego").write_text(rules)
         with capture_logs() as logged:
             await configuration.load()
-        doubts = [one["problem"] for one in logged if one["event"] == "a rule of the policy may not do what it says"]
+        doubts = [
+            one["problem"]
+            for one in logged
+            if one["event"] == "a rule of the policy may have another effect than it seems"
+        ]
         file = tmp_path / "policy" / "gateway.rego"
         assert doubts == [
             f"{file}:3  applies_junior is asked for by no rule: it denies nothing and holds nothing.",

@@ -143,7 +143,7 @@ def test_a_file_that_can_not_be_believed_teaches_nothing_says_so_once_and_counts
             assert file.learned("a") is NOTHING_LEARNED
             with pytest.raises(KeyFileError, match=path.name):
                 file.rules()
-    assert [one["event"] for one in said] == ["learned rules can't be believed: nothing counts as learned"]
+    assert [one["event"] for one in said] == ["the file of learned rules can't be used: no learned rule is in force"]
 
     with pytest.raises(KeyFileError) as refused:  # and no front starts with it
         RuleFile(path)
@@ -157,4 +157,4 @@ def test_a_file_that_can_not_be_believed_teaches_nothing_says_so_once_and_counts
         write_private(path, content("y.example"))
         assert file.learned("a").domains == ("y.example",)
         assert file.rules() == RuleFile(path).rules()
-    assert [one["event"] for one in said] == ["learned rules count again"]
+    assert [one["event"] for one in said] == ["learned rules are in force again"]

@@ -87,7 +87,7 @@ async def test_a_fault_of_ours_does_not_end_it(tmp_path: Path, receiver: Receive
         with capture_logs() as logs:
             asker(core).faults[operation] = refuses(RuntimeError("hush"))
             event_id = await call(core)
-            await until(lambda: len(named(logs, "webhooks could not be looked for")) >= 3)
+            await until(lambda: len(named(logs, "due deliveries could not be read")) >= 3)
             asker(core).faults.clear()
             await settled(tmp_path)
         assert receiver.ids == [event_id]
@@ -111,7 +111,7 @@ async def test_an_attempt_that_fails_by_a_fault_of_ours_is_a_failure_like_others
         with capture_logs() as logs:
             event_id = await call(core)
             await settled(tmp_path)
-        said = named(logs, "an attempt to deliver failed by a fault of the gateway")
+        said = named(logs, "an attempt to deliver failed: internal error")
         assert [(one["endpoint"], one["why"]) for one in said] == [("chat", "RuntimeError")] * 2
         assert receiver.ids == [event_id]
         assert "hush" not in str(logs)
