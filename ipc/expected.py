@@ -19,7 +19,7 @@ class NotExpected(Exception):
     """The plan names no file, or no content for it. The message is for receipts; it never holds a body."""
 
 
-class ExpectedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FileToLeave(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`sha256` is `sha256:<hex>` of the whole file, `bytes` how many it has then."""
 
     root: str
@@ -29,14 +29,14 @@ class ExpectedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes: int
 
 
-def expected_file(plan: Plan, config: Mapping[str, Any]) -> ExpectedFile:
+def expected_file(plan: Plan, config: Mapping[str, Any]) -> FileToLeave:
     """The file that the request asks to write; `config` is the manifest's `verification_config`. Raises NotExpected."""
     if plan.files is None:
         raise NotExpected("the plan has no files")
     request = msgspec.json.decode(plan.request)
     path = _text_at(request, config.get("path_pointer", PATH_POINTER))
     content = _text_at(request, config.get("content_pointer", CONTENT_POINTER)).encode()
-    return ExpectedFile(plan.files.root, path, "sha256:" + hashlib.sha256(content).hexdigest(), len(content))
+    return FileToLeave(plan.files.root, path, "sha256:" + hashlib.sha256(content).hexdigest(), len(content))
 
 
 def _text_at(document: object, pointer: object) -> str:

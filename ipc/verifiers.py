@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from ipc.expected import CONTENT_POINTER, PATH_POINTER, ExpectedFile, NotExpected, expected_file
+from ipc.expected import CONTENT_POINTER, PATH_POINTER, FileToLeave, NotExpected, expected_file
 from ipc.plan import Plan
 
 MAX_PATH_CHARACTERS = 4096
@@ -59,7 +59,7 @@ class VerifierKind:
     needs_import: str | None = None
     """An entry of the manifest's `required_imports`, without which the host would never see the effect."""
     declared: str | None = None
-    keep: Callable[[Plan, Mapping[str, Any]], ExpectedFile] | None = None
+    keep: Callable[[Plan, Mapping[str, Any]], FileToLeave] | None = None
     """Make what the verifier compares with when it looks again. Raises NotExpected."""
     cannot_look: str | None = None
 
@@ -112,7 +112,7 @@ VERIFIERS: Final[Mapping[str, VerifierKind]] = {
 DEFAULT_VERIFIER: Final = next(iter(VERIFIERS))
 
 
-def kept_file(plan: Plan) -> ExpectedFile | None:
+def kept_file(plan: Plan) -> FileToLeave | None:
     """The file that is kept with the intent of a call for its verifier to look at again; None if it can't look."""
     kind = VERIFIERS.get(plan.verifier_kind)
     if kind is None or kind.keep is None:

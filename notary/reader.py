@@ -14,9 +14,9 @@ from pathlib import Path
 
 from setproctitle import setproctitle
 
+from contract.audit import ChainReport
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.evidence import VerifyReport
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_READER_FRAME
@@ -110,7 +110,7 @@ def _answer(channel: Channel, ledger: Connection | NotReadable, tell_seconds: fl
     return m.ChainVerified(_verify(ledger, channel, tell_seconds))
 
 
-def _verify(connection: Connection, channel: Channel, tell_seconds: float) -> VerifyReport:
+def _verify(connection: Connection, channel: Channel, tell_seconds: float) -> ChainReport:
     """Walk to the end. Raises OSError when the front is gone, and what `opened` makes NotReadable."""
     walk, pace, tell_at = WholeWalk(), Pace(connection), time.monotonic() + tell_seconds
     while True:

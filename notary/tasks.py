@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.messages import Operation
 from notary.ledger.intents import OpenIntent
 
@@ -42,7 +42,7 @@ class Looking(NamedTuple):
 
     worker_id: str
     verifier_kind: str
-    file: ExpectedFile
+    file: FileToLeave
 
 
 class SecretAnswer(NamedTuple):

@@ -11,7 +11,7 @@ import msgspec
 
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.packets import PACKET_BYTES, PacketChannel
@@ -156,7 +156,7 @@ class WorkerChannel:
             raise WorkerFault("told of a call that it has no word for")
         return False
 
-    def look(self, number: int, verifier_kind: str, file: ExpectedFile, seconds: float) -> None:
+    def look(self, number: int, verifier_kind: str, file: FileToLeave, seconds: float) -> None:
         """Have the verifier look at a file again. Raises WorkerFault."""
         self.looks.add(number)
         self.tell(m.Look(number, verifier_kind, file, seconds))

@@ -5,14 +5,13 @@ from typing import cast
 
 import msgspec
 
-from frontend.contract.execution import ExecutionResult, Runtime, VerificationOutcome, VerificationSummary
+from contract.execution import FULLY_SUCCESSFUL, ExecutionResult, Runtime, VerificationOutcome
 from frontend.errors import GateError
 from ipc import messages as m
 from ipc.plan import Plan
 
 OF_THE_PROVIDER = "provider_error"
 """The one outcome whose reason is the provider's own: `provider_error: KIND: MESSAGE`."""
-FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,6 @@ class Executed:
             receipt_id=self.closed.receipt_id,
             output=msgspec.json.decode(self.output or "{}"),
             verification_outcome=outcome,
-            verification=VerificationSummary(outcome=outcome, is_fully_successful=outcome in FULLY_SUCCESSFUL),
-            runtime=Runtime(**self.closed.runtime),
+            verification={"outcome": outcome, "is_fully_successful": outcome in FULLY_SUCCESSFUL},
+            runtime=msgspec.convert(self.closed.runtime, Runtime),
         )

@@ -17,6 +17,7 @@ from typing import Any
 import trio
 from msgspec import UNSET
 
+from contract.execution import PendingApproval
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.question import question_of
 from frontend.actions.registry import Action, Registry
@@ -32,7 +33,6 @@ from frontend.calls.quotas import Quotas
 from frontend.calls.record import CallRecord
 from frontend.calls.refusals import Refusal, Refusals
 from frontend.clock import Clock
-from frontend.contract.execution import PendingApproval
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.admission import Admission, Place

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 
 from frontend.errors import STATUS
 
@@ -57,8 +56,3 @@ class WrittenAs:
 
     def __init__(self, kind: type[msgspec.Struct]) -> None:
         self.kind = kind
-
-
-def shown_as(kind: type[msgspec.Struct]) -> Meta:
-    """For an object that is made elsewhere, or kept as it was stored, or a list of such: what the document says."""
-    return Meta(extra={"shows": kind})

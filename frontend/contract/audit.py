@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
-from frontend.contract.annotations import shown_as
+from contract.noun import shown_as
 from frontend.contract.forms import Moment, Query
 from ipc.events import AuditEvent
 
@@ -60,27 +60,3 @@ class ConsistencyQuery(Query, frozen=True, kw_only=True):
 
     old_size: Annotated[int, Meta(ge=0, le=MAX_SIZE)] = field(default=0, name="from")
     """Size of an earlier checkpoint."""
-
-
-class ChainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a walk along the whole chain, and the tree beside it, has found."""
-
-    intact: bool
-    events_checked: int
-    """Events found in order; the broken one is not among them."""
-    broken_at: str | None
-    """Id of the first event that does not fit; of the last one left when those after it are gone."""
-    total_events: int
-    """Events that the ledger says it has."""
-    verified_links: int
-    """`prev_hash` values that are the hash of the event before."""
-    reason: str | None
-    """What is wrong, for people."""
-    head: str | None
-    """`sha256:<hex>` of the last event that was found in order."""
-    size: int
-    """Leaves of the tree of events and intents; 0 when something is broken."""
-    root: str | None
-    """Root of that tree (RFC 6962), base64; null when something is broken."""
-    checkpoint: str | None
-    """The newest signed checkpoint, which that tree continues; null when something is broken."""

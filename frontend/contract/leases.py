@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from frontend.contract.annotations import shown_as
+from contract.noun import shown_as
 from frontend.contract.forms import text_like
 
 MAX_SCOPES = 32
@@ -44,22 +44,3 @@ class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The lease gets those that the caller's identity may have."""
     dpop_jwk: Annotated[dict[str, Any], shown_as(DpopJwk)]
     budgets: Budgets | None = None
-
-
-class GrantedBudgets(msgspec.Struct, frozen=True, kw_only=True):
-    """What the session may use up: what was asked for, or less where the caller's quota says so."""
-
-    max_calls: int
-
-
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """A lease: who holds the key that it is bound to may call until it is over."""
-
-    lease_jwt: str
-    """The signed token; goes into `Authorization: DPoP <lease_jwt>`."""
-    session_id: str
-    lease_jti: str
-    expires_at: str
-    """UTC, milliseconds, `Z`."""
-    budgets: GrantedBudgets | UnsetType = UNSET
-    """Left out for a session without a limit."""

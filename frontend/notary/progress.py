@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from contract.audit import ChainReport
 from frontend.telemetry.logs import log
-from ipc.evidence import VerifyReport
 
 TELL_SECONDS = 5.0
 
@@ -25,7 +25,7 @@ class Progress:
             seconds = now - self._began
             log.info(f"walking the chain: {events} events so far", events=events, per_second=round(events / seconds))
 
-    def end(self, report: VerifyReport) -> None:
+    def end(self, report: ChainReport) -> None:
         """The walk has ended: always told, since a broken chain is never a small matter."""
         seconds = round(self._clock() - self._began, 3)
         fields: dict[str, Any] = {"events": report.events_checked, "total": report.total_events, "seconds": seconds}

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import trio
 
+from contract.audit import ChainReport
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.progress import Progress
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
-from ipc.evidence import VerifyReport
 from ipc.framing import FrameError
 from ipc.identifiers import new
 from ipc.limits import MAX_READER_FRAME, READER_SECONDS
@@ -45,7 +45,7 @@ class Readers:
         self._sock = sock
         self._attached.set()
 
-    async def verify(self) -> VerifyReport:
+    async def verify(self) -> ChainReport:
         """Walk the whole chain, once no other walk is under way. Raises NotaryUnavailable."""
         has_turn = False
         with trio.move_on_after(self._seconds):
@@ -63,7 +63,7 @@ class Readers:
         finally:
             self._turn.release()
 
-    async def _ask(self, question: m.VerifyChain, progress: Progress) -> VerifyReport:
+    async def _ask(self, question: m.VerifyChain, progress: Progress) -> ChainReport:
         channel: TrioChannel[m.Walking | m.ChainVerified | m.NotRead] = TrioChannel(
             await self._reader(), m.ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
             cap_out=MAX_READER_FRAME,

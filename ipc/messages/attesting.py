@@ -5,7 +5,7 @@ nothing of a call but what came over it, so that a front can neither have a plan
 invent a result.
 """
 
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.messages.calling import Result
 from ipc.messages.message import Message
 
@@ -45,7 +45,7 @@ class Look(Message, frozen=True):
 
     number: int
     verifier_kind: str
-    file: ExpectedFile
+    file: FileToLeave
     seconds: float
     """For so long it is read at most."""
 

@@ -1,6 +1,6 @@
 """Front and reader: one question, how far its answer is, and the answer."""
 
-from ipc.evidence import VerifyReport
+from contract.audit import ChainReport
 from ipc.messages.message import Message
 
 
@@ -17,7 +17,7 @@ class Walking(Message, frozen=True):
 class ChainVerified(Message, frozen=True):
     """The walk has ended."""
 
-    report: VerifyReport
+    report: ChainReport
 
 
 class NotRead(Message, frozen=True):

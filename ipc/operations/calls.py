@@ -8,7 +8,7 @@ under the same number, and gets the answer that the killed notary gave or would 
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.operations.operation import FrontOperation
 from ipc.store import ApprovalRecord
 
@@ -44,7 +44,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     memory_mb: int
     timeout_seconds: float
     max_io_calls: int
-    file: ExpectedFile | None = None
+    file: FileToLeave | None = None
     """The file that a verifier can still compare with when nothing else of the call is left."""
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.evidence import DeadLetter, Delivery
+from ipc.evidence import AbandonedDelivery, Delivery
 from ipc.operations.operation import DelivererOperation, FrontOperation
 
 GIVEN_UP_FOR: Final = ("rejected", "exhausted", "blocked")
@@ -47,7 +47,7 @@ class ListedDeliveries(msgspec.Struct, frozen=True):
 
     waiting: dict[str, int]
     given_up: dict[str, int]
-    letters: list[DeadLetter]
+    letters: list[AbandonedDelivery]
 
 
 class ListDeliveries(FrontOperation[ListedDeliveries], frozen=True):

@@ -5,8 +5,9 @@
 
 import msgspec
 
+from contract.evidence import Bundle, Consistency, ShownCheckpoint
 from ipc.events import AuditEvent
-from ipc.evidence import Bundle, Consistency, EventQuery, ShownCheckpoint
+from ipc.evidence import EventQuery
 from ipc.operations.operation import FrontOperation
 
 

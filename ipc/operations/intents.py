@@ -7,15 +7,16 @@ from typing import Final
 
 import msgspec
 
+from contract.intents import UnresolvedIntent
 from ipc.events import AuditEvent
-from ipc.evidence import IntentDetail, IntentView
+from ipc.evidence import IntentDetail
 from ipc.operations.calls import NoSuchWorker
 from ipc.operations.operation import FrontOperation
 
 INTENT_OUTCOMES: Final = ("happened", "did_not_happen", "unknown")
 
 
-class ListUnresolved(FrontOperation[list[IntentView]], frozen=True):
+class ListUnresolved(FrontOperation[list[UnresolvedIntent]], frozen=True):
     """List intents without a receipt, newest first. `after`: only those that were written before this one."""
 
     limit: int

@@ -15,7 +15,7 @@ _RESOLVER_FILES = (
 )  # fmt: skip
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo")
 _LIBRARY_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
-_OURS = ("ipc", "frontend", "notary", "workers", "docs")
+_OURS = ("contract", "ipc", "frontend", "notary", "workers", "docs")
 _MAX_FOLDERS = 16
 """Of certificates: where their links lead to."""
 

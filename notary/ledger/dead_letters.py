@@ -5,7 +5,7 @@ Guarantees that what is put back is moved, not copied, in the transaction of its
 
 from typing import Final
 
-from ipc.evidence import DeadLetter
+from ipc.evidence import AbandonedDelivery
 from ipc.messages import RedeliverDeliveries
 from ipc.webhooks import answered
 from notary.database import Connection
@@ -23,11 +23,11 @@ SELECT event_id, kind, endpoint, ?, payload FROM given_up WHERE seq = ?
 """
 
 
-def newest(connection: Connection, endpoint: str | None, limit: int) -> list[DeadLetter]:
+def newest(connection: Connection, endpoint: str | None, limit: int) -> list[AbandonedDelivery]:
     """The newest so many, of one endpoint or of all."""
     names = _NAMES.split(", ")
     rows = connection.execute(_NEWEST, (endpoint, endpoint, limit))
-    return [DeadLetter(**dict(zip(names, row, strict=True))) for row in rows]
+    return [AbandonedDelivery(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def count(connection: Connection) -> dict[str, int]:

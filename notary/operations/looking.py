@@ -6,12 +6,14 @@ import time
 from base64 import b64encode
 from typing import Any
 
-from msgspec import structs
+from msgspec import convert, structs
 
+from contract.intents import ExpectedFile, LastLook, SeenFile, UnresolvedIntent
 from ipc import messages as m
 from ipc.approvals import ENDED
 from ipc.clock import ClockWrong
-from ipc.evidence import ExpectedEffect, IntentDetail, IntentView
+from ipc.events import AuditEvent
+from ipc.evidence import IntentDetail
 from ipc.store import ApprovalRecord, Budget
 from notary.database import DatabaseGone
 from notary.ledger import outbox
@@ -171,7 +173,7 @@ def trace_of_approval(unit: Unit, asked: m.TraceOfApproval) -> m.ApprovalTrace:
 
 
 @performs(m.ListUnresolved, settles=True, is_paced=True)
-def list_unresolved(unit: Unit, asked: m.ListUnresolved) -> list[IntentView]:
+def list_unresolved(unit: Unit, asked: m.ListUnresolved) -> list[UnresolvedIntent]:
     """See ListUnresolved."""
     unit.settle()
     return queries.unresolved_intents(unit.connection, asked.limit, unit.now, asked.after)
@@ -189,9 +191,16 @@ def show_intent(unit: Unit, asked: m.ShowIntent) -> IntentDetail | None:
     return IntentDetail(
         **structs.asdict(view), plan_hash=plan_hash, approval_id=approval_id,
         is_under_way=unit.may_still_end(asked.intent_id),
-        last_look=queries.last_look(unit.connection, asked.intent_id, view.trace_id),
+        last_look=_last_look(queries.last_look(unit.connection, asked.intent_id, view.trace_id)),
         **({} if intent is None else _kept(intent)),
     )  # fmt: skip
+
+
+def _last_look(event: AuditEvent | None) -> LastLook | None:
+    if event is None:
+        return None
+    seen = convert(event.seen, SeenFile)
+    return LastLook(event_id=event.event_id, timestamp=event.timestamp, principal=event.principal or "", seen=seen)
 
 
 def _kept(intent: OpenIntent) -> dict[str, Any]:
@@ -208,7 +217,7 @@ def _kept(intent: OpenIntent) -> dict[str, Any]:
         "sinks": event.allowed_sinks or (),
         "verifier_kind": terms.verifier_kind,
         "timeout_seconds": terms.timeout_seconds,
-        "expected": None if file is None else ExpectedEffect(path=file.path, sha256=file.sha256, bytes=file.bytes),
+        "expected": None if file is None else ExpectedFile(path=file.path, sha256=file.sha256, bytes=file.bytes),
     }
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from contract.evidence import Bundle, BundleKeys, Consistency, ProvenLeaf, ShownCheckpoint
 from ipc import messages as m
-from ipc.evidence import Bundle, BundleKeys, Consistency, ProvenLeaf, ShownCheckpoint
 from notary.checkpoints import public_keys
 from notary.database import DatabaseGone
 from notary.ledger import history

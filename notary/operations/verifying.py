@@ -6,9 +6,9 @@ invent what was seen. What is compared with is what was kept with the intent, be
 
 from typing import NamedTuple
 
+from contract.intents import UnresolvedIntent
 from ipc.events import INTENT_VERIFICATION
-from ipc.evidence import IntentView
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.messages import Looked, NoSuchWorker, Operation, Seen, Unverifiable, VerifyIntent
 from notary.operations.allowed import check_event, check_worker
 from notary.performing import performs
@@ -27,7 +27,7 @@ class KeptFile(NamedTuple):
     """The file that was kept with an intent, and the kind of verifier that looks at it."""
 
     verifier_kind: str
-    file: ExpectedFile
+    file: FileToLeave
 
 
 class LookedAgain(Operation[Looked | Unverifiable | NoSuchWorker], frozen=True):
@@ -71,7 +71,7 @@ def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWo
     return Looked(view.trace_id, view.action_id, seen)
 
 
-def _verifiable(unit: Unit, intent_id: str) -> tuple[IntentView, KeptFile] | Unverifiable:
+def _verifiable(unit: Unit, intent_id: str) -> tuple[UnresolvedIntent, KeptFile] | Unverifiable:
     """An unresolved intent and the file that it was to write, or why it can't be verified."""
     row = queries.unresolved_intent(unit.connection, intent_id)
     if row is None:

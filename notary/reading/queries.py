@@ -9,9 +9,10 @@ from math import ceil, floor
 
 import msgspec
 
+from contract.intents import UnresolvedIntent
 from ipc.clock import parse_iso
 from ipc.events import INTENT_VERIFICATION, AuditEvent
-from ipc.evidence import EventQuery, IntentView, LastLook
+from ipc.evidence import EventQuery
 from notary.database import Connection, DatabaseGone
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
@@ -53,7 +54,7 @@ def has_intent_of_approval(connection: Connection, approval_id: str) -> bool:
 
 def unresolved_intents(
     connection: Connection, limit: int, now: float, after: str | None = None
-) -> list[IntentView]:  # fmt: skip
+) -> list[UnresolvedIntent]:  # fmt: skip
     """Newest first; `after`: only those that were written before this one."""
     # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
     rows = connection.execute(
@@ -66,7 +67,7 @@ def unresolved_intents(
 
 def unresolved_intent(
     connection: Connection, intent_id: str, now: float = 0.0
-) -> tuple[IntentView, str, str | None] | None:  # fmt: skip
+) -> tuple[UnresolvedIntent, str, str | None] | None:  # fmt: skip
     """One that is unresolved, with the hash of its plan and the approval that let it run."""
     row = connection.execute(
         f"{_INTENT}, plan_hash, approval_id FROM unresolved CROSS JOIN intents USING (seq)"
@@ -82,8 +83,8 @@ def dispatched(connection: Connection) -> Iterable[tuple[str, str]]:
     )
 
 
-def last_look(connection: Connection, intent_id: str, trace_id: str) -> LastLook | None:
-    """What a verifier saw of an intent the last time that it was asked to look again."""
+def last_look(connection: Connection, intent_id: str, trace_id: str) -> AuditEvent | None:
+    """The event of the last time that a verifier looked again at an intent. It has `seen`."""
     rows = connection.execute(
         "SELECT bytes FROM events INDEXED BY events_by_trace WHERE trace_id = ? AND event_type = ?"
         " ORDER BY time DESC, seq DESC", (trace_id, INTENT_VERIFICATION),
@@ -94,9 +95,7 @@ def last_look(connection: Connection, intent_id: str, trace_id: str) -> LastLook
         except msgspec.MsgspecError as error:
             raise DatabaseGone(f"a stored event makes no sense: {error}") from None
         if event.intent_id == intent_id and event.seen is not None:
-            return LastLook(
-                event_id=event.event_id, timestamp=event.timestamp, principal=event.principal or "", seen=event.seen
-            )  # fmt: skip
+            return event
     return None
 
 
@@ -179,13 +178,13 @@ def event_statement(query: EventQuery) -> tuple[str, list[str | int]]:
     return statement, values
 
 
-def _intent_view(row: tuple[str, ...], now: float) -> IntentView:
+def _intent_view(row: tuple[str, ...], now: float) -> UnresolvedIntent:
     intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module = row
     try:
         age = now - parse_iso(dispatched_at)
     except ValueError:
         raise DatabaseGone(f"the stored time of intent {intent_id} makes no sense") from None
-    return IntentView(
+    return UnresolvedIntent(
         intent_id=intent_id, trace_id=trace_id, action_id=action_id, principal=principal, dispatched_at=dispatched_at,
         age_seconds=max(int(age), 0), grant_id=grant_id, provider_module=provider_module,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ipc.evidence import VerifyReport
+from contract.audit import ChainReport
 from notary.database import Connection, DatabaseGone
 from notary.ledger.head import read_head
 from notary.ledger.journal import Entry
@@ -99,10 +99,10 @@ class WholeWalk:
     def _after(self, reason: str) -> Break:
         return self.broken or Break(self.chain.last_id, self.chain.head.seq or None, reason)
 
-    def report(self) -> VerifyReport:
+    def report(self) -> ChainReport:
         """The outcome in the interface's words."""
         broken, chain, (size, root, note) = self.broken, self.chain, self.proven
-        return VerifyReport(
+        return ChainReport(
             intact=broken is None,
             events_checked=chain.head.seq,
             broken_at=None if broken is None else (broken.event_id or "head"),

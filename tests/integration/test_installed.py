@@ -20,7 +20,7 @@ from tests.support.processes import pids, started
 ROOT = Path(__file__).resolve().parents[2]
 OF_PROVIDERS = ("providers/guest/", "providers/tools/")
 """The files of `gateway new provider`."""
-FOLDERS = ("ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib")
+FOLDERS = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib")
 BESIDES = {"launch.py", "docs/errors.md"}
 
 

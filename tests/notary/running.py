@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from contract.audit import ChainReport
 from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.clock import ClockWrong, iso
-from ipc.evidence import EventQuery, VerifyReport
+from ipc.evidence import EventQuery
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
@@ -179,13 +180,13 @@ class Running:
         return self.events()[-1]
 
 
-def walk(front: Asker) -> VerifyReport:
+def walk(front: Asker) -> ChainReport:
     """Along the whole chain, as a reader goes."""
     with closing(connect(front.path, writes=False)) as connection:
         return _walked(connection)
 
 
-def _walked(connection: Connection) -> VerifyReport:
+def _walked(connection: Connection) -> ChainReport:
     """Each step is a transaction, as of any reader: a notary may write meanwhile."""
     progress, goes_on = WholeWalk(), True
     while goes_on:
@@ -263,7 +264,7 @@ class NotaryProcess:
         return code
 
 
-def walk_of(notary: Running) -> VerifyReport:
+def walk_of(notary: Running) -> ChainReport:
     """The same wherever the ledger is, as its notary sees it between two units."""
     assert notary.thread is not None
     with opened(Source(notary.settings.ledger.url or str(notary.path))) as connection:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from gateway_client import verify_bundle
 
-from ipc.evidence import Bundle
+from contract.evidence import Bundle
 from ipc.messages import Approver, Prove, ProveConsistency, ReadCheckpoint
 from notary import checkpoint_file
 from notary.backends.sqlite import connect
@@ -134,8 +134,9 @@ def test_one_checkpoint_is_proven_to_continue_another(notary: Running) -> None:
 
 
 def proven(notary: Running, bundle: Bundle) -> bool:
-    """True if the client library, which shares no code with the notary, proves the bundle."""
+    """True if the client library, which shares no code of verification with the notary, proves the bundle."""
     keys = json.loads((notary.folder / "receipt-keys.jwks.json").read_bytes())
+    assert bundle.keys is not None
     data = msgspec.json.encode(bundle)
     return verify_bundle(data, origin_keys=bundle.keys.checkpoints[0], receipt_keys=keys).is_proven
 

@@ -12,7 +12,7 @@ import pytest
 
 from ipc.clock import iso
 from ipc.events import AuditEvent
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.messages import Answered, Approver, Begun, Open, Seen, TieWorker, Unbegun, VerifyIntent, WorkerEnded
 from notary.executions import Executions
 from notary.ledger.intents import OpenIntent
@@ -76,7 +76,7 @@ def look(alone: Alone, number: int) -> Task:
     """Have the worker look at a file."""
     asked = AuditEvent(event_type="IntentVerification", decision="allow", principal="operator:ops")
     task = Task("front-1", number, VerifyIntent("intent", alone.worker.worker_id, asked))
-    file = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
+    file = FileToLeave("/var/lib/files", "notes/a", DIGEST, 5)
     alone.under_way.look(task, Looking(alone.worker.worker_id, "fs_hash", file))
     return task
 

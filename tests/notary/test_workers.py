@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from ipc import messages as m
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.limits import MAX_AHEAD
 from notary.workers import WorkerChannel, WorkerFault
 from tests.notary.samples import DIGEST, make_result
 from tests.support.played_workers import PlayedWorker
 
-FILE = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
+FILE = FileToLeave("/var/lib/files", "notes/a", DIGEST, 5)
 
 
 class Tied:

@@ -17,10 +17,11 @@ import pytest
 pytestmark = pytest.mark.large
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("ipc", "supervisor", "frontend", "notary", "workers", "sdk", "contrib", "bench", "tests")
+PACKAGES = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "sdk", "contrib", "bench", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "sdk/README.md"]
 CITED_PATH = re.compile(
-    r"(?<![\w./-])(?:ipc|supervisor|frontend|notary|workers|providers|sdk|contrib|bench|tests|docs|scripts)/[\w./-]*[\w/]"
+    r"(?<![\w./-])(?:contract|ipc|supervisor|frontend|notary|workers|providers|sdk|contrib|bench|tests|docs|scripts)/"
+    r"[\w./-]*[\w/]"
 )
 CITED_SECTION = re.compile(r'((?:docs/(?:[\w-]+/)*|\b)[\w-]+\.md)[`)]*,?\s((?:(?: and|,)?\s?"[^"\n]+")+)')
 CITING = re.compile(rf"{CITED_PATH.pattern}|\.md\b|nterface\b|nterface-")

@@ -29,7 +29,7 @@ def checkout(tmp_path: Path) -> Path:
     names = run("git", "ls-files", "pyproject.toml", "CHANGELOG.md", "ipc/settings.py", "scripts", "sdk", cwd=ROOT)
     for name in names.stdout.splitlines():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+        shutil.copy2(ROOT / name, tmp_path / name, follow_symlinks=False)
     for arguments in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "m"]):
         assert run("git", *arguments, cwd=tmp_path).returncode == 0
     return tmp_path

@@ -13,14 +13,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = (
-    "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib", "bench", "tests",
+    "contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib", "bench", "tests",
     "gateway_client",
 )  # fmt: skip
 MAY_IMPORT = {
-    "ipc": {"ipc"},
+    "contract": {"contract"},
+    "ipc": {"ipc", "contract"},
     "supervisor": {"supervisor", "ipc"},
-    "frontend": {"frontend", "ipc"},
-    "notary": {"notary", "ipc"},
+    "frontend": {"frontend", "ipc", "contract"},
+    "notary": {"notary", "ipc", "contract"},
     "workers": {"workers", "ipc"},
     "witness": {"witness", "ipc", "frontend", "notary"},
     "console": {"console", "ipc", "frontend"},
@@ -32,6 +33,7 @@ OF_OTHERS = {
 }
 """The modules that a package may import of another one where only a few are allowed."""
 NEVER = {
+    "contract": {"hypercorn", "wasmtime", "cryptography", "jwt", "h11", "structlog", "trio", "anyio"},
     "ipc": {"hypercorn", "wasmtime", "cryptography", "jwt", "h11", "structlog"},
     "supervisor": {"h11", "hypercorn", "http", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "frontend": {"wasmtime", "regopy", "hypercorn", "h11", "sqlite3"},
@@ -138,9 +140,15 @@ def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
         if isinstance(node, ast.Import):
             imports += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno} imports relatively"
-            imports.append((node.lineno, node.module or ""))
+            imports.append((node.lineno, _from(path, node)))
     return tuple(imports)
+
+
+def _from(path: Path, node: ast.ImportFrom) -> str:
+    """The module that names are imported from. `contract/` has two names, and so imports itself relatively."""
+    is_of_contract = path.parent == ROOT / "contract"
+    assert node.level == (1 if is_of_contract and node.level else 0), f"{path}:{node.lineno} imports relatively"
+    return f"contract.{node.module}" if node.level else node.module or ""
 
 
 @cache
@@ -204,9 +212,9 @@ def test_no_circle_of_imports() -> None:
             for node in ast.parse(path.read_text()).body:
                 if not isinstance(node, ast.Import | ast.ImportFrom):
                     continue  # imports under TYPE_CHECKING tie no process at run time
-                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [_from(path, node)]
                 if isinstance(node, ast.ImportFrom):
-                    names += [f"{node.module}.{alias.name}" for alias in node.names]
+                    names += [f"{names[0]}.{alias.name}" for alias in node.names]
                 for name in names:
                     target = (ROOT / Path(*name.split("."))).with_suffix(".py")
                     if target.is_file():
@@ -232,8 +240,9 @@ def modules_of(path: Path) -> tuple[Path, ...]:
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
-            deeper = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if file_of(name) else node.module for name in deeper]
+            module = _from(path, node)
+            deeper = [f"{module}.{alias.name}" for alias in node.names]
+            names = [name if file_of(name) else module for name in deeper]
         files += (target for target in map(file_of, names) if target is not None)
     return tuple(files)
 

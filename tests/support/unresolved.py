@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from tests.notary.running import Running
 from tests.notary.samples import call_event, make_open
 
@@ -38,6 +38,6 @@ def file_terms(root: Path, path: str, content: bytes) -> dict[str, Any]:
     return {"verifier_kind": "fs_hash", "file": expected(root, path, content)}
 
 
-def expected(root: Path, path: str, content: bytes) -> ExpectedFile:
+def expected(root: Path, path: str, content: bytes) -> FileToLeave:
     """The file that such a call was to leave."""
-    return ExpectedFile(str(root), path, "sha256:" + hashlib.sha256(content).hexdigest(), len(content))
+    return FileToLeave(str(root), path, "sha256:" + hashlib.sha256(content).hexdigest(), len(content))

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ipc import messages as m
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.plan import Plan
 from ipc.verifiers import kept_file
 from tests.support.worker_peers import Worker
@@ -15,7 +15,7 @@ from tests.support.worker_plans import text, write_plan
 from tests.support.worker_template import Template
 
 
-def seen(worker: Worker, file: ExpectedFile, number: int = 1, seconds: float = 60.0) -> m.Seen:
+def seen(worker: Worker, file: FileToLeave, number: int = 1, seconds: float = 60.0) -> m.Seen:
     worker.notary.send(m.Look(number, "fs_hash", file, seconds))
     told = worker.told()
     assert isinstance(told, m.Seen)
@@ -23,7 +23,7 @@ def seen(worker: Worker, file: ExpectedFile, number: int = 1, seconds: float = 6
     return told
 
 
-def kept(plan: Plan) -> ExpectedFile:
+def kept(plan: Plan) -> FileToLeave:
     file = kept_file(plan)
     assert file is not None
     return file

@@ -7,7 +7,7 @@ whose observations are lost `look_at` still tells what is there, and claims no m
 
 from typing import Any
 
-from ipc.expected import ExpectedFile, NotExpected, expected_file
+from ipc.expected import FileToLeave, NotExpected, expected_file
 from ipc.messages import ABSENT, DIFFERS, MATCHES, UNREADABLE
 from workers.host.folders import NotAFile, Pulse, digest, open_file, open_folder, open_root
 from workers.host.meter import HostError
@@ -36,7 +36,7 @@ def verify_fs_hash(evidence: Evidence) -> dict[str, Any]:
     return {"kind": "fs_hash", "path": file.path, "sha256": digest_now, "bytes": file.bytes}
 
 
-def look_at(files_dir: str, file: ExpectedFile, pulse: Pulse) -> tuple[str, str | None]:
+def look_at(files_dir: str, file: FileToLeave, pulse: Pulse) -> tuple[str, str | None]:
     """What is there now: one of LOOKS, and `sha256:<hex>` of a file that was read. Changes nothing, raises nothing.
 
     `pulse` raises OSError once the time for it is over.
@@ -48,7 +48,7 @@ def look_at(files_dir: str, file: ExpectedFile, pulse: Pulse) -> tuple[str, str 
     return _compared(files_dir, file, segments, pulse)
 
 
-def _compared(files_dir: str, file: ExpectedFile, segments: list[str], pulse: Pulse) -> tuple[str, str | None]:
+def _compared(files_dir: str, file: FileToLeave, segments: list[str], pulse: Pulse) -> tuple[str, str | None]:
     try:
         with (
             open_root(files_dir, file.root) as root,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.messages import UNREADABLE, Observation, Verification
 from ipc.plan import Plan
 from ipc.verifiers import VERIFIERS
@@ -31,7 +31,7 @@ class VerifierFunctions(NamedTuple):
 
     verify: Callable[[Evidence], dict[str, Any]]
     """Return the evidence as a JSON object, or raise Unverified with the reason."""
-    look_again: Callable[[str, ExpectedFile, Pulse], tuple[str, str | None]] | None = None
+    look_again: Callable[[str, FileToLeave, Pulse], tuple[str, str | None]] | None = None
     """See `look_at` in workers/verifiers/fs_hash.py. Given for exactly the kinds that keep a file to look at."""
 
 
@@ -67,7 +67,7 @@ def verify(
     return Verification(VERIFIED, None, (msgspec.json.encode(details).decode(),))
 
 
-def look_again(kind: str, files_dir: str, file: ExpectedFile, pulse: Pulse) -> tuple[str, str | None]:
+def look_again(kind: str, files_dir: str, file: FileToLeave, pulse: Pulse) -> tuple[str, str | None]:
     """Have the verifier `kind` look at the file; a kind that can't look reports it as unreadable."""
     functions = FUNCTIONS.get(kind)
     if functions is None or functions.look_again is None:

@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from frontend.contract.actions import ActionManifest, ActionsEnvelope, ActionSummary
+from contract.actions import ActionManifest, ActionsEnvelope, ActionSummary
 from frontend.contract.annotations import WrittenAs, codes
+from frontend.contract.answers import answer_of
 from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.services import Services
@@ -18,7 +19,7 @@ async def summaries(services: Services) -> list[ActionSummary] | ActionsEnvelope
     An array, or an object with it where the operator has set `compat.actions_envelope`.
     """
     actions = msgspec.convert(services.registry.summaries(), list[ActionSummary])
-    return ActionsEnvelope(actions) if services.settings.compat.actions_envelope else actions
+    return ActionsEnvelope(actions=tuple(actions)) if services.settings.compat.actions_envelope else actions
 
 
 @codes("action_not_found")
@@ -29,7 +30,7 @@ async def manifest(services: Services, action_id: str) -> Annotated[Answer, Writ
     if action is None:
         raise GateError("action_not_found")
     if (body := registry.encoded.get(action_id)) is None:
-        shown = msgspec.convert(registry.manifest_view(action), ActionManifest)
+        shown = answer_of(ActionManifest, registry.manifest_view(action))
         body = registry.encoded[action_id] = msgspec.json.encode(shown)
     return Answer(200, body)
 

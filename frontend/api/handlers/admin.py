@@ -1,16 +1,9 @@
 """Operating the gateway: status, drain, reload, revocation of everything."""
 
-import msgspec
-
+from contract.admin import AdminStatus, CurrentEpoch, Drained, ReloadResult, RevokedAll
 from frontend.auth.authentication import OperatorCaller
-from frontend.contract.admin import (
-    AdminStatus,
-    CurrentEpoch,
-    Drained,
-    ReloadResult,
-    RevokedAll,
-)
 from frontend.contract.annotations import codes
+from frontend.contract.answers import answer_of
 from frontend.services import Services
 
 
@@ -20,7 +13,7 @@ async def status(services: Services, _operator: OperatorCaller) -> AdminStatus:
 
     Not audited.
     """
-    return msgspec.convert(await services.status(), AdminStatus)
+    return answer_of(AdminStatus, await services.status())
 
 
 @codes("evidence_persistence_failed")
@@ -50,8 +43,8 @@ async def reload(services: Services, operator: OperatorCaller) -> ReloadResult:
         reloaded_at=services.clock.iso(),
         actions=outcome.actions,
         policy_version=outcome.policy_version,
-        changed=list(outcome.changed),
-        needs_restart=list(outcome.needs_restart),
+        changed=outcome.changed,
+        needs_restart=outcome.needs_restart,
     )
 
 

@@ -1,22 +1,13 @@
 """Approvals: the agent's poll; the operator's list, detail, approve and deny."""
 
+from contract.approvals import ApprovalDetail, ApprovalList, ApprovalPoll, Denied
+from contract.execution import ExecutionResult
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.calls.approvals.record import detailed, listed, polled
 from frontend.calls.approvals.signatures import Asked
 from frontend.calls.approvals.states import state_at
 from frontend.contract.annotations import codes
-from frontend.contract.approvals import (
-    ApprovalDetail,
-    ApprovalDetailQuery,
-    ApprovalList,
-    ApprovalPoll,
-    ApprovalQuery,
-    ApproveQuery,
-    ApproveRequest,
-    Denied,
-    DenyRequest,
-)
-from frontend.contract.execution import ExecutionResult
+from frontend.contract.approvals import ApprovalDetailQuery, ApprovalQuery, ApproveQuery, ApproveRequest, DenyRequest
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
@@ -50,7 +41,7 @@ async def listing(services: Services, query: ApprovalQuery, _operator: OperatorC
     with notary_errors_as("approval_store_unavailable"):
         page = await services.notary.ask(asked)
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
-    items = [listed(record, now) for record in page.approvals if status != PENDING or _is_live(record, now)]
+    items = tuple(listed(record, now) for record in page.approvals if status != PENDING or _is_live(record, now))
     return ApprovalList(approvals=items, count=len(items), total=page.total - len(page.approvals) + len(items))
 
 

@@ -2,13 +2,15 @@
 
 import msgspec
 
+from contract.audit import ChainReport
+from contract.evidence import Bundle, Consistency, ShownCheckpoint
 from frontend.auth.authentication import OperatorCaller, asker_of
 from frontend.contract.annotations import codes
-from frontend.contract.audit import AuditEvents, ChainReport, ConsistencyQuery, EventsQuery, ProofQuery
+from frontend.contract.audit import AuditEvents, ConsistencyQuery, EventsQuery, ProofQuery
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.evidence import Bundle, Consistency, EventQuery, ShownCheckpoint
+from ipc.evidence import EventQuery
 from ipc.messages import Prove
 from ipc.operations.evidence import ProveConsistency, QueryEvents, ReadCheckpoint
 
@@ -36,7 +38,7 @@ async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
     with notary_errors_as("ledger_unavailable"):
         report = await services.readers.verify()
     services.metrics.verifications.add("intact" if report.intact else "broken")
-    return ChainReport(**msgspec.structs.asdict(report))
+    return report
 
 
 @codes("ledger_unavailable")

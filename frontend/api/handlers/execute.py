@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
+from contract.execution import ExecutionResult, PendingApproval
 from frontend.calls.executed import Executed
 from frontend.contract.annotations import Reads, Status, codes
-from frontend.contract.execution import ExecutionResult, PendingApproval
 from frontend.http.requests import Request
 from frontend.services import Services
 

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from contract.health import Alive, NotReady, Readiness
 from frontend.contract.annotations import Status, codes
-from frontend.contract.health import Alive, NotReady, Readiness
 from frontend.services import Services
 
 

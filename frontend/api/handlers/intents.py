@@ -2,20 +2,18 @@
 
 import msgspec
 
-from frontend.auth.authentication import OperatorCaller, asker_of
-from frontend.calls.intents import why_not
-from frontend.contract.annotations import codes
-from frontend.contract.intents import (
-    IntentsQuery,
+from contract.intents import (
     IntentVerifier,
     IntentView,
     ResolvedIntent,
-    ResolveRequest,
     SeenFile,
-    UnresolvedIntent,
     UnresolvedIntents,
     VerifiedIntent,
 )
+from frontend.auth.authentication import OperatorCaller, asker_of
+from frontend.calls.intents import why_not
+from frontend.contract.annotations import codes
+from frontend.contract.intents import IntentsQuery, ResolveRequest
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
@@ -31,8 +29,7 @@ async def listing(services: Services, query: IntentsQuery, operator: OperatorCal
     with notary_errors_as("ledger_unavailable"):
         intents = await services.notary.ask(ListUnresolved(query.limit, query.after, asker_of(operator)))
         total = (await services.notary.ask(ReadLedger())).unresolved
-    shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in intents]
-    return UnresolvedIntents(intents=shown, count=len(shown), total=total)
+    return UnresolvedIntents(intents=tuple(intents), count=len(intents), total=total)
 
 
 @codes("intent_not_found", "ledger_unavailable")

@@ -2,9 +2,9 @@
 
 import msgspec
 
+from contract.keys import LeaseKeys, ReceiptKeySet
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
-from frontend.contract.keys import LeaseKeys, ReceiptKeySet
 from frontend.services import Services
 
 

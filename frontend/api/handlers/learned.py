@@ -2,22 +2,20 @@
 
 from typing import cast
 
-from frontend.auth.authentication import OperatorCaller
-from frontend.contract.annotations import codes
-from frontend.contract.learned import (
+from contract.learned import (
     Cleared,
-    DomainForm,
     DomainOfAction,
     LearnedDomain,
     LearnedDomains,
     LearnedPath,
     LearnedPaths,
-    OfAction,
-    PathForm,
     PathOfAction,
     Removed,
     Source,
 )
+from frontend.auth.authentication import OperatorCaller
+from frontend.contract.annotations import codes
+from frontend.contract.learned import DomainForm, OfAction, PathForm
 from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind, below_root
 from frontend.errors import GateError
 from frontend.services import Services
@@ -30,13 +28,13 @@ _CHANGING_DOMAINS = (*_CHANGING, "allowlist_sync_failed")
 async def domains(services: Services, query: OfAction) -> LearnedDomains:
     """List learned domains, of all actions or of one."""
     return LearnedDomains(
-        [
+        domains=tuple(
             LearnedDomain(
                 domain=rule.text, action_id=rule.action_id, source=cast(Source, rule.source),
                 added_at=rule.added_at, added_by=rule.added_by,
             )
             for rule in services.learned.listed(DOMAINS, query.action)
-        ]
+        )
     )  # fmt: skip
 
 
@@ -44,7 +42,7 @@ async def domains(services: Services, query: OfAction) -> LearnedDomains:
 async def add_domain(services: Services, form: DomainForm, operator: OperatorCaller) -> DomainOfAction:
     """Add a domain to what an action may reach, from the next call on."""
     domain = await _added(services, DOMAINS, form.action_id, form.domain, operator)
-    return DomainOfAction(domain, form.action_id)
+    return DomainOfAction(domain=domain, action_id=form.action_id)
 
 
 @codes("invalid_domain", "domain_not_found", *_CHANGING_DOMAINS)
@@ -56,20 +54,20 @@ async def remove_domain(services: Services, form: DomainForm, operator: Operator
 @codes(*_CHANGING_DOMAINS)
 async def clear_domains(services: Services, query: OfAction, operator: OperatorCaller) -> Cleared:
     """Take back every learned domain, of all actions or of one."""
-    return Cleared(await services.learned.clear(DOMAINS, query.action, operator))
+    return Cleared(count=await services.learned.clear(DOMAINS, query.action, operator))
 
 
 @codes("learned_rules_unavailable")
 async def paths(services: Services, query: OfAction) -> LearnedPaths:
     """List learned paths, of all actions or of one."""
     return LearnedPaths(
-        [
+        paths=tuple(
             LearnedPath(
                 path=rule.given or rule.text, path_glob=rule.text, action_id=rule.action_id,
                 source=cast(Source, rule.source), added_at=rule.added_at, added_by=rule.added_by,
             )
             for rule in services.learned.listed(PATHS, query.action)
-        ]
+        )
     )  # fmt: skip
 
 
@@ -78,7 +76,7 @@ async def add_path(services: Services, form: PathForm, operator: OperatorCaller)
     """Add a path pattern to what an action may touch, from the next call on. What its manifest denies stays denied."""
     given = _path(form)
     rule = await _added(services, PATHS, form.action_id, given, operator)
-    return PathOfAction(given, rule, form.action_id)
+    return PathOfAction(path=given, path_glob=rule, action_id=form.action_id)
 
 
 @codes("invalid_path", "path_not_found", *_CHANGING)
@@ -90,7 +88,7 @@ async def remove_path(services: Services, form: PathForm, operator: OperatorCall
 @codes(*_CHANGING)
 async def clear_paths(services: Services, query: OfAction, operator: OperatorCaller) -> Cleared:
     """Take back every learned path, of all actions or of one."""
-    return Cleared(await services.learned.clear(PATHS, query.action, operator))
+    return Cleared(count=await services.learned.clear(PATHS, query.action, operator))
 
 
 async def _added(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> str:

@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any
 
-from msgspec import UNSET
-
+from contract.leases import GrantedBudgets, Lease
+from contract.noun import LEFT_OUT
 from frontend.auth.identity import Identity, identify, intersect_scopes
 from frontend.auth.keys import parse_jwk
 from frontend.calls.refusals import Refusal
 from frontend.contract.annotations import Reads, codes
 from frontend.contract.forms import MAX_BODY_BYTES, parse_body
-from frontend.contract.leases import GrantedBudgets, Lease, LeaseRequest
+from frontend.contract.leases import LeaseRequest
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
@@ -66,7 +66,7 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
         session_id=lease.session_id,
         lease_jti=lease.lease_jti,
         expires_at=lease.expires_at,
-        budgets=UNSET if max_calls is None else GrantedBudgets(max_calls=max_calls),
+        budgets=LEFT_OUT if max_calls is None else GrantedBudgets(max_calls=max_calls),
     )
 
 

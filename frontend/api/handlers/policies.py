@@ -2,19 +2,11 @@
 
 import msgspec
 
+from contract.policy import Acl, Allowlisted, ExplainedCall, PrincipalAcl, PrincipalView
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
-from frontend.contract.policy import (
-    MAX_ACTIONS,
-    Acl,
-    Allowlisted,
-    AllowlistPair,
-    CallToExplain,
-    ExplainedCall,
-    PrincipalAcl,
-    PrincipalActions,
-    PrincipalView,
-)
+from frontend.contract.answers import answer_of
+from frontend.contract.policy import MAX_ACTIONS, AllowlistPair, CallToExplain, PrincipalActions
 from frontend.errors import GateError
 from frontend.policy.acl import acl_view, principal_view
 from frontend.policy.data import PolicyData, is_action, is_principal
@@ -31,7 +23,7 @@ _CHANGING = (
 async def show(services: Services, _operator: OperatorCaller) -> Acl:
     """Show who may do what, and who needs no approval for it."""
     await services.configuration.use_newest_policy()
-    return msgspec.convert(acl_view(services.authority.data), Acl)
+    return answer_of(Acl, acl_view(services.authority.data))
 
 
 @codes("policy_engine_unavailable")
@@ -42,7 +34,7 @@ async def show_principal(services: Services, _operator: OperatorCaller, principa
     view = principal_view(services.authority.data, principal, levels)
     if view is None:
         raise GateError("principal_not_found")
-    return msgspec.convert(view, PrincipalView)
+    return answer_of(PrincipalView, view)
 
 
 @codes("action_not_found", "invalid_input", "policy_engine_unavailable", "policy_engine_timeout")
@@ -122,8 +114,8 @@ def _entry(data: PolicyData, principal: str) -> PrincipalAcl:
     entry = data.acl.get(principal)
     return PrincipalAcl(
         principal=principal,
-        actions=[] if entry is None else sorted(entry.actions),
-        sinks=[] if entry is None else sorted(entry.sinks),
+        actions=() if entry is None else tuple(sorted(entry.actions)),
+        sinks=() if entry is None else tuple(sorted(entry.sinks)),
         inherits_wildcard=WILDCARD in data.acl if entry is None else entry.inherits_wildcard,
         policy_version=data.policy_version,
     )

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
+from contract.receipts import Receipt
 from frontend.auth.authentication import Caller, OperatorCaller, asker_of
 from frontend.contract.annotations import WrittenAs, codes
-from frontend.contract.receipts import Receipt
 from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.notary.errors import notary_errors_as

@@ -2,9 +2,10 @@
 
 import msgspec
 
+from contract.sessions import RevokedSession, Session, Sessions
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
-from frontend.contract.sessions import RevokedSession, Session, Sessions, SessionsQuery
+from frontend.contract.sessions import SessionsQuery
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.messages import ListSessions
@@ -19,7 +20,7 @@ async def listing(services: Services, query: SessionsQuery, _operator: OperatorC
     """
     with notary_errors_as("ledger_unavailable"):
         page = await services.notary.ask(ListSessions(query.limit, query.principal, query.after))
-    shown = [Session(**msgspec.structs.asdict(session)) for session in page.sessions]
+    shown = tuple(Session(**msgspec.structs.asdict(session)) for session in page.sessions)
     return Sessions(sessions=shown, count=len(shown), next=page.next)
 
 

@@ -4,17 +4,10 @@ from typing import Literal
 
 import msgspec
 
+from contract.webhooks import DeadLetter, Redelivered, TestedWebhook, WebhookEndpoint, WebhookList
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
-from frontend.contract.webhooks import (
-    DeadLetter,
-    Redelivered,
-    RedeliverRequest,
-    TestedWebhook,
-    WebhookEndpoint,
-    WebhookList,
-    WebhooksQuery,
-)
+from frontend.contract.webhooks import RedeliverRequest, WebhooksQuery
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
@@ -36,20 +29,20 @@ async def listing(services: Services, query: WebhooksQuery, _operator: OperatorC
     }
     names = sorted({*states, *deliveries.waiting, *deliveries.given_up})
     return WebhookList(
-        endpoints=[
+        endpoints=tuple(
             WebhookEndpoint(
                 name=name, state=states.get(name, "removed"), waiting=deliveries.waiting.get(name, 0),
                 given_up=deliveries.given_up.get(name, 0),
             )
             for name in names
-        ],
-        dead_letters=[
+        ),
+        dead_letters=tuple(
             DeadLetter(
                 event_id=one.event_id, endpoint=one.endpoint, type=one.kind, attempts=one.attempts,
                 given_up_at=iso(one.at / 1000), error=one.error, status=status_of(one.error),
             )
             for one in deliveries.letters
-        ],
+        ),
     )  # fmt: skip
 
 

@@ -5,10 +5,11 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
+from contract.noun import NEVER_NULL
 from frontend.contract.forms import END
 
 PREFIX = "#/components/schemas/"
@@ -82,7 +83,10 @@ def _described(schema: dict[str, Any], kind: type[msgspec.Struct], *, is_answer:
     required = set(schema.pop("required", ()))
     omits = kind.__struct_config__.omit_defaults
     members = schema["properties"]
+    members.pop("raw", None)
     for field in msgspec.structs.fields(kind):
+        if field.name == "raw":
+            continue
         member = members[field.encode_name] = _shown_as(field.type) or members[field.encode_name]
         if field.name in docs:
             member["description"] = docs[field.name]
@@ -104,11 +108,18 @@ def _shown_as(hint: Any) -> dict[str, Any] | None:
                 return dict(extra["schema"])
             if "shows" in extra:
                 reference = {"$ref": PREFIX + extra["shows"].__name__}
-                return {"type": "array", "items": reference} if get_origin(kind) is list else reference
+                return {"type": "array", "items": reference} if get_origin(kind) in (list, tuple) else reference
+        if NEVER_NULL in notes:
+            return schema_of(_without_null(kind))
     elif type(None) in get_args(hint):
         shown = next(filter(None, map(_shown_as, get_args(hint))), None)
         return None if shown is None else {"anyOf": [shown, {"type": "null"}]}
     return None
+
+
+def _without_null(kind: Any) -> Any:
+    parts = [part for part in get_args(kind) if part is not type(None)] if get_origin(kind) is Union else [kind]
+    return Union[tuple(parts)]  # noqa: UP007
 
 
 def _with_shown_ends(schema: Any) -> Any:

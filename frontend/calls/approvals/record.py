@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
 from frontend.calls.record import CallRecord
 from frontend.clock import iso
-from frontend.contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
+from frontend.contract.answers import answer_of
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import (
@@ -147,7 +148,7 @@ def detailed(approval: ApprovalRecord, now: float, whole: ShownHold | None = Non
         **whole.members, "shown_hash": whole.shown_hash, "state": state, "status": as_polled(state),
         **msgspec.to_builtins(outcome_of(approval)),
     }  # fmt: skip
-    return msgspec.convert(members, ApprovalDetail)
+    return answer_of(ApprovalDetail, members)
 
 
 def _rest_of(approval: ApprovalRecord) -> ShownHold:

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from contract.approvals import Denied
+from contract.execution import ApprovalNote, ExecutionResult
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.modules import HeldModules
@@ -24,8 +26,6 @@ from frontend.calls.executed import Executed
 from frontend.calls.execution import Execution
 from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
-from frontend.contract.approvals import Denied
-from frontend.contract.execution import ApprovalNote, ExecutionResult
 from frontend.deadlines import CallDeadlines
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.errors import GateError, errors_as

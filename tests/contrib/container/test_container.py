@@ -204,7 +204,7 @@ def test_the_image_is_built_of_what_its_context_has_and_the_package_is_whole(tmp
     )  # fmt: skip
     (wheel,) = (tmp_path / "wheels").glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
-    rooms = ("ipc/", "supervisor/", "frontend/", "notary/", "workers/", "witness/", "contrib/")
+    rooms = ("contract/", "ipc/", "supervisor/", "frontend/", "notary/", "workers/", "witness/", "contrib/")
     installed = [path for path in listed if path.startswith(rooms) and not path.startswith("contrib/demo/")]
     missing = [path for path in installed if f"action_gateway/{path}" not in packed]
     assert not missing

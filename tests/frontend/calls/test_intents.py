@@ -6,21 +6,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from contract.intents import ExpectedFile
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.intents import NOTHING_KEPT, why_not
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc import messages as m
-from ipc.evidence import ExpectedEffect, IntentDetail
+from ipc.evidence import IntentDetail
 from ipc.verifiers import VERIFIERS
 from tests.support.front_core import Core, Fault, front_core, refuses
 from tests.support.held_calls import filing
 from tests.support.worker_desk import until
 
-FILE = ExpectedEffect(path="a", sha256="sha256:00", bytes=1)
+FILE = ExpectedFile(path="a", sha256="sha256:00", bytes=1)
 
 
-def detail(kind: str | None, expected: ExpectedEffect | None = None) -> IntentDetail:
+def detail(kind: str | None, expected: ExpectedFile | None = None) -> IntentDetail:
     return IntentDetail(
         intent_id="intent_1", trace_id="trc_1", action_id="a", principal="p", dispatched_at="", age_seconds=1,
         grant_id="grant_1", provider_module="", plan_hash="", approval_id=None, is_under_way=False, last_look=None,

@@ -8,15 +8,15 @@ import pytest
 import trio
 import trio.testing
 
+from contract.audit import ChainReport
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.readers import Readers
 from ipc import messages as m
-from ipc.evidence import VerifyReport
 from ipc.framing import encode_frame
 from ipc.limits import MAX_READER_FRAME
 from tests.support.logs import capture_logs
 
-REPORT = VerifyReport(
+REPORT = ChainReport(
     intact=True, events_checked=7, broken_at=None, total_events=7, verified_links=6, reason=None
 )  # fmt: skip
 
@@ -105,7 +105,7 @@ async def test_a_reader_that_comes_too_late_is_let_go(autojump_clock: trio.testi
 
 async def test_a_second_walk_waits_for_the_first_and_a_cancelled_one_lets_its_reader_go() -> None:
     supervisor = PlayedSupervisor(lambda _end: None)
-    reports: list[VerifyReport] = []
+    reports: list[ChainReport] = []
 
     async def ask() -> None:
         reports.append(await supervisor.readers.verify())

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from contract.evidence import Bundle
 from ipc.events import AuditEvent
-from ipc.evidence import Bundle, EventQuery
+from ipc.evidence import EventQuery
 from ipc.messages import (
     ApprovalTrace,
     Approver,

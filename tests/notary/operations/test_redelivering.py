@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ipc.events import WEBHOOKS_REDELIVERED
-from ipc.evidence import DeadLetter
+from ipc.evidence import AbandonedDelivery
 from ipc.messages import ListDeliveries, ListedDeliveries, ReadLedger, RedeliverDeliveries, Requeued
 from notary.ledger import outbox
 from notary.ledger.dead_letters import AT_ONCE
@@ -52,7 +52,9 @@ def test_they_are_listed_newest_first_of_one_endpoint_or_of_all_beside_what_wait
         (event_id, endpoint) for endpoint in ("pager", "chat") for event_id in reversed(events)
     ]  # fmt: skip
     assert listed(telling.front, "chat", 1).letters == [
-        DeadLetter(event_id=events[2], kind="action.denied", endpoint="chat", attempts=0, at=NOW_MS, error="gone")
+        AbandonedDelivery(
+            event_id=events[2], kind="action.denied", endpoint="chat", attempts=0, at=NOW_MS, error="gone"
+        )
     ]
     assert [len(listed(telling.front, "chat", limit).letters) for limit in (-1, 0, 2, 3, 4)] == [0, 0, 2, 3, 3]
     notify(telling.front)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from contract.intents import ExpectedFile, SeenFile
 from ipc.events import AuditEvent
-from ipc.evidence import ExpectedEffect
-from ipc.expected import ExpectedFile
+from ipc.expected import FileToLeave
 from ipc.messages import (
     Approver,
     ListUnresolved,
@@ -27,7 +27,7 @@ from tests.support.asking import Asker, Told
 from tests.support.played_workers import PlayedWorker
 from tests.support.supervised import wait_until
 
-FILE = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
+FILE = FileToLeave("/var/lib/files", "notes/a", DIGEST, 5)
 
 
 def act(**given: object) -> AuditEvent:
@@ -35,7 +35,7 @@ def act(**given: object) -> AuditEvent:
     return AuditEvent(**fields | given)  # type: ignore[arg-type]
 
 
-def lost(notary: Running, file: ExpectedFile | None = FILE) -> str:
+def lost(notary: Running, file: FileToLeave | None = FILE) -> str:
     """A call that no process reports on any more, and whose end an operator may state."""
     intent_id = lost_call(notary, file=file, verifier_kind="fs_hash")
     notary.clock.time += OVER
@@ -88,7 +88,7 @@ def test_the_workers_observation_is_an_event_and_resolves_nothing(
     assert [one.intent_id for one in notary.front.ask(ListUnresolved(5))] == [intent_id]
     assert notary.stored("SELECT 1 FROM receipts") == []
     last = notary.front.ask(ShowIntent(intent_id)).last_look
-    assert (last.event_id, last.seen) == (event["event_id"], seen)
+    assert (last.event_id, last.seen) == (event["event_id"], SeenFile(**seen))
     assert walk(notary.front).intact
 
 
@@ -112,7 +112,7 @@ def test_each_call_of_a_trace_is_shown_with_its_own_observations(notary: Running
     for intent_id, state in zip(intents, ("matches", "absent"), strict=True):
         look(notary, worker, intent_id, state, DIGEST if state == "matches" else None)
     looks = [notary.front.ask(ShowIntent(intent_id)).last_look for intent_id in intents]
-    assert [(one.seen["state"], one.principal) for one in looks] == [
+    assert [(one.seen.state, one.principal) for one in looks] == [
         ("matches", "operator:ops"), ("absent", "operator:ops"),
     ]  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_no_look_is_made_without_a_kept_plan_or_while_the_worker_may_report(
 
 def test_an_intent_is_shown_with_what_its_call_was_to_leave(notary: Running) -> None:
     shown = notary.front.ask(ShowIntent(lost(notary)))
-    assert shown.expected == ExpectedEffect(path=FILE.path, sha256=FILE.sha256, bytes=FILE.bytes)
+    assert shown.expected == ExpectedFile(path=FILE.path, sha256=FILE.sha256, bytes=FILE.bytes)
     assert (shown.request_hash, shown.session_id, shown.action_version) == (DIGEST, "ses_1", "1.0.0")
     assert (shown.verifier_kind, shown.timeout_seconds, shown.approved_by) == ("fs_hash", 30.0, None)
     assert notary.front.ask(ShowIntent(lost(notary, None))).expected is None

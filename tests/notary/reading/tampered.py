@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from ipc.evidence import VerifyReport
+from contract.audit import ChainReport
 from notary.reading.whole import WholeWalk
 from tests.notary.running import Running
 from tests.notary.samples import make_note, record_call
@@ -32,7 +32,7 @@ class Tampered:
     def put(self, seq: int, stored: bytes) -> None:
         self.execute("UPDATE events SET bytes = ? WHERE seq = ?", stored, seq)
 
-    def verify(self) -> VerifyReport:
+    def verify(self) -> ChainReport:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             walk = WholeWalk()
             while walk.step(connection):

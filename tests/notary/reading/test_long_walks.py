@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.evidence import VerifyReport
+from contract.audit import ChainReport
 from notary.backends.sqlite import Database
 from notary.ledger import schema
 from notary.ledger.chain import milliseconds, open_event
@@ -66,7 +66,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-def walked(path: Path) -> tuple[VerifyReport, list[int]]:
+def walked(path: Path) -> tuple[ChainReport, list[int]]:
     """A walk to its end, and how large this process was along it."""
     walk, sizes = WholeWalk(), list[int]()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

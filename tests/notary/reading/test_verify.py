@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from ipc.evidence import VerifyReport
+from contract.audit import ChainReport
 from notary.ledger.head import Head
 from notary.reading.verify import CHUNK, COLUMNS, Walk
 from notary.reading.whole import WholeWalk
@@ -23,7 +23,7 @@ from tests.notary.samples import make_note
 
 def test_an_untouched_ledger_is_intact(ledger_file: Tampered) -> None:
     report = ledger_file.verify()
-    assert report == VerifyReport(
+    assert report == ChainReport(
         intact=True, events_checked=EVENTS, broken_at=None, total_events=EVENTS, verified_links=EVENTS, reason=None,
         head="sha256:" + sha256(ledger_file.bytes[EVENTS]).hexdigest(), size=EVENTS + EVENTS // 2, root=report.root,
         checkpoint=report.checkpoint,
@@ -34,7 +34,7 @@ def test_an_untouched_ledger_is_intact(ledger_file: Tampered) -> None:
 
 
 def test_an_empty_ledger_is_intact(notary: Running) -> None:
-    assert walk(notary.front) == VerifyReport(
+    assert walk(notary.front) == ChainReport(
         intact=True, events_checked=0, broken_at=None, total_events=0, verified_links=0, reason=None,
         root=b64encode(EMPTY_ROOT).decode(),
     )  # fmt: skip

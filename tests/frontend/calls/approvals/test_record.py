@@ -114,7 +114,7 @@ def test_the_detail_tells_how_far_it_has_come_and_of_one_that_has_ended_all_that
         ended = detailed(msgspec.structs.replace(record, body=remains_of(record.body)), NOW)
         assert (ended.state, ended.status) == (state, state)
         assert (ended.request, ended.request_json, ended.approved_request, ended.shown_hash) == (None,) * 4
-        assert ended.unresolved_paths == []
+        assert ended.unresolved_paths == ()
         assert ended.plan_hash == claimed.plan_hash
         spoilt = detailed(msgspec.structs.replace(record, body=record.body.replace("acct", "acc7")), NOW)
         assert (spoilt.request, spoilt.request_json, spoilt.shown_hash) == (None,) * 3

@@ -2,12 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-import msgspec
-
-from frontend.contract.annotations import shown_as
+from .noun import Noun, shown_as
 
 
-class LeaseKey(msgspec.Struct, frozen=True):
+class LeaseKey(Noun, frozen=True, kw_only=True):
     """A key that leases are signed with."""
 
     kty: Literal["EC"]
@@ -20,13 +18,13 @@ class LeaseKey(msgspec.Struct, frozen=True):
     alg: Literal["ES256"]
 
 
-class LeaseKeys(msgspec.Struct, frozen=True):
+class LeaseKeys(Noun, frozen=True, kw_only=True):
     """JWKS of lease verification keys."""
 
-    keys: list[LeaseKey]
+    keys: tuple[LeaseKey, ...]
 
 
-class ReceiptKey(msgspec.Struct, frozen=True):
+class ReceiptKey(Noun, frozen=True, kw_only=True):
     """A key that receipts are or were signed with (RFC 8037)."""
 
     kty: Literal["OKP"]
@@ -38,7 +36,7 @@ class ReceiptKey(msgspec.Struct, frozen=True):
     alg: Literal["EdDSA"]
 
 
-class ReceiptKeySet(msgspec.Struct, frozen=True):
+class ReceiptKeySet(Noun, frozen=True, kw_only=True):
     """JWKS of all receipt verifying keys, current and historical."""
 
-    keys: Annotated[list[dict[str, Any]], shown_as(ReceiptKey)]
+    keys: Annotated[tuple[dict[str, Any], ...], shown_as(ReceiptKey)]

@@ -1,12 +1,13 @@
 """Receipts as they are shown (docs/contract.md, "Receipt")."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from frontend.contract.annotations import shown_as
-from frontend.contract.execution import VerificationOutcome
+from .execution import FULLY_SUCCESSFUL, VerificationOutcome
+from .noun import LEFT_OUT, Listed, NeverNull, Noun, shown_as
 
 
 class NormalizedResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,13 +24,13 @@ class ReceiptVerification(msgspec.Struct, frozen=True, kw_only=True):
     """What the verifier found."""
 
     status: VerificationOutcome
-    evidence: list[Any] | UnsetType = UNSET
+    evidence: tuple[Any, ...] | UnsetType = UNSET
     """With `verified`."""
     reason: str | UnsetType | None = UNSET
     """With `verification_failed`."""
 
 
-class ReceiptApproval(msgspec.Struct, frozen=True, kw_only=True):
+class ReceiptApproval(Noun, frozen=True, kw_only=True):
     """Who approved the call, and with which proof."""
 
     approval_id: str
@@ -37,11 +38,11 @@ class ReceiptApproval(msgspec.Struct, frozen=True, kw_only=True):
     operator_jkt: str
     """RFC 7638 thumbprint of the key that the operator's proof was signed with."""
     operator_proof_jti: str
-    signature: str | UnsetType = UNSET
+    signature: NeverNull[str] = LEFT_OUT
     """The operator's own signature of the decision, a compact JWS (docs/evidence.md); absent where none was sent."""
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+class Receipt(Noun, frozen=True, kw_only=True):
     """What came of one dispatch, signed. The signature covers the canonical form (RFC 8785) of every field but
     `result_hash`, `receipt_signature`, `signing_key_id` and `signature_status`."""
 
@@ -49,17 +50,17 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     grant_id: str
     provider_module_digest: str
     """`sha256:<hex>` of the module that ran."""
-    provider_receipt: dict[str, Any]
+    provider_receipt: Mapping[str, Any]
     """What the provider returned, or how it failed."""
-    normalized_result: Annotated[dict[str, Any], shown_as(NormalizedResult)]
-    verification_outcome: Annotated[dict[str, Any], shown_as(ReceiptVerification)]
-    effect_evidence: list[Any]
+    normalized_result: Annotated[Mapping[str, Any], shown_as(NormalizedResult)]
+    verification_outcome: Annotated[Mapping[str, Any], shown_as(ReceiptVerification)]
+    effect_evidence: Listed[Any]
     """What the verifier gathered; may be empty."""
     result_hash: str
     """`sha256:<hex>` of the bytes under the signature."""
-    receipt_signature: str | UnsetType = UNSET
+    receipt_signature: NeverNull[str] = LEFT_OUT
     """Ed25519, hex; absent from before signing was enabled."""
-    signing_key_id: str | UnsetType = UNSET
+    signing_key_id: NeverNull[str] = LEFT_OUT
     """`kid` of the key among the receipt keys."""
     started_at: str
     finished_at: str
@@ -67,20 +68,26 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         Literal["provider_error", "timeout", "policy_violation", "verification_failed", "internal_error"] | None
     )
     """Null on full success."""
-    receipt_version: int | UnsetType = UNSET
+    receipt_version: NeverNull[int] = LEFT_OUT
     """2. Absent from receipts of before, as is everything that follows but `signature_status`."""
-    principal: str | UnsetType = UNSET
-    action_id: str | UnsetType = UNSET
-    action_version: str | UnsetType | None = UNSET
-    request_hash: str | UnsetType | None = UNSET
-    plan_hash: str | UnsetType = UNSET
-    trace_id: str | UnsetType = UNSET
-    epoch: int | UnsetType = UNSET
+    principal: NeverNull[str] = LEFT_OUT
+    action_id: NeverNull[str] = LEFT_OUT
+    action_version: str | None = LEFT_OUT
+    request_hash: str | None = LEFT_OUT
+    plan_hash: NeverNull[str] = LEFT_OUT
+    trace_id: NeverNull[str] = LEFT_OUT
+    epoch: NeverNull[int] = LEFT_OUT
     """Of the lease that the call was made with."""
-    policy_rule: str | UnsetType | None = UNSET
+    policy_rule: str | None = LEFT_OUT
     """Which rule allowed it."""
-    policy_version: str | UnsetType | None = UNSET
-    approval: ReceiptApproval | UnsetType | None = UNSET
+    policy_version: str | None = LEFT_OUT
+    approval: ReceiptApproval | None = LEFT_OUT
     """Null for a call that needed none."""
-    signature_status: Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]
+    signature_status: NeverNull[Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]]
     """What the signature is worth against the current receipt keys; found out each time it is shown, not stored."""
+
+    @property
+    def is_fully_successful(self) -> bool:
+        """The provider succeeded, and the effect was verified or declared unverifiable."""
+        kind, status = self.normalized_result.get("kind"), self.verification_outcome.get("status")
+        return kind == "success" and status in FULLY_SUCCESSFUL

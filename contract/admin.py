@@ -1,11 +1,13 @@
 """Operating the gateway: its status, its drain."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from frontend.contract.health import ClockFault
+from .health import ClockFault
+from .noun import LEFT_OUT, NEVER_NULL, Listed, NeverNull, Noun, shown_as
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,14 +21,14 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the egress proxy answers; absent where none is configured."""
 
 
-class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
+class Webhooks(Noun, frozen=True, kw_only=True):
     """Outbound notifications."""
 
     active: bool
     """An endpoint is configured and not disabled."""
     pending_deliveries: int | None
     """Deliveries that wait, those under way among them; null while the ledger can't tell."""
-    gone: list[str] | UnsetType = UNSET
+    gone: Listed[str] = LEFT_OUT
     """Endpoints that have answered 410 since the last reload: nothing is sent to them. Absent when empty."""
 
 
@@ -38,7 +40,7 @@ class Backends(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Literal["sqlite", "postgresql"]
 
 
-class PolicyMemo(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyMemo(Noun, frozen=True, kw_only=True):
     """Whether decisions of the policy in force are remembered (docs/policy.md, "What is remembered")."""
 
     in_use: bool
@@ -48,7 +50,7 @@ class PolicyMemo(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that are remembered now, by the front that answers."""
 
 
-class Witness(msgspec.Struct, frozen=True, kw_only=True):
+class Witness(Noun, frozen=True, kw_only=True):
     """One that is asked to cosign checkpoints (docs/evidence.md, "Witnesses")."""
 
     name: str
@@ -63,7 +65,7 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True):
     """Why it has not cosigned, when it was asked last; null when it did."""
 
 
-class LastCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+class LastCheckpoint(Noun, frozen=True, kw_only=True):
     """The last checkpoint that was signed: at most one a second while events and intents are written."""
 
     origin: str
@@ -76,11 +78,11 @@ class LastCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """When it was signed."""
     age_seconds: int
     """Since then."""
-    witnesses: list[Witness]
+    witnesses: Listed[Witness]
     """In the order of the configuration."""
 
 
-class LedgerVolume(msgspec.Struct, frozen=True, kw_only=True):
+class LedgerVolume(Noun, frozen=True, kw_only=True):
     """Room for evidence. A call and a lease are refused (503 `ledger_full`) while it is full."""
 
     free_bytes: int | None
@@ -90,7 +92,7 @@ class LedgerVolume(msgspec.Struct, frozen=True, kw_only=True):
     is_full: bool
 
 
-class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
+class AdminStatus(Noun, frozen=True, kw_only=True):
     """The facts of the running gateway. Null is what a store that is down can't tell."""
 
     status: Literal["ok", "degraded", "draining"]
@@ -103,23 +105,23 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that were dispatched and have no receipt."""
     draining: bool
     in_flight_executions: int
-    dependencies: Dependencies
-    backends: Backends
-    webhooks: Webhooks
-    ledger_volume: LedgerVolume
+    dependencies: Annotated[Mapping[str, Any], shown_as(Dependencies)]
+    backends: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(Backends)]
+    webhooks: NeverNull[Webhooks]
+    ledger_volume: NeverNull[LedgerVolume]
     checkpoint: LastCheckpoint | None
     """The last signed checkpoint of the log; null before the first, and while the ledger can't tell."""
-    policy_version: str
-    policy_memo: PolicyMemo
+    policy_version: NeverNull[str]
+    policy_memo: NeverNull[PolicyMemo]
     clock_error: ClockFault | None
     """Why calls and leases are 503 `clock_error`; null while the clock is right."""
-    crash_loops: list[str]
+    crash_loops: Listed[str]
     """Processes of the gateway that end again and again; readiness fails while there is any."""
-    weakened: list[str]
+    weakened: Listed[str]
     """Settings that make the gateway less safe than production asks for."""
 
 
-class Drained(msgspec.Struct, frozen=True, kw_only=True):
+class Drained(Noun, frozen=True, kw_only=True):
     """The gateway takes no more work."""
 
     draining: bool
@@ -128,30 +130,30 @@ class Drained(msgspec.Struct, frozen=True, kw_only=True):
     """Poll the status until this is 0 before ending the process."""
 
 
-class RevokedAll(msgspec.Struct, frozen=True, kw_only=True):
+class RevokedAll(Noun, frozen=True, kw_only=True):
     """Leases, grants and held plans of `previous_epoch` and before are dead."""
 
     previous_epoch: int
     current_epoch: int
 
 
-class CurrentEpoch(msgspec.Struct, frozen=True, kw_only=True):
+class CurrentEpoch(Noun, frozen=True, kw_only=True):
     """The revocation epoch in force."""
 
     current_epoch: int
 
 
-class ReloadResult(msgspec.Struct, frozen=True, kw_only=True):
+class ReloadResult(Noun, frozen=True, kw_only=True):
     """Manifests, policy, operators and principals as they lay on the disk are in force."""
 
     manifests_loaded: int
     policy_reloaded: Literal[True] = True
     reloaded_at: str
     """UTC, milliseconds, `Z`."""
-    actions: int
+    actions: NeverNull[int]
     """How many are registered."""
-    policy_version: str
-    changed: list[str]
+    policy_version: NeverNull[str]
+    changed: Listed[str]
     """Names of settings of the configuration file that came into force with it."""
-    needs_restart: list[str]
+    needs_restart: Listed[str]
     """Names of settings that have changed in the configuration file since the start, and wait for the next one."""

@@ -1,13 +1,16 @@
 """What execute and approve answer (docs/contract.md, "Execution result" and "Pending approval response")."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+
+from .noun import LEFT_OUT, NEVER_NULL, NeverNull, Noun, shown_as
 
 VerificationOutcome = Literal[
     "verified", "verification_failed", "unverifiable_declared", "provider_failed_before_verification", "skipped"
 ]
+FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
 
 
 class VerificationSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,30 +21,30 @@ class VerificationSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The provider succeeded, and the effect is confirmed or declared unverifiable."""
 
 
-class Runtime(msgspec.Struct, frozen=True, kw_only=True):
+class Runtime(Noun, frozen=True, kw_only=True):
     """What the call used up."""
 
-    duration_ms: int
-    exit_code: int
-    fuel_consumed: int
+    duration_ms: NeverNull[int]
+    exit_code: NeverNull[int]
+    fuel_consumed: NeverNull[int]
 
 
-class ApprovalNote(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalNote(Noun, frozen=True, kw_only=True):
     """Who let a held call run, and what binds that person to this plan."""
 
     approval_id: str
     decision: Literal["approved"] = "approved"
-    approved_by: str
+    approved_by: NeverNull[str]
     """The operator."""
-    approval_hash: str
+    approval_hash: NeverNull[str]
     """Hash of the plan that was approved and run."""
     operator_authn_method: Literal["dpop"] = "dpop"
-    operator_sender_binding: str
+    operator_sender_binding: NeverNull[str]
     """Thumbprint of the operator's key."""
-    operator_proof_jti: str
+    operator_proof_jti: NeverNull[str]
 
 
-class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutionResult(Noun, frozen=True, kw_only=True):
     """A call that ran, whose evidence is durable."""
 
     decision: Literal["executed"] = "executed"
@@ -52,19 +55,24 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
     output: dict[str, Any]
     """The action's own; its shape follows the action."""
     verification_outcome: VerificationOutcome
-    verification: VerificationSummary
-    runtime: Runtime
-    approval: ApprovalNote | UnsetType = UNSET
+    verification: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(VerificationSummary)]
+    runtime: NeverNull[Runtime]
+    approval: NeverNull[ApprovalNote] = LEFT_OUT
     """Only where a person approved the call."""
-    learned_domain: str | UnsetType = UNSET
+    learned_domain: NeverNull[str] = LEFT_OUT
     """Only where it was approved with `learn_domain`: the domain that the action may reach from now on."""
-    learned_path: str | UnsetType = UNSET
+    learned_path: NeverNull[str] = LEFT_OUT
     """Only where it was approved with `learn_path`: the pattern that the action may touch from now on."""
-    learn_error: str | UnsetType = UNSET
+    learn_error: NeverNull[str] = LEFT_OUT
     """Only where the call ran and something could not be learned with it: an error code, or `verification_failed`."""
 
+    @property
+    def is_fully_successful(self) -> bool:
+        """The effect was verified, or the action declares that it can't be."""
+        return self.verification_outcome in FULLY_SUCCESSFUL
 
-class PendingApproval(msgspec.Struct, frozen=True, kw_only=True):
+
+class PendingApproval(Noun, frozen=True, kw_only=True):
     """A call that waits for a person; poll it by its approval id."""
 
     decision: Literal["pending_approval"] = "pending_approval"

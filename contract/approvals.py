@@ -1,0 +1,177 @@
+"""Held calls as agents poll them, and as operators list, read and decide them (docs/decisions.md, "Approvals")."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from .actions import ResourceLimits, RiskLevel
+from .noun import LEFT_OUT, NEVER_NULL, Listed, NeverNull, Noun, shown_as
+
+State = Literal["pending", "claimed", "approved", "denied", "expired", "failed"]
+PolledState = Literal["pending", "claimed", "approved", "denied", "expired"]
+PolledStatus = Literal["pending", "approved", "denied", "expired", "failed"]
+
+
+class ApprovalPoll(Noun, frozen=True, kw_only=True):
+    """What an agent hears of its held call."""
+
+    approval_id: str
+    action_id: NeverNull[str]
+    state: PolledState
+    status: NeverNull[PolledStatus]
+    """As `state`, but `pending` while an operator's decision is being carried out, and `failed` with that `outcome`."""
+    outcome: NeverNull[Literal["failed"]] = LEFT_OUT
+    """Present when an approved call could not be carried out."""
+    receipt_id: NeverNull[str] = LEFT_OUT
+    """The receipt of the call, once it was approved and ran."""
+    deny_reason: str | None = LEFT_OUT
+    """Once it was denied: what the operator said, or null."""
+    reason: str | None = LEFT_OUT
+    """Once it was denied: the same. With the `outcome` failed: the error code."""
+    retry_after_seconds: NeverNull[int] = LEFT_OUT
+    """While nothing is decided: when to ask again."""
+
+    @property
+    def is_decided(self) -> bool:
+        """True when the state will not change any more."""
+        return self.state not in {"pending", "claimed"}
+
+
+class ApprovalItem(Noun, frozen=True, kw_only=True):
+    """What every approval has. Null is what an unreadable plan can't tell."""
+
+    approval_id: str
+    action_id: str
+    action_version: str | None
+    state: State
+    status: NeverNull[PolledStatus]
+    principal: str | None
+    session_id: NeverNull[str]
+    owner: str | None
+    risk_level: RiskLevel | None
+    request_hash: NeverNull[str]
+    """`sha256:<hex>` of the canonical request."""
+    created_at: NeverNull[str]
+    expires_at: NeverNull[str]
+
+
+class ListedApproval(ApprovalItem, frozen=True, kw_only=True):
+    """One approval in the operator's list, with what came of it. Null is what there is nothing to say of."""
+
+    claimed_by: str | None = None
+    """The operator who decided."""
+    receipt_id: str | None = None
+    """The receipt of the call, once it was approved and ran."""
+    deny_reason: str | None = None
+    error_code: str | None = None
+    """Why an approved call did not come to its end."""
+
+
+class ApprovalList(Noun, frozen=True, kw_only=True):
+    """Approvals, the newest first."""
+
+    approvals: tuple[ListedApproval, ...]
+    count: int
+    """How many are listed here."""
+    total: NeverNull[int]
+    """How many match the filters."""
+
+
+class ApprovedEgress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the call may connect to."""
+
+    profile: Literal["none", "direct_allowlist", "proxy_allowlist"]
+    allowed_domains: tuple[str, ...]
+    allowed_methods: tuple[str, ...]
+
+
+class ApprovedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """What the call may do with files, all of it."""
+
+    allowed_operations: tuple[str, ...]
+    allowed_paths: tuple[str, ...]
+    denied_paths: tuple[str, ...]
+    max_file_bytes: int
+    max_total_bytes: int
+    max_files: int
+
+
+class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The one HTTP request that the call will send, without secrets."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: str | None
+
+
+class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What was left of the session's budget when policy was asked."""
+
+    calls_remaining: int | None
+    """Null for a lease without budget."""
+
+
+class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
+    """Everything an operator must see before deciding. Once it has ended, the request is kept for a time that the
+    gateway's operator sets, and then no more, nor what the request has filled in: `request`, `request_json`,
+    `approved_request` and `shown_hash` are null then, `approved_targets` end with the host, and `unresolved_paths` is
+    empty. In strings that an agent chose, characters that could hide or disguise something are `\\uXXXX`, and a
+    backslash is two: no two texts are shown alike."""
+
+    trace_id: NeverNull[str]
+    description: NeverNull[str] = LEFT_OUT
+    """The action's description when the call was held. Absent where it had none, and of holds of an earlier version."""
+    request: Any
+    """The canonical request, exactly as it will be executed. Null once it is not kept any more."""
+    request_json: str | None
+    """The same as one text of JSON in ASCII. Null once it is not kept any more."""
+    approved_targets: Listed[str]
+    """What it touches: `METHOD url`, or `fs:<operation> <path>`."""
+    approved_request: Annotated[Mapping[str, Any], shown_as(ApprovedRequest)] | None
+    """Null for an action that sends no HTTP request by template, and once it is not kept any more."""
+    approved_secrets: Listed[str]
+    """Names; never values."""
+    secret_domains: NeverNull[Mapping[str, tuple[str, ...]]]
+    """By name of a secret that is added to requests: the hosts whose requests it is added to."""
+    approved_egress: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovedEgress)]
+    approved_files: Annotated[Mapping[str, Any], shown_as(ApprovedFiles)] | None
+    """Null for an action without files."""
+    unresolved_domains: Listed[str]
+    """Hosts that no rule of the action allows yet."""
+    unresolved_paths: Listed[str]
+    """Paths that no rule of the action allows yet."""
+    sinks: Listed[str]
+    verifier_kind: NeverNull[str]
+    provider_module_digest: NeverNull[str]
+    resource_limits: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ResourceLimits)]
+    policy_version: NeverNull[str]
+    policy_rule: NeverNull[str]
+    budget_snapshot: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(BudgetSnapshot)]
+    revocation_epoch: NeverNull[int]
+    plan_hash: str
+    shown_hash: str | None
+    """`sha256:<hex>` of the canonical form (RFC 8785) of every member but this one, `state`, `status` and those that
+    follow here: what an operator signs to have seen. Null where a number of the request has no canonical form, and once
+    the request is not kept any more: a signature names it."""
+    claimed_by: str | None = None
+    """The operator who decided. Null, like all that follows, as long as there is nothing to say."""
+    claimed_at: str | None = None
+    completed_at: str | None = None
+    receipt_id: str | None = None
+    deny_reason: str | None = None
+    error_code: str | None = None
+    approval_signature: str | None = None
+    """The operator's own signature of the decision."""
+
+
+class Denied(Noun, frozen=True, kw_only=True):
+    """The call will not run."""
+
+    decision: Literal["deny"] = "deny"
+    trace_id: str
+    action_id: str
+    approval_id: str
+    denied_by: str
+    deny_reason: str | None

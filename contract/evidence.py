@@ -1,0 +1,70 @@
+"""Evidence that proves itself: checkpoints, bundles, consistency proofs (docs/evidence.md)."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from .noun import Listed, NeverNull, Noun
+
+
+class ShownCheckpoint(Noun, frozen=True, kw_only=True):
+    """A signed checkpoint of the log (docs/evidence.md, "Checkpoints")."""
+
+    origin: str
+    """Name of the log: the gateway's public address without its scheme."""
+    size: int
+    """How many leaves, events and intents, it commits to."""
+    root: str
+    """Root of their tree (RFC 6962), base64."""
+    time: str
+    """When it was signed."""
+    unresolved_intents: int
+    """How many intents had no end then."""
+    checkpoint: str
+    """The signed note itself (C2SP tlog-checkpoint)."""
+    keys: Listed[str]
+    """Verifier keys (C2SP signed-note) of all that have signed checkpoints, the one in use first."""
+
+
+class ProvenLeaf(Noun, frozen=True, kw_only=True):
+    """One leaf, and its way to the root."""
+
+    kind: Literal["event", "intent"]
+    index: int
+    """Its place in the log, from 0."""
+    bytes: str
+    """The leaf as it was hashed, base64."""
+    proof: tuple[str, ...]
+    """Inclusion proof (RFC 6962 §2.1.1): hashes from the leaf up, base64."""
+
+
+class BundleKeys(Noun, frozen=True, kw_only=True):
+    """Keys for convenience: a verifier takes those that it knew before."""
+
+    checkpoints: Listed[str]
+    """Verifier keys (C2SP signed-note)."""
+    receipts: NeverNull[Mapping[str, Any]]
+    """A JWKS."""
+    witnesses: tuple[str, ...] = ()
+
+
+class Bundle(Noun, frozen=True, kw_only=True):
+    """The evidence of one call, or of one event, that can be verified without the gateway (docs/evidence.md)."""
+
+    bundle_version: Literal[1] = 1
+    origin: str
+    receipt: str | None
+    """The receipt's stored bytes, base64; null where there is none."""
+    leaves: tuple[ProvenLeaf, ...]
+    checkpoint: str
+    """The signed note that the proofs lead to."""
+    keys: NeverNull[BundleKeys]
+
+
+class Consistency(Noun, frozen=True, kw_only=True):
+    """Proof that the log of a checkpoint begins with the log as it was at an earlier size."""
+
+    old_size: int
+    proof: tuple[str, ...]
+    """Consistency proof (RFC 6962 §2.1.2), base64."""
+    checkpoint: str
+    """The signed note of the later size."""

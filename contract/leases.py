@@ -1,0 +1,22 @@
+"""A lease as the gateway issues it (docs/contract.md, "Lease")."""
+
+from .noun import LEFT_OUT, NeverNull, Noun
+
+
+class GrantedBudgets(Noun, frozen=True, kw_only=True):
+    """What the session may use up: what was asked for, or less where the caller's quota says so."""
+
+    max_calls: int
+
+
+class Lease(Noun, frozen=True, kw_only=True):
+    """A lease: who holds the key that it is bound to may call until it is over."""
+
+    lease_jwt: str
+    """The signed token; goes into `Authorization: DPoP <lease_jwt>`."""
+    session_id: str
+    lease_jti: str
+    expires_at: str
+    """UTC, milliseconds, `Z`."""
+    budgets: NeverNull[GrantedBudgets] = LEFT_OUT
+    """Left out for a session without a limit."""
