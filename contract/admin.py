@@ -147,7 +147,7 @@ class ReloadResult(Noun, frozen=True, kw_only=True):
     """Manifests, policy, operators and principals as they lay on the disk are in force."""
 
     manifests_loaded: int
-    policy_reloaded: Literal[True] = True
+    policy_reloaded: Literal[True]
     reloaded_at: str
     """UTC, milliseconds, `Z`."""
     actions: NeverNull[int]

@@ -50,7 +50,7 @@ class BundleKeys(Noun, frozen=True, kw_only=True):
 class Bundle(Noun, frozen=True, kw_only=True):
     """The evidence of one call, or of one event, that can be verified without the gateway (docs/evidence.md)."""
 
-    bundle_version: Literal[1] = 1
+    bundle_version: Literal[1]
     origin: str
     receipt: str | None
     """The receipt's stored bytes, base64; null where there is none."""

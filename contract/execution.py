@@ -52,7 +52,7 @@ class ExecutionResult(Noun, frozen=True, kw_only=True):
     action_id: str
     grant_id: str
     receipt_id: str
-    output: dict[str, Any]
+    output: Mapping[str, Any]
     """The action's own; its shape follows the action."""
     verification_outcome: VerificationOutcome
     verification: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(VerificationSummary)]

@@ -68,7 +68,7 @@ class PathOfAction(Noun, frozen=True, kw_only=True):
 class Removed(Noun, frozen=True, kw_only=True):
     """It is gone for the next call."""
 
-    removed: Literal[True] = True
+    removed: Literal[True]
 
 
 class Cleared(Noun, frozen=True, kw_only=True):
@@ -76,4 +76,4 @@ class Cleared(Noun, frozen=True, kw_only=True):
 
     count: NeverNull[int]
     """How many there were."""
-    cleared: Literal[True] = True
+    cleared: Literal[True]

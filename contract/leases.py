@@ -1,5 +1,7 @@
 """A lease as the gateway issues it (docs/contract.md, "Lease")."""
 
+from typing import Any
+
 from .noun import LEFT_OUT, NeverNull, Noun
 
 
@@ -20,3 +22,7 @@ class Lease(Noun, frozen=True, kw_only=True):
     """UTC, milliseconds, `Z`."""
     budgets: NeverNull[GrantedBudgets] = LEFT_OUT
     """Left out for a session without a limit."""
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """The fields but the token."""
+        return [pair for pair in Noun.__rich_repr__(self) if pair[0] != "lease_jwt"]

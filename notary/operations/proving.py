@@ -70,7 +70,9 @@ def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
         checkpoints=_verifier_keys(unit, made.origin), receipts=unit.state.signers.keys.receipt.jwks(),
         witnesses=tuple(key.text for key in unit.state.witnesses.keys.values()),
     )  # fmt: skip
-    return Bundle(origin=made.origin, receipt=receipt, leaves=leaves, checkpoint=note, keys=keys)
+    return Bundle(
+        bundle_version=1, origin=made.origin, receipt=receipt, leaves=leaves, checkpoint=note, keys=keys
+    )  # fmt: skip
 
 
 @performs(m.ProveConsistency, proves=True, is_paced=True)

@@ -5,9 +5,12 @@ proof, and that at most one lease is being asked for at a time.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from gateway_client.address import Address
+from gateway_client.contract.execution import VerificationOutcome
+from gateway_client.contract.leases import Lease as IssuedLease
+from gateway_client.contract.receipts import Receipt
 from gateway_client.core import Core, Limits, Repeat, encode_json, json_call, unproven
 from gateway_client.decoding import decode
 from gateway_client.errors import (
@@ -24,9 +27,9 @@ from gateway_client.errors import (
 )
 from gateway_client.flows import Alone, Clock, Flow, Pause
 from gateway_client.keys import ProofKey
-from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, Issued, Lease, Leases, LeaseTerms
+from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, Lease, Leases, LeaseTerms, lease_of
 from gateway_client.proofs import Prover
-from gateway_client.results import Executed, Held, Jwks, Poll, Receipt, Session
+from gateway_client.results import Executed, Held, Jwks, Poll, Session
 from gateway_client.wire import Answer, Call, Headers, path_of
 
 OnHeld = Callable[[Held], None]
@@ -210,7 +213,7 @@ class AgentCore(Core):
         if terms.max_calls is not None:
             body["budgets"] = {"max_calls": terms.max_calls}
         answer = yield from self.ask(json_call("POST", "/v1/leases", body), deadline, repeat, unproven)
-        lease = decode(Issued, answer.expect(200).json(), "lease").lease(self.clock.now())
+        lease = lease_of(decode(IssuedLease, answer.expect(200).json(), "lease"), self.clock.now())
         self.leases.replace(lease)
         return lease
 
@@ -249,7 +252,13 @@ def _executed(held: Held, action_id: str, receipt: Receipt) -> Executed:
         grant_id=receipt.grant_id,
         receipt_id=receipt.receipt_id,
         output=receipt.provider_receipt,
-        verification_outcome=outcome if isinstance(outcome, str) else "",
+        verification_outcome=cast(VerificationOutcome, outcome if isinstance(outcome, str) else ""),
+        verification=None,
+        runtime=None,
+        approval=None,
+        learned_domain=None,
+        learned_path=None,
+        learn_error=None,
         approval_id=held.approval_id,
         receipt=receipt,
         raw=receipt.raw,

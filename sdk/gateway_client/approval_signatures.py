@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from gateway_client.canonical import canonical_bytes, sha256
+from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.decoding import parse_json
 from gateway_client.errors import EvidenceRefused, ProtocolViolation
 from gateway_client.keys import OperatorCredential, b64url
-from gateway_client.operator_results import ApprovalDetail
 from gateway_client.records import Record
 
 TYPE = "approval+jws"

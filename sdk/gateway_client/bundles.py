@@ -13,9 +13,9 @@ from cryptography.exceptions import InvalidSignature
 
 from gateway_client.approval_signatures import check_approval
 from gateway_client.canonical import sha256
+from gateway_client.contract.evidence import Bundle, ProvenLeaf
 from gateway_client.decoding import decode, parse_json
 from gateway_client.errors import EvidenceRefused, ProtocolViolation
-from gateway_client.evidence_results import Bundle, ProvenLeaf
 from gateway_client.notes import WITNESS, Checkpoint, Note, VerifierKey, open_checkpoint, unbase64
 from gateway_client.receipts import NOT_SIGNED, Keys, ed25519_keys
 from gateway_client.records import Record

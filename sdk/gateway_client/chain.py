@@ -13,14 +13,14 @@ from typing import Any
 from gateway_client.canonical import canonical_bytes, sha256
 from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
-from gateway_client.operator_results import AuditEvent
+from gateway_client.results import AuditEvent
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 Exported = AuditEvent | Mapping[str, Any] | str | bytes
 
 
 @dataclass(frozen=True, slots=True)
-class ChainReport:
+class ExportReport:
     """What a walk found.
 
     `broken_at`: the event whose `prev_hash` is not the hash of the event before it, or that is none; `reason` says
@@ -43,7 +43,7 @@ class _Link:
     hash: str
 
 
-def verify_chain(events: Iterable[Exported], *, newest_first: bool = False) -> ChainReport:
+def verify_chain(events: Iterable[Exported], *, newest_first: bool = False) -> ExportReport:
     """Walk an export: one event an item, in the order of the ledger, or backwards as `iter_events` gives them.
 
     A text or bytes item is hashed as it stands, line end aside; anything else in its canonical form, which is the form
@@ -68,7 +68,7 @@ def verify_chain(events: Iterable[Exported], *, newest_first: bool = False) -> C
         else:
             oldest, newest = oldest or link, link
         count += 1
-    return ChainReport(
+    return ExportReport(
         intact=broken is None,
         events_checked=count,
         broken_at=broken[0] if broken else None,

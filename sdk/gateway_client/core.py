@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
+from gateway_client.contract.actions import ActionSummary
+from gateway_client.contract.health import Readiness
 from gateway_client.decoding import decode
 from gateway_client.errors import GatewayError, ProtocolViolation, RateLimited, Unavailable, Unreachable
 from gateway_client.flows import Clock, Flow, Pause, Send
-from gateway_client.results import ActionSummary, Manifest, Readiness
+from gateway_client.results import Manifest
 from gateway_client.wire import USER_AGENT, Answer, Call, Headers, Request, path_of
 
 REFUSED_BEFORE_DISPATCH = frozenset(

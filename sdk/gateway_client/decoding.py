@@ -1,20 +1,23 @@
-"""From the gateway's JSON to frozen dataclasses: required fields are there and of their type, unknown ones are kept.
+"""From the gateway's JSON to nouns: required fields are there and of their type, members that are not known are kept.
 
-A dataclass says by its annotations what it needs; a field with a default may be absent or null. What the gateway sends
-beyond that stands in `raw`, so that a newer gateway is never an error. Never coerces one type into another.
+Permissive as gateway_client/contract/noun.py says: a field that may be null, or has a default, may be missing or null,
+and a literal may be any value of its type. `raw` keeps all that the gateway sent, so that a newer gateway is never an
+error. Never converts one type into another.
 """
 
 import contextlib
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
-from typing import Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
 
+from msgspec import NODEFAULT, UNSET, structs
+
+from gateway_client.contract.noun import NEVER_NULL, Noun
 from gateway_client.errors import ProtocolViolation
 
-T = TypeVar("T")
+N = TypeVar("N", bound=Noun)
 
 
 class _Mismatch(Exception):
@@ -29,10 +32,10 @@ def parse_json(body: bytes, what: str) -> Any:
     raise ProtocolViolation(f"{what} is not JSON")
 
 
-def decode(kind: type[T], value: object, what: str) -> T:
+def decode(kind: type[N], value: object, what: str) -> N:
     """`value` as a `kind`. Raises ProtocolViolation, with the field and never with its value."""
     try:
-        return cast(T, _value(kind, value, what))
+        return cast(N, _value(kind, value, what))
     except _Mismatch as error:
         mismatch = str(error)
     raise ProtocolViolation(mismatch)
@@ -51,24 +54,42 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+_REQUIRED = object()
+
+
 @lru_cache(maxsize=128)
-def _shape(kind: type) -> tuple[tuple[str, Any, bool], ...]:
-    """Name, annotation and "may be missing" of each field but `raw`."""
-    hints = get_type_hints(kind)
-    return tuple(
-        (one.name, hints[one.name], one.default is not MISSING or one.default_factory is not MISSING)
-        for one in fields(kind)
-        if one.name != "raw"
-    )
+def _shape(kind: type[Noun]) -> tuple[tuple[str, Any, object], ...]:
+    """Name, annotation and the value of a missing member of each field but `raw`."""
+    return tuple((one.encode_name, one.type, _missing(one)) for one in structs.fields(kind) if one.name != "raw")
 
 
-def _struct(kind: type, value: object, where: str) -> object:
+def _missing(field: structs.FieldInfo) -> object:
+    """The value of a member that is missing or null; _REQUIRED where there is none."""
+    plain, notes = _parted(field.type)
+    may_be_null = plain is Any or type(None) in get_args(plain)
+    if NEVER_NULL in notes and not may_be_null:
+        return () if get_origin(plain) is tuple else plain()
+    if field.default is not NODEFAULT and field.default is not UNSET:
+        return field.default
+    return None if may_be_null or field.default is UNSET else _REQUIRED
+
+
+def _parted(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type and the notes on it. A member that is reserved, always null today, may be anything."""
+    if get_origin(annotation) is Annotated:
+        plain, *notes = get_args(annotation)
+        return plain, tuple(notes)
+    return Any if annotation in (None, type(None)) else annotation, ()
+
+
+def _struct(kind: type[Noun], value: object, where: str) -> object:
     if not isinstance(value, dict):
         raise _Mismatch(f"{where} is not an object")
     members: dict[str, Any] = {}
-    for name, annotation, is_optional in _shape(kind):
+    for name, annotation, missing in _shape(kind):
         given = value.get(name)
-        if given is None and is_optional:
+        if given is None and missing is not _REQUIRED:
+            members[name] = missing
             continue
         if name not in value:
             raise _Mismatch(f"{where} has no {name}")
@@ -77,6 +98,7 @@ def _struct(kind: type, value: object, where: str) -> object:
 
 
 def _value(annotation: Any, value: object, where: str) -> object:
+    annotation, _notes = _parted(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return value
@@ -88,12 +110,14 @@ def _value(annotation: Any, value: object, where: str) -> object:
         if not isinstance(value, list):
             raise _Mismatch(f"{where} is not an array")
         return tuple(_value(arguments[0], one, f"{where}[{number}]") for number, one in enumerate(value))
-    if origin is not None and issubclass(origin, Mapping):
+    if origin is not None and origin is not Literal and issubclass(origin, Mapping):
         if not isinstance(value, dict):
             raise _Mismatch(f"{where} is not an object")
         return {name: _value(arguments[1], one, f"{where}.*") for name, one in value.items()}
-    if is_dataclass(annotation):
-        return _struct(cast(type, annotation), value, where)
+    if origin is Literal:  # a later version may have more of them
+        annotation = type(arguments[0])
+    if isinstance(annotation, type) and issubclass(annotation, Noun):
+        return _struct(annotation, value, where)
     if type(value) is not annotation and not (annotation is float and type(value) is int):
         raise _Mismatch(f"{where} is not of type {annotation.__name__}")
     return value

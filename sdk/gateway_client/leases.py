@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from gateway_client.contract.leases import Lease as IssuedLease
 from gateway_client.errors import AuthenticationFailed, ProtocolViolation
 from gateway_client.results import Session
 
@@ -56,29 +57,20 @@ class Lease:
         return self.expires_at - now
 
 
-@dataclass(frozen=True, kw_only=True)
-class Issued:
-    """The answer of POST /v1/leases."""
-
-    lease_jwt: str = field(repr=False)
-    session_id: str
-    lease_jti: str
-    expires_at: str
-    raw: object = field(repr=False)
-
-    def lease(self, now: float) -> Lease:
-        """Raises ProtocolViolation for what no header can carry, or no time."""
-        if not self.lease_jwt or not all("!" <= one <= "~" for one in self.lease_jwt):
-            raise ProtocolViolation("the lease is not a token")
-        try:
-            end = datetime.fromisoformat(self.expires_at)
-            if end.tzinfo is None:
-                raise ValueError
-            expires_at = end.timestamp()
-        except (ValueError, OverflowError):
-            raise ProtocolViolation("the lease's expires_at is no time") from None
-        session = Session(session_id=self.session_id, lease_jti=self.lease_jti, expires_at=self.expires_at)
-        return Lease(self.lease_jwt, session, expires_at, now)
+def lease_of(answer: IssuedLease, now: float) -> Lease:
+    """The lease in the answer of POST /v1/leases. Raises ProtocolViolation for a token that no header can carry, and
+    for an `expires_at` that is not a time."""
+    if not answer.lease_jwt or not all("!" <= one <= "~" for one in answer.lease_jwt):
+        raise ProtocolViolation("the lease is not a token")
+    try:
+        end = datetime.fromisoformat(answer.expires_at)
+        if end.tzinfo is None:
+            raise ValueError
+        expires_at = end.timestamp()
+    except (ValueError, OverflowError):
+        raise ProtocolViolation("the lease's expires_at is no time") from None
+    session = Session(session_id=answer.session_id, lease_jti=answer.lease_jti, expires_at=answer.expires_at)
+    return Lease(answer.lease_jwt, session, expires_at, now)
 
 
 class Leases:

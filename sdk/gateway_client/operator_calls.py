@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from gateway_client.address import Address
+from gateway_client.contract.noun import Noun
 from gateway_client.core import Core, Limits, Repeat, json_call
 from gateway_client.decoding import decode
 from gateway_client.errors import ProtocolViolation
@@ -11,7 +12,7 @@ from gateway_client.keys import OperatorCredential
 from gateway_client.proofs import Prover
 from gateway_client.wire import Answer, Call, Headers
 
-T = TypeVar("T")
+N = TypeVar("N", bound=Noun)
 
 
 class OperatorCalls(Core):
@@ -42,7 +43,7 @@ class OperatorCalls(Core):
         return self._prover.headers(call, self._credential.token)
 
 
-def listed(kind: type[T], answer: Answer, name: str) -> tuple[T, ...]:
+def listed(kind: type[N], answer: Answer, name: str) -> tuple[N, ...]:
     """The array `name` of an answer. Raises ProtocolViolation."""
     body = answer.json()
     items = body.get(name) if isinstance(body, dict) else None

@@ -2,23 +2,36 @@
 
 from dataclasses import asdict
 
-from gateway_client import operator_results as found
 from gateway_client.approval_signatures import sign_decision
+from gateway_client.contract.admin import Drained
+from gateway_client.contract.approvals import ApprovalDetail
+from gateway_client.contract.evidence import Bundle, Consistency, ShownCheckpoint
+from gateway_client.contract.intents import ResolvedIntent, VerifiedIntent
+from gateway_client.contract.receipts import Receipt
 from gateway_client.core import json_call
 from gateway_client.decoding import decode
-from gateway_client.evidence_results import Bundle, Consistency, ShownCheckpoint
 from gateway_client.flows import Flow
-from gateway_client.intent_results import Intent, IntentDetail, ResolvedIntent, VerifiedIntent
 from gateway_client.operator_authority import AuthorityCore
 from gateway_client.operator_calls import listed
 from gateway_client.operator_sessions import SessionsCore
 from gateway_client.operator_webhooks import WebhooksCore
-from gateway_client.results import Executed, Jwks, Receipt
+from gateway_client.results import (
+    ApprovalPage,
+    AuditVerification,
+    Denial,
+    EventFilter,
+    EventPage,
+    Executed,
+    Intent,
+    IntentDetail,
+    Jwks,
+    Status,
+)
 from gateway_client.wire import path_of, query_of
 
 VERIFY_SECONDS = 600.0
 """A ledger of millions of events takes minutes to walk."""
-EVERY_EVENT = found.EventFilter()
+EVERY_EVENT = EventFilter()
 
 
 class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
@@ -36,7 +49,7 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         action_id: str | None = None,
         before: str | None = None,
         group: str | None = None,
-    ) -> Flow[found.ApprovalPage]:
+    ) -> Flow[ApprovalPage]:
         """Approvals, newest first. `status`: pending, claimed, approved, denied or failed; `limit` up to 200; `before`,
         an ISO 8601 time: created before that.
 
@@ -46,14 +59,14 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
             status=status, limit=limit, principal=principal, action_id=action_id, before=before, group=group
         )
         answer = yield from self.read(path_of("v1", "approvals"), query)
-        return decode(found.ApprovalPage, answer.json(), "approvals")
+        return decode(ApprovalPage, answer.json(), "approvals")
 
-    def approval(self, approval_id: str, *, ended: bool = False) -> Flow[found.ApprovalDetail]:
+    def approval(self, approval_id: str, *, ended: bool = False) -> Flow[ApprovalDetail]:
         """What will happen when it is approved; what was held, once it has ended. Raises NotFound, also when it has
         expired, unless `ended` asks for that."""
         query = query_of(ended="true" if ended else None)
         answer = yield from self.read(path_of("v1", "approvals", approval_id), query)
-        return decode(found.ApprovalDetail, answer.json(), "approval")
+        return decode(ApprovalDetail, answer.json(), "approval")
 
     def approve(
         self,
@@ -61,7 +74,7 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         learn_domain: str | None = None,
         learn_path: str | None = None,
         timeout: float | None = None,
-        shown: found.ApprovalDetail | None = None,
+        shown: ApprovalDetail | None = None,
     ) -> Flow[Executed]:
         """Execute the stored plan and wait for its result.
 
@@ -80,9 +93,7 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         answer = yield from self.write(json_call("POST", path, body, query), timeout)
         return decode(Executed, answer.json(), "result")
 
-    def deny(
-        self, approval_id: str, reason: str | None = None, shown: found.ApprovalDetail | None = None
-    ) -> Flow[found.Denial]:
+    def deny(self, approval_id: str, reason: str | None = None, shown: ApprovalDetail | None = None) -> Flow[Denial]:
         """End a hold without executing; the agent reads `reason`. Signed where `shown` is given, as in `approve`.
 
         Raises NotFound for a second decision.
@@ -90,22 +101,22 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         given = {"reason": reason, "signature": None if shown is None else self._signed(shown, "deny", reason=reason)}
         body = {name: value for name, value in given.items() if value is not None} or None
         answer = yield from self.change("POST", path_of("v1", "approvals", approval_id, "deny"), body)
-        return decode(found.Denial, answer.json(), "denial")
+        return decode(Denial, answer.json(), "denial")
 
-    def _signed(self, shown: found.ApprovalDetail, decision: str, **more: str | None) -> str:
+    def _signed(self, shown: ApprovalDetail, decision: str, **more: str | None) -> str:
         now = self.clock.now()
         return sign_decision(self._credential, self._public_base_url, shown, decision, now, **more)
 
-    def events(self, where: found.EventFilter = EVERY_EVENT, limit: int | None = None) -> Flow[found.EventPage]:
+    def events(self, where: EventFilter = EVERY_EVENT, limit: int | None = None) -> Flow[EventPage]:
         """Audit events, newest first; `limit` up to 1000. See `iter_events` of the clients for all of them."""
         query = query_of(limit=limit, **asdict(where))
         answer = yield from self.read(path_of("v1", "audit", "events"), query)
-        return decode(found.EventPage, answer.json(), "events")
+        return decode(EventPage, answer.json(), "events")
 
-    def verify_audit(self, timeout: float = VERIFY_SECONDS) -> Flow[found.AuditVerification]:
+    def verify_audit(self, timeout: float = VERIFY_SECONDS) -> Flow[AuditVerification]:
         """Let the gateway walk its whole chain. A broken chain is an answer (`intact` False), not an error."""
         answer = yield from self.read(path_of("v1", "audit", "verify"), timeout=timeout)
-        return decode(found.AuditVerification, answer.json(), "verification")
+        return decode(AuditVerification, answer.json(), "verification")
 
     def checkpoint(self) -> Flow[ShownCheckpoint]:
         """A signed checkpoint of everything that is durable now. Verify it with open_checkpoint of the library."""
@@ -149,10 +160,10 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         answer = yield from self.read("/metrics")
         return answer.text("application/openmetrics-text")
 
-    def status(self) -> Flow[found.Status]:
+    def status(self) -> Flow[Status]:
         """The facts of the running gateway."""
         answer = yield from self.read(path_of("v1", "admin", "status"))
-        return decode(found.Status, answer.json(), "status")
+        return decode(Status, answer.json(), "status")
 
     def intents(self, limit: int | None = None, after: str | None = None) -> Flow[tuple[Intent, ...]]:
         """Calls that were dispatched and have no receipt, newest first. `limit` up to 1000; `after` is the id of the
@@ -178,7 +189,7 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         answer = yield from self.change("POST", path_of("v1", "admin", "intents", intent_id, "resolve"), body)
         return decode(ResolvedIntent, answer.json(), "resolved intent")
 
-    def drain(self) -> Flow[found.Drained]:
+    def drain(self) -> Flow[Drained]:
         """Refuse new work from now on; irreversible. Poll `status` until nothing is in flight."""
         answer = yield from self.change("POST", path_of("v1", "admin", "drain"))
-        return decode(found.Drained, answer.json(), "drain")
+        return decode(Drained, answer.json(), "drain")

@@ -1,9 +1,10 @@
 """The operator's calls about sessions of agents. No I/O."""
 
+from gateway_client.contract.sessions import RevokedSession
 from gateway_client.decoding import decode
 from gateway_client.flows import Flow
 from gateway_client.operator_calls import OperatorCalls
-from gateway_client.session_results import RevokedSession, SessionPage
+from gateway_client.results import SessionPage
 from gateway_client.wire import path_of, query_of
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gateway_client.contract.webhooks import Redelivered, TestedWebhook, WebhookList
 from gateway_client.decoding import decode
 from gateway_client.flows import Flow
 from gateway_client.operator_calls import OperatorCalls
-from gateway_client.webhook_results import Redelivered, TestedWebhook, WebhookList
 from gateway_client.wire import path_of, query_of
 
 

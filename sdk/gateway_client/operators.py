@@ -13,8 +13,8 @@ from gateway_client.flows import SYSTEM_CLOCK, Clock
 from gateway_client.keys import OperatorCredential
 from gateway_client.nonblocking import NonblockingClient, NonblockingRunner, nonblocking
 from gateway_client.operator_core import EVERY_EVENT, OperatorCore
-from gateway_client.operator_results import AuditEvent, EventFilter
 from gateway_client.paging import MAX_PAGE, Paging
+from gateway_client.results import AuditEvent, EventFilter
 
 
 class OperatorClient(BlockingClient):

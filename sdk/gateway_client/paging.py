@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from gateway_client.errors import ProtocolViolation
 from gateway_client.flows import Flow
 from gateway_client.operator_core import OperatorCore
-from gateway_client.operator_results import AuditEvent, EventFilter
+from gateway_client.results import AuditEvent, EventFilter
 
 MAX_PAGE = 1000
 

@@ -15,9 +15,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from gateway_client.canonical import canonical_bytes, sha256
+from gateway_client.contract.receipts import Receipt
 from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
-from gateway_client.results import Jwks, Receipt
+from gateway_client.results import Jwks
 
 _SIGNATURE = re.compile(r"[0-9a-fA-F]{128}", re.ASCII)
 NOT_SIGNED = frozenset({"result_hash", "receipt_signature", "signing_key_id", "signature_status"})

@@ -1,11 +1,13 @@
 """The order in which people read a list of approvals."""
 
 from gateway_client.cli.paging import by_principal
-from gateway_client.operator_results import Approval
+from gateway_client.decoding import decode
+from gateway_client.results import Approval
 
 
 def approval(approval_id: str, principal: str | None) -> Approval:
-    return Approval(approval_id=approval_id, action_id="a", state="pending", principal=principal, expires_at="", raw={})
+    told = {"approval_id": approval_id, "action_id": "a", "state": "pending", "principal": principal}
+    return decode(Approval, told, "approval")
 
 
 def test_approvals_of_one_principal_stand_together_newest_first_in_each_group() -> None:

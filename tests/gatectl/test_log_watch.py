@@ -13,7 +13,7 @@ from gateway_client.cli.commands.checkpoints import run
 from gateway_client.cli.following import Follow
 from gateway_client.cli.log_watch import LogWatch
 from gateway_client.cli.output import Output
-from gateway_client.evidence_results import Consistency, ShownCheckpoint
+from gateway_client.contract.evidence import Consistency, ShownCheckpoint
 
 from contrib.verify import oracle
 from tests.support.gatectl import Gatectl, Ran, pointed_at

@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +17,8 @@ from gateway_client import (
     verify_bundle,
 )
 from gateway_client.approval_signatures import hash_of_shown, sign_decision, thumbprint
-from gateway_client.operator_results import ApprovalDetail
+from gateway_client.contract.approvals import ApprovalDetail
+from msgspec.structs import replace
 
 from ipc.shown import NOT_HASHED
 from tests.support.gateway import Gateway, config_for, gateway

@@ -9,7 +9,7 @@ from gateway_client import (
     verify_chain,
 )
 from gateway_client.canonical import canonical_bytes
-from gateway_client.operator_results import AuditEvent
+from gateway_client.results import AuditEvent
 
 from tests.support.gateway import Gateway
 

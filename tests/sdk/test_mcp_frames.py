@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from gateway_client.decoding import decode
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.frames import MAX_BATCH, MAX_LINE, line_of, messages_of
 from gateway_client.mcp_server.stdio import lines
@@ -104,10 +105,8 @@ def test_an_answer_that_can_not_be_encoded_is_an_error_for_its_request() -> None
 
 
 def test_an_output_with_half_of_a_surrogate_pair_is_answered_without_it() -> None:
-    done = Executed(
-        output={"x": "a\ud83db"}, verification_outcome="verified", trace_id="t", action_id="a", grant_id="g",
-        receipt_id="r", raw={},
-    )  # fmt: skip
+    told = {"verification_outcome": "verified", "trace_id": "t", "action_id": "a", "grant_id": "g", "receipt_id": "r"}
+    done = decode(Executed, told | {"output": {"x": "a\ud83db"}}, "result")
     result = answers.executed(done)
     assert result.structured_content["output"] == {"x": "a?b"}
     assert json.loads(result.model_dump_json())["content"]

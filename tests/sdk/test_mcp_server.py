@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from gateway_client import AsyncAgentClient
+from gateway_client.decoding import decode
 from gateway_client.errors import GatewayError, NotFound
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.catalog import Catalog
@@ -36,7 +37,7 @@ def summary(action_id: str, **fields: Any) -> dict[str, Any]:
 
 
 def manifest(**fields: Any) -> Manifest:
-    return Manifest(action_id="a", version="1.0.0", raw={}, **({"risk_level": "low"} | fields))
+    return decode(Manifest, {"action_id": "a", "version": "1.0.0", "risk_level": "low"} | fields, "manifest")
 
 
 @asynccontextmanager
@@ -77,7 +78,7 @@ def test_no_action_takes_the_name_of_another_or_of_the_status_tool() -> None:
 def test_annotations_follow_declared_effects_and_risk(
     effects: list[str], risk: str, expected: tuple[bool, ...]
 ) -> None:
-    hints = annotations_of(manifest(risk_level=risk, declared_side_effects=tuple(effects)))
+    hints = annotations_of(manifest(risk_level=risk, declared_side_effects=effects))
     flags = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
     assert flags == expected
 
@@ -95,18 +96,19 @@ def test_a_response_schema_with_references_holds_for_the_output_alone() -> None:
 
 
 def test_a_providers_text_is_bounded_and_can_hide_nothing() -> None:
-    fields: dict[str, Any] = {"trace_id": "t", "action_id": "a", "grant_id": "g", "receipt_id": "r", "raw": {}}
-    done = Executed(output={"x": "a\u202eb\U000e0041"}, verification_outcome="verified", **fields)
+    told = {"verification_outcome": "verified", "trace_id": "t", "action_id": "a", "grant_id": "g", "receipt_id": "r"}
+    done = decode(Executed, told | {"output": {"x": "a\u202eb\U000e0041"}}, "result")
     result = answers.executed(done)
     (text,) = result.content
     assert text.type == "text"
     assert text.text.isascii()
     assert json.loads(text.text) == result.structured_content
-    large = Executed(output={"x": "y" * answers.MAX_OUTPUT}, verification_outcome="verification_failed", **fields)
-    told = answers.executed(large).structured_content
-    assert "output" not in told
-    assert "ask for less" in told["output_omitted"]
-    assert "not confirmed" in told["next"]
+    more = {"output": {"x": "y" * answers.MAX_OUTPUT}, "verification_outcome": "verification_failed"}
+    large = decode(Executed, {**told, **more}, "result")
+    shown = answers.executed(large).structured_content
+    assert "output" not in shown
+    assert "ask for less" in shown["output_omitted"]
+    assert "not confirmed" in shown["next"]
 
 
 def test_a_refusal_says_what_would_be_allowed_by_the_rule_that_denied_it() -> None:

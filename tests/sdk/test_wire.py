@@ -1,10 +1,10 @@
 """Addresses, paths, answers and their decoding: what is accepted, what is refused, what never shows."""
 
 import json
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import httpx
+import msgspec
 import pytest
 from gateway_client import (
     ActionFailed,
@@ -22,9 +22,11 @@ from gateway_client import (
     Unavailable,
     Unreachable,
 )
+from gateway_client.contract.learned import Cleared, Removed
+from gateway_client.contract.noun import LEFT_OUT, Listed, NeverNull, Noun
+from gateway_client.contract.receipts import Receipt
 from gateway_client.decoding import decode, parse_json
 from gateway_client.hints import HINTS, OF_FAULT, OF_UNAVAILABLE
-from gateway_client.results import Receipt
 from gateway_client.sending import http_request
 from gateway_client.wire import Answer, Request, path_of, query_of
 from hypothesis import given
@@ -200,15 +202,15 @@ def test_unknown_members_of_an_answer_are_kept_and_no_error() -> None:
     assert receipt.receipt_signature is None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sample:
+class Sample(Noun, frozen=True, kw_only=True):
+    """A result with every kind of field."""
+
     text: str
     number: int = 1
     share: float | None = None
     many: tuple[int, ...] = ()
     by_name: dict[str, int] | None = None
     free: Any = None
-    raw: dict[str, Any] = field(repr=False)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +231,51 @@ def test_a_field_of_another_type_is_named_and_its_value_is_not(value: Any, probl
 def test_fields_with_a_default_may_be_absent_or_null() -> None:
     sample = decode(Sample, {"text": "a", "number": None, "share": 2, "many": [1], "by_name": {"a": 1}}, "sample")
     assert (sample.number, sample.share, sample.many, sample.by_name, sample.free) == (1, 2, (1,), {"a": 1}, None)
+
+
+class Declared(Noun, frozen=True, kw_only=True):
+    """A noun with what the gateway declares strictly."""
+
+    state: Literal["open", "shut"]
+    number: NeverNull[int]
+    left_out: NeverNull[str] = LEFT_OUT
+    many: Listed[str]
+    none: str | None
+    reserved: None
+    seen: Sample | None
+
+
+def test_a_client_takes_what_a_gateway_of_another_version_sends() -> None:
+    least = decode(Declared, {"state": "open"}, "noun")
+    assert (least.number, least.left_out, least.many, least.none, least.reserved, least.seen) == (
+        None, None, (), None, None, None,
+    )  # fmt: skip
+    told = {"state": "ajar", "number": None, "reserved": {"a": 1}, "seen": {"text": "a", "new": 2}, "new": 3}
+    later = decode(Declared, told, "noun")
+    members: dict[str, Any] = msgspec.structs.asdict(later)
+    assert (members["state"], members["number"], members["reserved"], later.raw) == ("ajar", None, {"a": 1}, told)
+    assert later.seen is not None
+    assert (later.seen.text, later.seen.raw) == ("a", {"text": "a", "new": 2})
+
+
+@pytest.mark.parametrize(
+    ("told", "problem"),
+    [
+        ({}, "noun has no state"), ({"state": None}, "noun.state is not of type str"),
+        ({"state": "open", "number": "1"}, "noun.number is not of type int"),
+        ({"state": "open", "many": [1]}, r"noun.many\[0\] is not of type str"),
+        ({"state": "open", "seen": {}}, "noun.seen has no text"),
+    ],
+)  # fmt: skip
+def test_a_client_refuses_what_is_missing_or_of_another_type(told: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ProtocolViolation, match=problem):
+        decode(Declared, told, "noun")
+
+
+@pytest.mark.parametrize("kind", [Removed, Cleared])
+def test_a_removal_that_the_gateway_does_not_confirm_is_no_removal(kind: type[Noun]) -> None:
+    with pytest.raises(ProtocolViolation, match="has no"):
+        decode(kind, {"count": 1}, "removal")
 
 
 @given(

@@ -40,6 +40,7 @@ async def reload(services: Services, operator: OperatorCaller) -> ReloadResult:
     outcome = await services.reloads.request(operator)
     return ReloadResult(
         manifests_loaded=outcome.actions,
+        policy_reloaded=True,
         reloaded_at=services.clock.iso(),
         actions=outcome.actions,
         policy_version=outcome.policy_version,

@@ -54,7 +54,7 @@ async def remove_domain(services: Services, form: DomainForm, operator: Operator
 @codes(*_CHANGING_DOMAINS)
 async def clear_domains(services: Services, query: OfAction, operator: OperatorCaller) -> Cleared:
     """Take back every learned domain, of all actions or of one."""
-    return Cleared(count=await services.learned.clear(DOMAINS, query.action, operator))
+    return Cleared(cleared=True, count=await services.learned.clear(DOMAINS, query.action, operator))
 
 
 @codes("learned_rules_unavailable")
@@ -88,7 +88,7 @@ async def remove_path(services: Services, form: PathForm, operator: OperatorCall
 @codes(*_CHANGING)
 async def clear_paths(services: Services, query: OfAction, operator: OperatorCaller) -> Cleared:
     """Take back every learned path, of all actions or of one."""
-    return Cleared(count=await services.learned.clear(PATHS, query.action, operator))
+    return Cleared(cleared=True, count=await services.learned.clear(PATHS, query.action, operator))
 
 
 async def _added(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> str:
@@ -107,7 +107,7 @@ async def _removed(services: Services, kind: Kind, action_id: str, text: str, op
     rule = text if is_as_given else _normal(services, kind, action_id, text)
     if not await services.learned.remove(kind, action_id, rule, operator):
         raise GateError(f"{kind.noun}_not_found")
-    return Removed()
+    return Removed(removed=True)
 
 
 def _normal(services: Services, kind: Kind, action_id: str, text: str) -> str:

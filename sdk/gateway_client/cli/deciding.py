@@ -4,14 +4,15 @@ The commands and the desk (gateway_client/cli/tui/) decide by these; none of the
 """
 
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gateway_client.approval_signatures import is_as_shown
 from gateway_client.cli.exits import Exit, Failure
+from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import GatewayError, NotFound
-from gateway_client.operator_results import ApprovalDetail, Denial
 from gateway_client.operators import OperatorClient
-from gateway_client.results import Executed
+from gateway_client.results import Denial, Executed
 
 LONGEST = 600.0
 """Seconds for an approved call: an action may take its time, and the operator should not have to guess its outcome."""

@@ -1,6 +1,6 @@
 """What lists show of an audit event beside its columns."""
 
-from gateway_client.operator_results import AuditEvent
+from gateway_client.results import AuditEvent
 
 
 def reason_of(event: AuditEvent) -> str | None:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from gateway_client.canonical import canonical_bytes
 from gateway_client.cli.exits import Exit, Failure
 from gateway_client.cli.output import Progress
-from gateway_client.operator_results import AuditEvent
+from gateway_client.results import AuditEvent
 
 STEP = 1000
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from gateway_client.cli.exits import Exit, Failure, usage
 from gateway_client.cli.paging import every_session
 from gateway_client.cli.safe import safe
-from gateway_client.operator_results import AuditEvent, EventFilter
 from gateway_client.operators import OperatorClient
+from gateway_client.results import AuditEvent, EventFilter
 
 LEAST = 4
 """Characters of a part, its kind not counted."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import plain, safe, short
 from gateway_client.cli.times import span
-from gateway_client.intent_results import IntentDetail, SeenFile
+from gateway_client.contract.intents import SeenFile
+from gateway_client.results import IntentDetail
 
 STATES = {
     "matches": "holds what the call was to write",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gateway_client.cli.exits import Exit, Failure
 from gateway_client.cli.safe import json_text
+from gateway_client.contract.evidence import Consistency, ShownCheckpoint
 from gateway_client.decoding import parse_json
 from gateway_client.errors import EvidenceRefused, NotFound, ProtocolViolation
-from gateway_client.evidence_results import Consistency, ShownCheckpoint
 from gateway_client.keys import KeyFileError, read_private, replace_private
 from gateway_client.notes import Checkpoint, VerifierKey, open_checkpoint, unbase64
 from gateway_client.operators import OperatorClient

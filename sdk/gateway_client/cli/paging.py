@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from gateway_client.operator_results import Approval
+from gateway_client.contract.sessions import Session
 from gateway_client.operators import OperatorClient
-from gateway_client.session_results import Session
+from gateway_client.results import Approval
 
 _PAGE = 200
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import one_line, plain, safe
 from gateway_client.cli.times import countdown
-from gateway_client.operator_results import ApprovalDetail
+from gateway_client.contract.approvals import ApprovalDetail
 
 MAX_SHOWN = 4000
 """Characters of one text that are shown without --full."""

@@ -5,7 +5,8 @@ import json
 from gateway_client.cli.exits import Exit, Failure
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import lines, one_line, plain, safe
-from gateway_client.results import Executed, Receipt
+from gateway_client.contract.receipts import Receipt
+from gateway_client.results import Executed
 
 MAX_OUTPUT = 8000
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gateway_client.cli.times import moved, parse
-from gateway_client.operator_results import AuditEvent, EventFilter
+from gateway_client.results import AuditEvent, EventFilter
 
 OVERLAP_SECONDS = 5.0
 

@@ -8,8 +8,9 @@ from gateway_client.cli.complaints import NEXT
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import plain, safe, short
 from gateway_client.cli.times import clock
-from gateway_client.operator_results import ApprovalDetail, AuditEvent
-from gateway_client.results import Receipt
+from gateway_client.contract.approvals import ApprovalDetail
+from gateway_client.contract.receipts import Receipt
+from gateway_client.results import AuditEvent
 
 CALL = "ActionCall"
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from contract.intents import ExpectedFile, SeenFile
 from ipc.events import AuditEvent
@@ -88,7 +89,7 @@ def test_the_workers_observation_is_an_event_and_resolves_nothing(
     assert [one.intent_id for one in notary.front.ask(ListUnresolved(5))] == [intent_id]
     assert notary.stored("SELECT 1 FROM receipts") == []
     last = notary.front.ask(ShowIntent(intent_id)).last_look
-    assert (last.event_id, last.seen) == (event["event_id"], SeenFile(**seen))
+    assert (last.event_id, last.seen) == (event["event_id"], convert(seen, SeenFile))
     assert walk(notary.front).intact
 
 

@@ -20,9 +20,10 @@ from gateway_client.cli.plan_view import PlanView
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import safe
 from gateway_client.cli.times import bound, countdown
+from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import ActionFailed, GatewayError
-from gateway_client.operator_results import Approval, ApprovalDetail
 from gateway_client.operators import OperatorClient
+from gateway_client.results import Approval
 
 STATES = ("pending", "claimed", "approved", "denied", "failed")
 approvals = noun("approvals", "Calls that wait for a person.", default="list")

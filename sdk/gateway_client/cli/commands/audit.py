@@ -18,7 +18,7 @@ from gateway_client.cli.output import Output, Progress, note
 from gateway_client.cli.safe import safe, short
 from gateway_client.cli.tailing import Tail
 from gateway_client.cli.times import bound, clock
-from gateway_client.operator_results import AuditEvent, EventFilter
+from gateway_client.results import AuditEvent, EventFilter
 
 audit = noun("audit", "The chain of audit events.")
 FILTERS = (

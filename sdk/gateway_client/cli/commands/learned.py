@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from gateway_client.authority_results import LearnedDomain, LearnedPath
 from gateway_client.cli import completing
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.safe import safe
+from gateway_client.contract.learned import LearnedDomain, LearnedPath
 from gateway_client.operators import OperatorClient
 
 

@@ -2,12 +2,12 @@
 
 import click
 
-from gateway_client.authority_results import PrincipalAcl
 from gateway_client.cli import completing
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.requests import request_of, schema_of
 from gateway_client.cli.safe import plain, safe
+from gateway_client.results import PrincipalAcl
 
 policy = noun("policy", "Who may call what.", default="show")
 

@@ -15,9 +15,10 @@ from gateway_client.cli.following import Follow
 from gateway_client.cli.output import Output, Progress, note
 from gateway_client.cli.safe import lines, plain
 from gateway_client.cli.times import span
+from gateway_client.contract.admin import LastCheckpoint
 from gateway_client.errors import GatewayError, GatewayFault
-from gateway_client.operator_results import EventFilter, LastCheckpoint, Status
 from gateway_client.operators import OperatorClient
+from gateway_client.results import EventFilter, Status
 
 
 def add_to(cli: Group) -> None:

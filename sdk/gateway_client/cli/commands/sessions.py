@@ -8,7 +8,7 @@ from gateway_client.cli.exits import usage
 from gateway_client.cli.paging import every_session
 from gateway_client.cli.safe import safe
 from gateway_client.cli.times import clock, countdown
-from gateway_client.session_results import Session
+from gateway_client.contract.sessions import Session
 
 sessions = noun("sessions", "Agents that have a lease now.", default="list")
 

@@ -15,8 +15,8 @@ from gateway_client.cli.output import Output, note
 from gateway_client.cli.safe import short
 from gateway_client.cli.times import clock, countdown, left
 from gateway_client.errors import Conflict, GatewayError, NotFound
-from gateway_client.operator_results import Approval
 from gateway_client.operators import OperatorClient
+from gateway_client.results import Approval
 
 MOST = 200
 """As many as one answer lists."""

@@ -6,10 +6,11 @@ from gateway_client.cli import ids
 from gateway_client.cli.completing import held
 from gateway_client.cli.desk import Command, Desk, Group, pass_desk
 from gateway_client.cli.why_view import Story, show
+from gateway_client.contract.approvals import ApprovalDetail
+from gateway_client.contract.receipts import Receipt
 from gateway_client.errors import GatewayError, NotFound
-from gateway_client.operator_results import ApprovalDetail, EventFilter
 from gateway_client.operators import OperatorClient
-from gateway_client.results import Receipt
+from gateway_client.results import EventFilter
 
 MOST_EVENTS = 100
 

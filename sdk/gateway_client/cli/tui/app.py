@@ -30,10 +30,11 @@ from gateway_client.cli.tui.sessions import Sessions
 from gateway_client.cli.tui.standing import Standing
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, Collected, word
 from gateway_client.cli.why_view import Story, show
+from gateway_client.contract.approvals import ApprovalDetail
+from gateway_client.contract.sessions import RevokedSession
 from gateway_client.errors import GatewayError
-from gateway_client.operator_results import ApprovalDetail, Status
 from gateway_client.operators import OperatorClient
-from gateway_client.session_results import RevokedSession
+from gateway_client.results import Status
 
 PANES = (("holds", "Held"), ("decisions", "Decisions"), ("standing", "Gateway"), ("search", "Search"),
          ("sessions", "Sessions"))  # fmt: skip

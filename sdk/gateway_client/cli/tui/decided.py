@@ -10,8 +10,7 @@ from gateway_client.cli.results_view import show_executed
 from gateway_client.cli.safe import safe
 from gateway_client.cli.tui.words import Collected
 from gateway_client.errors import GatewayError
-from gateway_client.operator_results import Denial
-from gateway_client.results import Executed
+from gateway_client.results import Denial, Executed
 
 
 @dataclass(frozen=True, slots=True)

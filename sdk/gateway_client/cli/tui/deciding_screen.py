@@ -25,10 +25,10 @@ from gateway_client.cli.tui.feed import errand
 from gateway_client.cli.tui.lines import Lines
 from gateway_client.cli.tui.typed import Typed
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, fact, folded, word
+from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import GatewayError
-from gateway_client.operator_results import ApprovalDetail, Denial
 from gateway_client.operators import OperatorClient
-from gateway_client.results import Executed
+from gateway_client.results import Denial, Executed
 
 MOST_REASON = 500
 """Characters that the gateway keeps of a reason."""

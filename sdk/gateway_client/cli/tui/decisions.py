@@ -13,7 +13,7 @@ from gateway_client.cli.tui.feed import MOST_EVENTS, News
 from gateway_client.cli.tui.lines import Lines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import HEADING, row, shared_out
-from gateway_client.operator_results import AuditEvent
+from gateway_client.results import AuditEvent
 
 
 class Decisions(Pane):

@@ -14,9 +14,8 @@ from gateway_client.cli.paging import by_principal
 from gateway_client.cli.tailing import Tail
 from gateway_client.cli.tui.pools import Pool, pools_of
 from gateway_client.errors import GatewayError, ProtocolViolation
-from gateway_client.operator_results import Approval, AuditEvent, EventFilter, Status
 from gateway_client.operators import OperatorClient
-from gateway_client.session_results import SessionPage
+from gateway_client.results import Approval, AuditEvent, EventFilter, SessionPage, Status
 
 MOST_HOLDS = 200
 """As many as one answer lists."""

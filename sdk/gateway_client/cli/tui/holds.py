@@ -17,7 +17,8 @@ from gateway_client.cli.tui.feed import News
 from gateway_client.cli.tui.lines import Lines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import FAINT, HEADING, fact, folded, row, shared_out, word
-from gateway_client.operator_results import Approval, ApprovalDetail
+from gateway_client.contract.approvals import ApprovalDetail
+from gateway_client.results import Approval
 
 
 class Holds(Pane):

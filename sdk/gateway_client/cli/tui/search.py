@@ -13,7 +13,7 @@ from gateway_client.cli.tui.lines import Lines
 from gateway_client.cli.tui.pane import Pane
 from gateway_client.cli.tui.typed import Typed
 from gateway_client.cli.tui.words import fact, folded
-from gateway_client.operator_results import AuditEvent
+from gateway_client.results import AuditEvent
 
 _MEMBER_INDENT = 26
 

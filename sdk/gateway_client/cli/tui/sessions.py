@@ -15,7 +15,8 @@ from gateway_client.cli.tui.feed import News
 from gateway_client.cli.tui.lines import Lines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, row, shared_out
-from gateway_client.session_results import Session, SessionPage
+from gateway_client.contract.sessions import Session
+from gateway_client.results import SessionPage
 
 _WIDER = 150
 """Columns from which there is room for what is asked for less often."""

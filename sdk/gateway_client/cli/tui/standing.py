@@ -10,7 +10,7 @@ from gateway_client.cli.tui.lines import Lines
 from gateway_client.cli.tui.pane import Pane
 from gateway_client.cli.tui.pools import Pool
 from gateway_client.cli.tui.words import Collected, prose
-from gateway_client.operator_results import Status
+from gateway_client.results import Status
 
 _FACT_INDENT = 22
 
