@@ -44,6 +44,7 @@ from frontend.egress.proxy_list import AllowList, list_file
 from frontend.egress.rulefile import RuleFile, rules_path
 from frontend.health.dependencies import Dependencies
 from frontend.limits.admission import Admission
+from frontend.limits.body_bytes import BodyBytes
 from frontend.limits.rates import Rates, SessionRates
 from frontend.limits.room import Room
 from frontend.limits.sessions import Sessions
@@ -187,8 +188,9 @@ def _pools(settings: Settings, control: Control, metrics: Metrics, deadlines: De
 def _limits(settings: Settings, metrics: Metrics, memory: SharedMemory) -> tuple[Admission, Rates, SessionRates]:
     """What the gateway takes, through all fronts together."""
     limits, limited = settings.limits, metrics.rate_limited.add
+    room, bodies = Room(settings.ledger.min_free_bytes), BodyBytes(limits.most_in_flight, settings.front_processes)
     return (
-        Admission(limits.most_in_flight, metrics.calls_refused.add, memory, Room(settings.ledger.min_free_bytes)),
+        Admission(limits.most_in_flight, metrics.calls_refused.add, memory, room, bodies),
         Rates(limited, memory),
         SessionRates(limits.session_requests_per_second, limited, Sessions(memory)),
     )

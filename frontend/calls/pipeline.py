@@ -131,7 +131,9 @@ class Pipeline:
         record.calls_per_hour = self.quotas.of(lease.principal).max_calls_per_hour
         epoch = self.authentication.in_force(lease)
         action = self._resolve(record)
-        sent = await request.read_body(action.max_request_bytes)
+        most = action.max_request_bytes
+        place.holds_body(most if request.body_length is None else min(most, request.body_length))
+        sent = await request.read_body(most)
         drafted = await self._drafted(sent, action, lease, epoch, place.owners)
         record.request_hash = drafted.plan.request_hash
         decision = await self._decide(record, lease, drafted)

@@ -31,6 +31,11 @@ class StreamedBody:
         self._whole: bytes | None = None
 
     @property
+    def length(self) -> int | None:
+        """See Request.body_length."""
+        return self._length
+
+    @property
     def is_whole(self) -> bool:
         """True when the next byte on the wire belongs to the next request."""
         return self._whole is not None

@@ -16,6 +16,11 @@ MAX_BODY_BYTES = 1_048_576
 class Body(Protocol):
     """Where a request's body comes from."""
 
+    @property
+    def length(self) -> int | None:
+        """Bytes, as far as the client has announced them."""
+        ...
+
     def read(self, cap: int) -> Awaitable[bytes]:
         """See Request.read_body."""
         ...
@@ -28,6 +33,11 @@ class CompleteBody:
 
     def __init__(self, data: bytes = b"") -> None:
         self._data = data
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+        return len(self._data)
 
     async def read(self, cap: int) -> bytes:
         """The body. Raises GateError("body_too_large")."""
@@ -64,6 +74,11 @@ class Request:
     def uid(self) -> int | None:
         """The peer's, where there are credentials."""
         return None if self.peer is None else self.peer.uid
+
+    @property
+    def body_length(self) -> int | None:
+        """Bytes of the body; None when it comes in chunks and its length is not known before its end."""
+        return self._body.length
 
     def read_body(self, cap: int = MAX_BODY_BYTES) -> Awaitable[bytes]:
         """Read the whole body, at most `cap` bytes; may be asked again, from one task at a time.

@@ -16,6 +16,7 @@ from typing import NoReturn
 import trio
 
 from frontend.errors import GateError
+from frontend.limits.body_bytes import BodyBytes
 from frontend.limits.peers import Peers
 from frontend.limits.rates import TooMuch
 from frontend.limits.room import Room
@@ -34,11 +35,13 @@ def _nobody(_: str) -> None:
 class Place:
     """One call's place among those in flight; `with` gives it back at its end."""
 
-    __slots__ = ("_admission", "is_left", "owners", "since")
+    __slots__ = ("_admission", "body_bytes", "is_left", "owners", "since")
 
     def __init__(self, admission: "Admission") -> None:
         self._admission = admission
         self.owners: tuple[str, ...] = ()
+        self.body_bytes = 0
+        """Those that it is counted with."""
         self.is_left = False
         self.since = time.monotonic()
 
@@ -55,6 +58,11 @@ class Place:
         of the places already."""
         self._admission.share(self, (f"principal {principal}", f"session {session_id}"))
 
+    def holds_body(self, size: int) -> None:
+        """Count the body that the call is about to read until the call has its answer. Raises TooMuch overloaded when
+        the front, or the call's principal, holds as many bytes as it may."""
+        self._admission.hold_body(self, size)
+
     def leave_unless_owned(self) -> None:
         """Give back the place of a refused call of an unknown caller before the refusal is written: a flood of
         such calls would hold places that count for no caller."""
@@ -64,12 +72,13 @@ class Place:
 
 class Admission:
     """Counts what is in flight and refuses what would be too much. `refused` hears why; `memory` is shared with the
-    other fronts, where there are any; `room` is that for evidence."""
+    other fronts, where there are any; `room` is that for evidence; `bodies` are those of this front's calls."""
 
     def __init__(
         self, max_in_flight: int, refused: Callable[[str], None] = _nobody, memory: SharedMemory | None = None,
-        room: Room | None = None,
+        room: Room | None = None, bodies: BodyBytes | None = None,
     ) -> None:  # fmt: skip
+        self._bodies = bodies or BodyBytes(max_in_flight)
         self.room = room or Room(0)
         self._ceiling = max_in_flight
         self._refused = refused
@@ -154,6 +163,13 @@ class Admission:
             self._held[owner] = self._held.get(owner, 0) + 1
             self._peers.note_place(owner, 1)
 
+    def hold_body(self, place: Place, size: int) -> None:
+        """See Place.holds_body."""
+        if (reason := self._bodies.take(place.owners[0], size)) is not None:
+            self._refused(reason)
+            raise TooMuch("overloaded")
+        place.body_bytes = size
+
     def _held_by(self, owner: str) -> int:
         return self._held.get(owner, 0) + self._peers.held_elsewhere(owner)
 
@@ -164,6 +180,8 @@ class Admission:
         place.is_left = True
         del self._places[place]
         self._count(self._in_flight - 1)
+        if place.body_bytes:
+            self._bodies.give_back(place.owners[0], place.body_bytes)
         for owner in place.owners:
             self._peers.note_place(owner, -1)
             self._held[owner] -= 1

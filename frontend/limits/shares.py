@@ -10,9 +10,14 @@ RESERVE = 8
 
 def may_have_another(held: int, share: int, free: int, ceiling: int) -> bool:
     """True if a holder of `held` may take one more of the `free`: it may hold up to `share` for each that is free."""
-    return held < share * free and (held == 0 or not is_among_the_last(free, ceiling))
+    return may_hold(held + 1, held, share, free, ceiling)
+
+
+def may_hold(wanted: int, held: int, share: int, free: int, ceiling: int) -> bool:
+    """True if a holder of `held` may hold `wanted`."""
+    return wanted <= share * free and (held == 0 or not is_among_the_last(free, ceiling))
 
 
 def is_among_the_last(count: int, ceiling: int) -> bool:
-    """Whether so many of `ceiling` are little."""
+    """True if the count is within the reserve of `ceiling`."""
     return count <= ceiling // RESERVE

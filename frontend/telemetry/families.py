@@ -47,8 +47,8 @@ CALL_SECONDS = Family(
 )  # fmt: skip
 CALLS_REFUSED = Family(
     "gate_calls_refused_total", "counter",
-    "Calls refused without being decided: draining, ceiling (all places taken), share (the caller's part of the places"
-    " taken), rate (the session's requests per second), ledger_full (no room for evidence).",
+    "Calls refused without being decided: draining, ceiling (all places, or all room for bodies, taken), share (the"
+    " caller's part of either taken), rate (the session's requests per second), ledger_full (no room for evidence).",
     ("reason",),
 )  # fmt: skip
 IN_FLIGHT = Family(

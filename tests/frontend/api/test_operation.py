@@ -75,6 +75,8 @@ class Regrets(msgspec.Struct, frozen=True):
 class Unread:
     """A body that must not be read."""
 
+    length = 1
+
     async def read(self, cap: int) -> bytes:
         raise AssertionError("read")
 
