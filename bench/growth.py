@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
-from ipc import messages as m
 from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.limits import MAX_OPERATIONS
+from ipc.messages.calling import Result, Verification
+from ipc.operations.calls import Open, Refuse, Terms
+from ipc.operations.operation import Operation
 from ipc.settings import Settings
 from notary.opening import open_state
 from notary.operations.closing import Reported
@@ -21,18 +23,18 @@ from notary.tasks import Task
 from notary.units import Units
 
 DIGEST = "sha256:" + "0" * 64
-TERMS = m.Terms(
+TERMS = Terms(
     plan_hash=DIGEST, module_digest=DIGEST, epoch=0, verifier_kind="unverifiable", max_response_bytes=65_536,
     fuel=10_000_000, memory_mb=64, timeout_seconds=10.0, max_io_calls=0,
 )  # fmt: skip
-RESULT = m.Result(
+RESULT = Result(
     call_id="", outcome="success", output='{"sha256":"0","bytes":5}', failure=None,
-    verification=m.Verification("unverifiable_declared"), observations=(), fuel_consumed=1000, duration_us=1000,
+    verification=Verification("unverifiable_declared"), observations=(), fuel_consumed=1000, duration_us=1000,
     io_calls=0,
 )  # fmt: skip
 
 
-def _operations(number: int) -> tuple[m.Operation[Any], ...]:
+def _operations(number: int) -> tuple[Operation[Any], ...]:
     """One call: every tenth is opened and closed, with intent and receipt, the others are refused."""
     known: dict[str, Any] = {
         "event_type": "ActionCall", "trace_id": new("trc_"), "principal": f"agent:{number % 50}",
@@ -42,10 +44,10 @@ def _operations(number: int) -> tuple[m.Operation[Any], ...]:
         "policy_version": "1", "policy_rule": "allow",
     }  # fmt: skip
     if number % 10:
-        return (m.Refuse(AuditEvent(**known, decision="deny", error_code="policy_denied")),)
+        return (Refuse(AuditEvent(**known, decision="deny", error_code="policy_denied")),)
     intent_id = new("intent_")
     result = msgspec.structs.replace(RESULT, call_id=intent_id)
-    return m.Open(intent_id, AuditEvent(**known, decision="allow"), TERMS, f"worker-{number}"), Reported(result)
+    return Open(intent_id, AuditEvent(**known, decision="allow"), TERMS, f"worker-{number}"), Reported(result)
 
 
 def _grow(state_dir: Path, events: int) -> None:

@@ -65,14 +65,14 @@ from frontend.telemetry.processes import Processes
 from frontend.telemetry.weakened import Weakened
 from frontend.webhooks.webhooks import Webhooks
 from frontend.witnesses.witnesses import Witnesses
-from ipc import messages as m
 from ipc.front_memory import Layout
 from ipc.loopback import loopback_aliases, own_addresses
+from ipc.messages.control import StartFront
 from ipc.settings import Settings
 
 
 def build_services(
-    start: m.StartFront, control: Control, notary: NotaryClient, clock: Clock, memory: SharedMemory | None = None,
+    start: StartFront, control: Control, notary: NotaryClient, clock: Clock, memory: SharedMemory | None = None,
     deadlines: Deadlines = Deadlines(),
 ) -> Services:  # fmt: skip
     """Every service; `memory` is shared by fronts. Raises KeyFileError, OSError or ValueError with a clear sentence."""
@@ -151,7 +151,7 @@ def _execution(
 
 
 def _policy(
-    start: m.StartFront, control: Control, metrics: Metrics, memory: SharedMemory, deadlines: Deadlines
+    start: StartFront, control: Control, metrics: Metrics, memory: SharedMemory, deadlines: Deadlines
 ) -> RunningEngine:
     """The engine that decides. Raises KeyFileError."""
     settings, remembered = start.settings, metrics.policy_remembered.add

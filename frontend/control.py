@@ -14,10 +14,37 @@ import trio
 
 from frontend.deadlines import ControlDeadlines
 from frontend.telemetry.logs import log
-from ipc import messages as m
 from ipc.fds import DescriptorLost, take
 from ipc.identifiers import new
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import (
+    AttachNotary,
+    AttachPolicy,
+    AttachReader,
+    AttachWorker,
+    CrashLoops,
+    DelivererStarted,
+    Drain,
+    FinishReload,
+    FollowSettings,
+    FrontStatus,
+    KillWorker,
+    NeedWorker,
+    PolicyEdited,
+    Reload,
+    Reloaded,
+    ReplacePolicy,
+    RequestReload,
+    StartFront,
+    Stop,
+    SupervisorToFront,
+    TryWebhook,
+    WebhookTried,
+    WorkerGone,
+    WorkerServes,
+)
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import SUPERVISOR_TO_FRONT
 
@@ -32,43 +59,43 @@ class SupervisorSilent(Exception):
 class Hears(Protocol):
     """What a front does on the supervisor's word."""
 
-    def attach_notary(self, message: m.AttachNotary, sock: socket.socket) -> None:
+    def attach_notary(self, message: AttachNotary, sock: socket.socket) -> None:
         """A fresh notary."""
 
-    def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
+    def attach_policy(self, message: AttachPolicy, sock: socket.socket) -> None:
         """A fresh policy process."""
 
-    def attach_reader(self, message: m.AttachReader, sock: socket.socket) -> None:
+    def attach_reader(self, message: AttachReader, sock: socket.socket) -> None:
         """A fresh reader."""
 
-    def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
+    def attach_worker(self, message: AttachWorker, sock: socket.socket) -> None:
         """A fresh worker."""
 
-    def channel_lost(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker) -> None:
+    def channel_lost(self, message: AttachPolicy | AttachReader | AttachWorker) -> None:
         """A fresh process whose channel this front could not receive."""
 
-    def worker_gone(self, message: m.WorkerGone) -> None:
+    def worker_gone(self, message: WorkerGone) -> None:
         """A worker ended."""
 
-    def deliverer_started(self, message: m.DelivererStarted) -> None:
+    def deliverer_started(self, message: DelivererStarted) -> None:
         """A fresh deliverer of webhooks, or an endpoint that is gone."""
 
-    def policy_edited(self, message: m.PolicyEdited) -> None:
+    def policy_edited(self, message: PolicyEdited) -> None:
         """Another front has changed the policy's data."""
 
-    def drain(self, message: m.Drain) -> None:
+    def drain(self, message: Drain) -> None:
         """Refuse new work."""
 
-    def note_crash_loops(self, message: m.CrashLoops) -> None:
+    def note_crash_loops(self, message: CrashLoops) -> None:
         """Tell readiness."""
 
-    def reload(self, message: m.Reload) -> None:
+    def reload(self, message: Reload) -> None:
         """Read the configuration again, in a task of its own."""
 
-    def finish_reload(self, message: m.FinishReload) -> None:
+    def finish_reload(self, message: FinishReload) -> None:
         """Put in force what was read, or not."""
 
-    def follow_settings(self, message: m.FollowSettings) -> None:
+    def follow_settings(self, message: FollowSettings) -> None:
         """Put in force what a reload has changed, and say so."""
 
     def stop(self, seconds: float) -> None:
@@ -81,20 +108,20 @@ class Control:
     def __init__(self, sock: socket.socket, deadlines: ControlDeadlines = ControlDeadlines()) -> None:
         self.deadlines = deadlines
         """For what is asked from now on."""
-        self._channel: TrioChannel[m.Message] = TrioChannel(
-            sock, m.SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new", cap_in=MAX_CONTROL_FRAME,
+        self._channel: TrioChannel[Message] = TrioChannel(
+            sock, SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME, carries_fds=True,
         )  # fmt: skip
-        self._unsent_in, self._unsent_out = trio.open_memory_channel[m.Message](MAX_UNSENT)
+        self._unsent_in, self._unsent_out = trio.open_memory_channel[Message](MAX_UNSENT)
         self._serving: deque[str] = deque(maxlen=MAX_UNSENT)
         """Workers that the supervisor has to hear of as serving, and for which the queue had no room."""
-        self._answers: dict[str, m.ModulesLoaded | m.Reloaded | m.WebhookTried] = {}
+        self._answers: dict[str, ModulesLoaded | Reloaded | WebhookTried] = {}
         self._awaited: dict[str, trio.Event] = {}
 
-    async def start(self) -> tuple[m.StartFront, list[socket.socket], int]:
+    async def start(self) -> tuple[StartFront, list[socket.socket], int]:
         """The first message, and what came with it: the listening sockets, and the memory of all fronts."""
         message = await self._channel.receive()
-        assert isinstance(message, m.StartFront)  # the session table allows nothing else
+        assert isinstance(message, StartFront)  # the session table allows nothing else
         *listeners, memory = take(self._channel.fds, len(message.listeners) + 1)
         return message, [socket.socket(fileno=one) for one in listeners], memory
 
@@ -103,26 +130,26 @@ class Control:
         (descriptor,) = take(self._channel.fds)
         return socket.socket(fileno=descriptor)
 
-    async def load_modules(self, modules: tuple[m.ModuleFile, ...]) -> m.ModulesLoaded:
+    async def load_modules(self, modules: tuple[ModuleFile, ...]) -> ModulesLoaded:
         """Have modules checked, compiled and mapped. Raises SupervisorSilent."""
         request_id = new("load_")
-        message = m.LoadModules(request_id, modules)
+        message = LoadModules(request_id, modules)
         seconds = self.deadlines.load_seconds
-        return cast(m.ModulesLoaded, await self._ask(request_id, message, seconds, "modules were not loaded"))
+        return cast(ModulesLoaded, await self._ask(request_id, message, seconds, "modules were not loaded"))
 
-    async def reload(self, request: m.RequestReload) -> m.Reloaded:
+    async def reload(self, request: RequestReload) -> Reloaded:
         """Have every front reload, and return the outcome. Raises SupervisorSilent: then it is unknown."""
         seconds = self.deadlines.reload_seconds
-        return cast(m.Reloaded, await self._ask(request.request_id, request, seconds, "no answer to a reload"))
+        return cast(Reloaded, await self._ask(request.request_id, request, seconds, "no answer to a reload"))
 
-    async def try_webhook(self, request: m.TryWebhook, seconds: float) -> m.WebhookTried:
+    async def try_webhook(self, request: TryWebhook, seconds: float) -> WebhookTried:
         """Have the deliverer make one attempt. Raises SupervisorSilent: then its outcome is unknown."""
         silence = "the process that delivers did not answer"
-        return cast(m.WebhookTried, await self._ask(request.request_id, request, seconds, silence))
+        return cast(WebhookTried, await self._ask(request.request_id, request, seconds, silence))
 
     async def _ask(
-        self, request_id: str, message: m.Message, seconds: float, silence: str
-    ) -> m.ModulesLoaded | m.Reloaded | m.WebhookTried:
+        self, request_id: str, message: Message, seconds: float, silence: str
+    ) -> ModulesLoaded | Reloaded | WebhookTried:
         self._awaited[request_id] = trio.Event()
         try:
             self.post(message)
@@ -135,36 +162,36 @@ class Control:
             del self._awaited[request_id]
             self._answers.pop(request_id, None)
 
-    def post(self, message: m.Message) -> None:
+    def post(self, message: Message) -> None:
         """Queue a message to the supervisor. Never waits; one that finds no room is dropped, and the log says so."""
         try:
             self._unsent_in.send_nowait(message)
         except trio.WouldBlock:
             log.error("the supervisor does not read: a message is dropped", kind=type(message).__name__)
 
-    def post_status(self, status: m.FrontStatus) -> None:
+    def post_status(self, status: FrontStatus) -> None:
         """Queue a status, unless something has to be said before it: the next one follows in a second."""
         if not self._unsent_in.statistics().current_buffer_used:
             self.post(status)
 
     def need_worker(self, profile: str) -> None:
         """Ask for one more worker."""
-        self.post(m.NeedWorker(profile))
+        self.post(NeedWorker(profile))
 
     def tell_serves(self, worker_id: str) -> None:
         """A worker works. Never dropped for want of room: the successor of one that never served has to wait."""
         try:
-            self._unsent_in.send_nowait(m.WorkerServes(worker_id))
+            self._unsent_in.send_nowait(WorkerServes(worker_id))
         except trio.WouldBlock:
             self._serving.append(worker_id)
 
     def kill_worker(self, worker_id: str, reason: str) -> None:
         """Ask for a worker's end."""
-        self.post(m.KillWorker(worker_id, reason))
+        self.post(KillWorker(worker_id, reason))
 
     def replace_policy(self, pid: int, reason: str) -> None:
         """Ask for another policy process."""
-        self.post(m.ReplacePolicy(pid, reason))
+        self.post(ReplacePolicy(pid, reason))
 
     async def run(self, listener: Hears) -> None:
         """Say what is posted and hand on what the supervisor says, until its channel closes.
@@ -180,39 +207,39 @@ class Control:
         async for message in self._unsent_out:
             await self._channel.send(message)
             while self._serving:
-                await self._channel.send(m.WorkerServes(self._serving.popleft()))
+                await self._channel.send(WorkerServes(self._serving.popleft()))
 
-    def _hand_on(self, message: m.Message, listener: Hears) -> None:
+    def _hand_on(self, message: Message, listener: Hears) -> None:
         match message:
-            case m.AttachNotary():
+            case AttachNotary():
                 listener.attach_notary(message, self._taken())
-            case m.AttachPolicy() | m.AttachReader() | m.AttachWorker():
+            case AttachPolicy() | AttachReader() | AttachWorker():
                 self._hand_over(message, listener)
-            case m.WorkerGone():
+            case WorkerGone():
                 listener.worker_gone(message)
-            case m.DelivererStarted():
+            case DelivererStarted():
                 listener.deliverer_started(message)
-            case m.ModulesLoaded() | m.Reloaded() | m.WebhookTried() if message.request_id in self._awaited:
+            case ModulesLoaded() | Reloaded() | WebhookTried() if message.request_id in self._awaited:
                 self._answers[message.request_id] = message
                 self._awaited[message.request_id].set()
-            case m.PolicyEdited():
+            case PolicyEdited():
                 listener.policy_edited(message)
-            case m.Drain():
+            case Drain():
                 listener.drain(message)
-            case m.CrashLoops():
+            case CrashLoops():
                 listener.note_crash_loops(message)
-            case m.Reload():
+            case Reload():
                 listener.reload(message)
-            case m.FinishReload():
+            case FinishReload():
                 listener.finish_reload(message)
-            case m.FollowSettings():
+            case FollowSettings():
                 listener.follow_settings(message)
-            case m.Stop():
+            case Stop():
                 listener.stop(message.seconds)
             case _:
                 log.info("an answer came to no open question", kind=type(message).__name__)
 
-    def _hand_over(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker, listener: Hears) -> None:
+    def _hand_over(self, message: AttachPolicy | AttachReader | AttachWorker, listener: Hears) -> None:
         """A front with too many open files gives up the process whose channel it could not receive, and lives on."""
         try:
             channel = self._taken()
@@ -221,11 +248,11 @@ class Control:
             listener.channel_lost(message)
             return
         match message:
-            case m.AttachPolicy():
+            case AttachPolicy():
                 listener.attach_policy(message, channel)
-            case m.AttachReader():
+            case AttachReader():
                 listener.attach_reader(message, channel)
-            case m.AttachWorker():
+            case AttachWorker():
                 listener.attach_worker(message, channel)
 
     def close(self) -> None:

@@ -24,11 +24,28 @@ from frontend.services import Services
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import configure_logs, log
 from frontend.walls import WallRefused, enter
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.front_memory import Layout
+from ipc.messages.control import (
+    AttachNotary,
+    AttachPolicy,
+    AttachReader,
+    AttachWorker,
+    CrashLoops,
+    DelivererStarted,
+    Drain,
+    Draining,
+    FinishReload,
+    FollowSettings,
+    FrontReady,
+    PolicyEdited,
+    Reload,
+    SettingsFollowed,
+    StartFront,
+    WorkerGone,
+)
 from ipc.private_files import KeyFileError
 from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
@@ -66,45 +83,45 @@ class Front:
         self._left: trio.Event | None = None
         """Set once sockets that outlive this gateway are left; None: they are not to be."""
 
-    def attach_notary(self, message: m.AttachNotary, sock: socket.socket) -> None:
+    def attach_notary(self, message: AttachNotary, sock: socket.socket) -> None:
         """Ask the fresh notary from now on."""
         self._services.notary.attach(sock)
         self._services.processes.notary_attached(message.pid)
 
-    def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
+    def attach_policy(self, message: AttachPolicy, sock: socket.socket) -> None:
         """Hand the fresh policy process to the engine."""
         self._services.policy.attach(sock, message.pid)
         self._services.processes.policy_attached(message.pid)
 
-    def attach_reader(self, message: m.AttachReader, sock: socket.socket) -> None:
+    def attach_reader(self, message: AttachReader, sock: socket.socket) -> None:
         """Hand the fresh reader to who waits for it."""
         self._services.readers.attach(message, sock)
 
-    def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
+    def attach_worker(self, message: AttachWorker, sock: socket.socket) -> None:
         """Hand the fresh worker to its pool."""
         self._services.pools.attach(message, sock.detach())
         self._services.processes.worker_attached(message.worker_id, message.profile, message.pid)
 
-    def channel_lost(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker) -> None:
+    def channel_lost(self, message: AttachPolicy | AttachReader | AttachWorker) -> None:
         """Have another one started. The task that waits for a reader gives up by its own deadline."""
         match message:
-            case m.AttachWorker():
+            case AttachWorker():
                 self._services.pools.give_up(message.worker_id, LOST_CHANNEL)
-            case m.AttachPolicy():
+            case AttachPolicy():
                 self._services.control.replace_policy(message.pid, LOST_CHANNEL)
 
-    def worker_gone(self, message: m.WorkerGone) -> None:
+    def worker_gone(self, message: WorkerGone) -> None:
         """Tell the pool."""
         self._services.pools.gone(message.worker_id)
         self._services.processes.worker_gone(message.worker_id)
         self._services.metrics.worker_ended(message.worker_id, message.reason)
 
-    def deliverer_started(self, message: m.DelivererStarted) -> None:
+    def deliverer_started(self, message: DelivererStarted) -> None:
         """Tell metrics, and those who ask for the endpoints."""
         self._services.processes.deliverer_started(message.pid)
         self._services.webhooks.note_gone(message.gone)
 
-    def drain(self, message: m.Drain) -> None:
+    def drain(self, message: Drain) -> None:
         """Refuse new work, or leave it to the next gateway where there will be one, and say how much is in flight."""
         if message.is_leaving and self._server.may_be_left:
             if self._left is None:
@@ -112,32 +129,32 @@ class Front:
                 self._nursery.start_soon(self._leave, self._left)
             return
         self._services.admission.drain()
-        self._services.control.post(m.Draining(self._services.admission.in_flight))
+        self._services.control.post(Draining(self._services.admission.in_flight))
 
     async def _leave(self, left: trio.Event) -> None:
         """Nothing is refused meanwhile: what was accepted is served, and nothing is accepted."""
         await self._server.leave(NEW_SECONDS)
         left.set()
-        self._services.control.post(m.Draining(self._services.admission.in_flight))
+        self._services.control.post(Draining(self._services.admission.in_flight))
 
-    def note_crash_loops(self, message: m.CrashLoops) -> None:
+    def note_crash_loops(self, message: CrashLoops) -> None:
         """Readiness fails while there is any."""
         self._services.crash_loops = message.children
 
-    def reload(self, message: m.Reload) -> None:
+    def reload(self, message: Reload) -> None:
         """Reload in a task of its own: calls go on with what they have."""
         self._nursery.start_soon(self._services.reloads.perform, message)
 
-    def finish_reload(self, message: m.FinishReload) -> None:
+    def finish_reload(self, message: FinishReload) -> None:
         """Go on with a reload, as all fronts do."""
         self._services.reloads.finish(message)
 
-    def follow_settings(self, message: m.FollowSettings) -> None:
+    def follow_settings(self, message: FollowSettings) -> None:
         """Decide by what a reload has changed that came before this front could take part."""
         self._services.configuration.follow_settings(message.reloadable)
-        self._services.control.post(m.SettingsFollowed(message.request_id))
+        self._services.control.post(SettingsFollowed(message.request_id))
 
-    def policy_edited(self, message: m.PolicyEdited) -> None:
+    def policy_edited(self, message: PolicyEdited) -> None:
         """Follow another front. One that can't leaves with an error: it must not decide by what was revoked there."""
         self._nursery.start_soon(self._services.configuration.follow_policy, message.digest)
 
@@ -271,7 +288,7 @@ async def serve(control_socket: socket.socket) -> Exit:
         services.close()
 
 
-async def _live(services: Services, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
+async def _live(services: Services, control: Control, start: StartFront, listeners: list[socket.socket]) -> Exit:
     doors = [
         ListeningSocket(told.kind, sock, told.stays_open) for told, sock in zip(start.listeners, listeners, strict=True)
     ]
@@ -291,7 +308,7 @@ async def _live(services: Services, control: Control, start: m.StartFront, liste
         release_collector()
         await nursery.start(server.run)
         services.memory.begin_serving()
-        control.post(m.FrontReady(len(services.registry)))
+        control.post(FrontReady(len(services.registry)))
         # Not left to `report`: from the first status on, the supervisor notices when this front stands still.
         control.post(services.front_status())
         nursery.start_soon(front.report)

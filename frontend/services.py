@@ -46,9 +46,11 @@ from frontend.telemetry.present import Presence, Present
 from frontend.telemetry.processes import Processes
 from frontend.webhooks.webhooks import Webhooks
 from frontend.witnesses.witnesses import Witnesses
-from ipc import messages as m
 from ipc.backends import used
 from ipc.clock import parse_iso
+from ipc.messages.control import FrontStatus, RequestDrain
+from ipc.operations.status import ClockTold
+from ipc.operations.witnesses import LastCheckpoint
 from ipc.settings import Settings
 from ipc.stderr import stderr
 
@@ -174,15 +176,15 @@ class Services:
 
     def announce_drain(self) -> None:
         """Tell the supervisor, which tells every front."""
-        self.control.post(m.RequestDrain())
+        self.control.post(RequestDrain())
 
-    def front_status(self) -> m.FrontStatus:
+    def front_status(self) -> FrontStatus:
         """What the supervisor shows in its status line; minus one for what can't be told. Asks no other process."""
         store_status, ledger_status, has_proxy, clock = self.dependencies.last()
         clock = ClockTrouble.of(self.clock) or clock
         proxy = {} if has_proxy is None else {"egress_proxy": has_proxy}
         pools = self.pools.census()
-        return m.FrontStatus(
+        return FrontStatus(
             self.admission.in_flight,
             store_status.held if store_status else -1,
             ledger_status.unresolved if ledger_status else -1,
@@ -194,7 +196,7 @@ class Services:
             unanswered=self.notary.unanswered,
             is_ledger_full=self.admission.room.is_short,
             log_lines_dropped=stderr.dropped,
-            clock_error=None if clock is None else m.ClockTold(clock.cause, clock.until),
+            clock_error=None if clock is None else ClockTold(clock.cause, clock.until),
         )
 
     def close(self) -> None:
@@ -202,7 +204,7 @@ class Services:
         self.notary.close()
 
 
-def _shown(last: m.LastCheckpoint | None) -> dict[str, Any] | None:
+def _shown(last: LastCheckpoint | None) -> dict[str, Any] | None:
     """The last checkpoint as status shows it."""
     if last is None:
         return None

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ipc.directions import sessions_of
 from ipc.fds import ANCILLARY_BYTES, RECEIVE_FLAGS, close_all, unpack_into
 from ipc.framing import Decoder, FrameError, encode_frame
-from ipc.messages import Message
+from ipc.messages.message import Message
 from ipc.sessions import Table
 
 M = TypeVar("M", bound=Message)

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from ipc.directions import pair
-from ipc.messages import LoadModules, Message, ModulesLoaded
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.sessions import Table
 from ipc.settings import Settings
 

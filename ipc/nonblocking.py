@@ -13,7 +13,7 @@ from ipc.blocking import ChannelClosed, FrameCut
 from ipc.directions import sessions_of
 from ipc.fds import ANCILLARY_BYTES, RECEIVE_FLAGS, close_all, packed, unpack_into
 from ipc.framing import Decoder, encode_frame
-from ipc.messages import Message
+from ipc.messages.message import Message
 from ipc.sessions import Table
 
 M = TypeVar("M", bound=Message)

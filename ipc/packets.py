@@ -13,7 +13,7 @@ import msgspec
 from ipc.blocking import ChannelClosed
 from ipc.directions import sessions_of
 from ipc.framing import FrameError
-from ipc.messages import Message
+from ipc.messages.message import Message
 from ipc.sessions import Table
 
 M = TypeVar("M", bound=Message)

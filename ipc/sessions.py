@@ -7,9 +7,60 @@ the other, so that an end that errs notices it itself, before its peer does.
 
 from collections.abc import Mapping
 
-from ipc import messages as m
+from ipc.messages.attesting import Look, NoWord, Seen, Tied, Word
+from ipc.messages.calling import Call, Drop, Result, Retire, Secrets, WorkerReady
+from ipc.messages.control import (
+    AttachNotary,
+    AttachPolicy,
+    AttachReader,
+    AttachWorker,
+    CrashLoops,
+    DelivererStarted,
+    Drain,
+    Draining,
+    FinishReload,
+    FollowSettings,
+    FrontReady,
+    FrontStatus,
+    KillWorker,
+    NeedReader,
+    NeedWorker,
+    PolicyEdited,
+    Reload,
+    Reloaded,
+    ReloadPrepared,
+    ReplacePolicy,
+    RequestDrain,
+    RequestReload,
+    SettingsFollowed,
+    StartFront,
+    Stop,
+    TryWebhook,
+    WebhookTried,
+    WorkerGone,
+    WorkerServes,
+)
+from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.messages.delivering import AskedByDeliverer, DelivererReady, EndpointGone, StartDeliverer, Welcome, Woken
+from ipc.messages.forking import KillForked, SpawnWorker, StartTemplate, TemplateReady, WorkerExited, WorkerStarted
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModulesLoaded
+from ipc.messages.notarising import (
+    AttachDeliverer,
+    AttachFront,
+    FrontDetached,
+    NotaryReady,
+    StartNotary,
+    StopNotary,
+    TieWorker,
+    WorkerBroke,
+    WorkerEnded,
+)
+from ipc.messages.notary_frames import Answered, Asked, Begun, InForce
+from ipc.messages.pinging import Ping, Pong
+from ipc.messages.reading import ChainVerified, NotRead, VerifyChain, Walking
 
-Table = Mapping[tuple[str, type[m.Message]], str]
+Table = Mapping[tuple[str, type[Message]], str]
 
 
 class ProtocolError(Exception):
@@ -24,7 +75,7 @@ class Session:
         self._table = table
         self.state = start
 
-    def accept(self, message: m.Message) -> None:
+    def accept(self, message: Message) -> None:
         """Move to the next state. Raises ProtocolError when the table has no such move."""
         following = self._table.get((self.state, type(message)))
         if following is None:
@@ -34,150 +85,150 @@ class Session:
 
 # What a worker may send, as the front sees it.
 WORKER_TO_FRONT: Table = {
-    ("starting", m.WorkerReady): "serving",
-    ("serving", m.Result): "serving",
+    ("starting", WorkerReady): "serving",
+    ("serving", Result): "serving",
 }
 
 # What the front may send, as a worker sees it.
 FRONT_TO_WORKER: Table = {
-    ("open", m.Call): "open",
-    ("open", m.Secrets): "open",
-    ("open", m.Drop): "open",
-    ("open", m.Retire): "retired",
+    ("open", Call): "open",
+    ("open", Secrets): "open",
+    ("open", Drop): "open",
+    ("open", Retire): "retired",
 }
 
 # What the supervisor may send, as a front sees it.
-SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
+SUPERVISOR_TO_FRONT: Table = {("new", StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
-        m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.CrashLoops, m.Reload, m.FinishReload, m.FollowSettings, m.Reloaded, m.PolicyEdited, m.WebhookTried,
-        m.DelivererStarted,
+        AttachNotary, AttachPolicy, AttachReader, AttachWorker, WorkerGone, ModulesLoaded, Drain,
+        CrashLoops, Reload, FinishReload, FollowSettings, Reloaded, PolicyEdited, WebhookTried,
+        DelivererStarted,
     )
-} | {("started", m.Stop): "stopping"} | {
+} | {("started", Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
-        m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.CrashLoops, m.FinishReload, m.FollowSettings, m.Reloaded, m.WebhookTried, m.DelivererStarted, m.Stop,
+        AttachNotary, AttachPolicy, AttachReader, AttachWorker, WorkerGone, ModulesLoaded, Drain,
+        CrashLoops, FinishReload, FollowSettings, Reloaded, WebhookTried, DelivererStarted, Stop,
     )
 }  # fmt: skip
 
 # What a front may send, as the supervisor sees it.
-FRONT_TO_SUPERVISOR: Table = {("starting", m.FrontReady): "serving"} | {
+FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
     (state, kind): state
     for state in ("starting", "serving")
     for kind in (
-        m.NeedWorker, m.WorkerServes, m.KillWorker, m.ReplacePolicy, m.NeedReader, m.LoadModules, m.RequestDrain,
-        m.Draining, m.RequestReload, m.ReloadPrepared, m.Reloaded, m.SettingsFollowed, m.PolicyEdited, m.FrontStatus,
-        m.TryWebhook,
+        NeedWorker, WorkerServes, KillWorker, ReplacePolicy, NeedReader, LoadModules, RequestDrain,
+        Draining, RequestReload, ReloadPrepared, Reloaded, SettingsFollowed, PolicyEdited, FrontStatus,
+        TryWebhook,
     )
 }  # fmt: skip
 
 # What the supervisor may send, as the template sees it.
-SUPERVISOR_TO_TEMPLATE: Table = {("new", m.StartTemplate): "started"} | {
-    ("started", kind): "started" for kind in (m.LoadModules, m.SpawnWorker, m.KillForked, m.Ping)
+SUPERVISOR_TO_TEMPLATE: Table = {("new", StartTemplate): "started"} | {
+    ("started", kind): "started" for kind in (LoadModules, SpawnWorker, KillForked, Ping)
 }
 
 # What the template may send, as the supervisor sees it.
-TEMPLATE_TO_SUPERVISOR: Table = {("starting", m.TemplateReady): "ready"} | {
-    ("ready", kind): "ready" for kind in (m.ModulesLoaded, m.WorkerStarted, m.WorkerExited, m.Pong)
+TEMPLATE_TO_SUPERVISOR: Table = {("starting", TemplateReady): "ready"} | {
+    ("ready", kind): "ready" for kind in (ModulesLoaded, WorkerStarted, WorkerExited, Pong)
 }
 
 # What a front may send, as the policy process sees it.
 FRONT_TO_POLICY: Table = {
-    ("empty", m.LoadPolicy): "empty",
-    ("empty", m.UsePolicy): "loaded",
-    ("empty", m.Ping): "empty",
-    ("loaded", m.LoadPolicy): "loaded",
-    ("loaded", m.UsePolicy): "loaded",
-    ("loaded", m.Ask): "loaded",
-    ("loaded", m.Ping): "loaded",
+    ("empty", LoadPolicy): "empty",
+    ("empty", UsePolicy): "loaded",
+    ("empty", Ping): "empty",
+    ("loaded", LoadPolicy): "loaded",
+    ("loaded", UsePolicy): "loaded",
+    ("loaded", Ask): "loaded",
+    ("loaded", Ping): "loaded",
 }
 
 # What the policy process may send, as the front sees it.
 POLICY_TO_FRONT: Table = {
-    ("open", m.PolicyCompiled): "open",
-    ("open", m.Verdict): "open",
-    ("open", m.Pong): "open",
+    ("open", PolicyCompiled): "open",
+    ("open", Verdict): "open",
+    ("open", Pong): "open",
 }
 
 # What the supervisor may send, as the notary sees it.
 SUPERVISOR_TO_NOTARY: Table = {
-    ("new", m.StartNotary): "started",
-    ("started", m.AttachFront): "started",
-    ("started", m.AttachDeliverer): "started",
-    ("started", m.TieWorker): "started",
-    ("started", m.WorkerEnded): "started",
-    ("started", m.FollowSettings): "started",
-    ("started", m.Ping): "started",
-    ("started", m.StopNotary): "stopping",
-    ("stopping", m.WorkerEnded): "stopping",
+    ("new", StartNotary): "started",
+    ("started", AttachFront): "started",
+    ("started", AttachDeliverer): "started",
+    ("started", TieWorker): "started",
+    ("started", WorkerEnded): "started",
+    ("started", FollowSettings): "started",
+    ("started", Ping): "started",
+    ("started", StopNotary): "stopping",
+    ("stopping", WorkerEnded): "stopping",
 }
 
 # What the notary may send, as the supervisor sees it.
 NOTARY_TO_SUPERVISOR: Table = {
-    ("starting", m.NotaryReady): "ready",
-    ("ready", m.FrontDetached): "ready",
-    ("ready", m.WorkerBroke): "ready",
-    ("ready", m.SettingsFollowed): "ready",
-    ("ready", m.Pong): "ready",
+    ("starting", NotaryReady): "ready",
+    ("ready", FrontDetached): "ready",
+    ("ready", WorkerBroke): "ready",
+    ("ready", SettingsFollowed): "ready",
+    ("ready", Pong): "ready",
 }
 
 # What a front may send, as the notary sees it.
-FRONT_TO_NOTARY: Table = {("open", m.Asked): "open"}
+FRONT_TO_NOTARY: Table = {("open", Asked): "open"}
 
 # What the notary may send, as a front sees it.
 NOTARY_TO_FRONT: Table = {
-    ("new", m.InForce): "open",
-    ("open", m.InForce): "open",
-    ("open", m.Answered): "open",
-    ("open", m.Begun): "open",
+    ("new", InForce): "open",
+    ("open", InForce): "open",
+    ("open", Answered): "open",
+    ("open", Begun): "open",
 }
 
 # What the supervisor may send, as the deliverer sees it.
 SUPERVISOR_TO_DELIVERER: Table = {
-    ("new", m.StartDeliverer): "started",
-    ("started", m.AttachNotary): "started",
-    ("started", m.TryWebhook): "started",
-    ("started", m.Stop): "stopping",
-    ("stopping", m.AttachNotary): "stopping",
+    ("new", StartDeliverer): "started",
+    ("started", AttachNotary): "started",
+    ("started", TryWebhook): "started",
+    ("started", Stop): "stopping",
+    ("stopping", AttachNotary): "stopping",
 }
 
 # What the deliverer may send, as the supervisor sees it.
 DELIVERER_TO_SUPERVISOR: Table = {
-    ("starting", m.DelivererReady): "ready",
-    ("ready", m.WebhookTried): "ready",
-    ("ready", m.EndpointGone): "ready",
+    ("starting", DelivererReady): "ready",
+    ("ready", WebhookTried): "ready",
+    ("ready", EndpointGone): "ready",
 }
 
 # What the deliverer may send, as the notary sees it.
-DELIVERER_TO_NOTARY: Table = {("open", m.AskedByDeliverer): "open"}
+DELIVERER_TO_NOTARY: Table = {("open", AskedByDeliverer): "open"}
 
 # What the notary may send, as the deliverer sees it.
 NOTARY_TO_DELIVERER: Table = {
-    ("new", m.Welcome): "open",
-    ("open", m.Answered): "open",
-    ("open", m.Woken): "open",
+    ("new", Welcome): "open",
+    ("open", Answered): "open",
+    ("open", Woken): "open",
 }
 
 # What the notary may send, as a worker sees it.
 NOTARY_TO_WORKER: Table = {
-    ("new", m.Tied): "tied",
-    ("tied", m.Tied): "tied",
-    ("tied", m.Word): "tied",
-    ("tied", m.NoWord): "tied",
-    ("tied", m.Look): "tied",
+    ("new", Tied): "tied",
+    ("tied", Tied): "tied",
+    ("tied", Word): "tied",
+    ("tied", NoWord): "tied",
+    ("tied", Look): "tied",
 }
 
 # What a worker may send, as the notary sees it.
-WORKER_TO_NOTARY: Table = {("open", m.Result): "open", ("open", m.Seen): "open"}
+WORKER_TO_NOTARY: Table = {("open", Result): "open", ("open", Seen): "open"}
 
 # What a front may send, as a reader sees it.
-FRONT_TO_READER: Table = {("new", m.VerifyChain): "asked"}
+FRONT_TO_READER: Table = {("new", VerifyChain): "asked"}
 
 # What a reader may send, as the front sees it.
 READER_TO_FRONT: Table = {
-    ("walking", m.Walking): "walking",
-    ("walking", m.ChainVerified): "answered",
-    ("walking", m.NotRead): "answered",
+    ("walking", Walking): "walking",
+    ("walking", ChainVerified): "answered",
+    ("walking", NotRead): "answered",
 }

@@ -9,10 +9,12 @@ import socket
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from ipc import messages as m
 from ipc.directions import sessions_of
 from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
+from ipc.messages.delivering import AskedByDeliverer, DelivererToNotary
+from ipc.messages.message import Message
+from ipc.messages.notary_frames import Asked, FrontToNotary
 from ipc.sessions import DELIVERER_TO_NOTARY, FRONT_TO_NOTARY, Table
 from notary.state import Limits
 from notary.tasks import Remembered, Task
@@ -31,8 +33,8 @@ class Kind(NamedTuple):
     table: Table
 
 
-FRONT: Final = Kind(m.FrontToNotary, FRONT_TO_NOTARY)
-DELIVERER: Final = Kind(m.DelivererToNotary, DELIVERER_TO_NOTARY)
+FRONT: Final = Kind(FrontToNotary, FRONT_TO_NOTARY)
+DELIVERER: Final = Kind(DelivererToNotary, DELIVERER_TO_NOTARY)
 """SECURITY: what it asks is held against a union of its own: it reaches deliveries and nothing else."""
 
 
@@ -50,7 +52,7 @@ class FrontChannel:
         self.watched = select.EPOLLIN
         """What epoll looks for now; kept by who waits."""
         self._sock = sock
-        self._decoder: Decoder[m.Asked | m.AskedByDeliverer] = Decoder(kind.union, MAX_NOTARY_FRAME)
+        self._decoder: Decoder[Asked | AskedByDeliverer] = Decoder(kind.union, MAX_NOTARY_FRAME)
         self._session, self._sending = sessions_of(kind.table, "open")
         self._limits = limits
         self._unsent = bytearray()
@@ -87,7 +89,7 @@ class FrontChannel:
             if len(data) < READ_BYTES or not self.wants_reading:
                 return
 
-    def queue(self, message: m.Message) -> None:
+    def queue(self, message: Message) -> None:
         """Keep a message for the next `flush`. Raises FrameError for one that is too large, ProtocolError for
         one that is out of turn."""
         self._sending.accept(message)

@@ -13,8 +13,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from ipc import messages as m
 from ipc.logs import log
+from ipc.messages.attesting import NoWord, Seen
+from ipc.messages.calling import Result
+from ipc.messages.message import Message
+from ipc.messages.notarising import TieWorker, WorkerBroke, WorkerEnded
+from ipc.messages.notary_frames import Answered, Begun
+from ipc.operations.calls import Assign, Open, Refusal, Unbegun
+from ipc.operations.intents import VerifyIntent
 from notary.operations.closing import Lost, Reported
 from notary.operations.verifying import LookedAgain
 from notary.state import State, UnderWay
@@ -22,29 +28,29 @@ from notary.tasks import Looking, Started, Task
 from notary.workers import WorkerChannel, WorkerFault
 
 _encode = msgspec.msgpack.Encoder().encode
-_UNBEGUN = msgspec.Raw(_encode(m.Unbegun()))
+_UNBEGUN = msgspec.Raw(_encode(Unbegun()))
 
 
 class Executions:
     """Of one notary. `broke` hears of workers that are to be killed."""
 
-    def __init__(self, state: State, poll: "select.epoll", broke: Callable[[m.WorkerBroke], None]) -> None:
+    def __init__(self, state: State, poll: "select.epoll", broke: Callable[[WorkerBroke], None]) -> None:
         self._state = state
         self._poll = poll
         self._broke = broke
         self._workers: dict[str, WorkerChannel] = {}
         self._by_descriptor: dict[int, WorkerChannel] = {}
         self._tasks: list[Task] = []
-        self._ended: list[m.WorkerEnded] = []
-        self._answers: list[tuple[str, m.Message]] = []
-        self._looks: dict[tuple[str, int], m.VerifyIntent] = {}
+        self._ended: list[WorkerEnded] = []
+        self._answers: list[tuple[str, Message]] = []
+        self._looks: dict[tuple[str, int], VerifyIntent] = {}
         """Front and number of a look that is under way -> what was asked."""
         self._untold: OrderedDict[tuple[str, int], float] = OrderedDict()
         """Front and number of calls whose beginning was not told -> when it is to be."""
 
     # ----------------------------------------------------------------- workers
 
-    def tie(self, message: m.TieWorker, sock: socket.socket, others_end: socket.socket) -> None:
+    def tie(self, message: TieWorker, sock: socket.socket, others_end: socket.socket) -> None:
         """Watch a worker's channel from now on."""
         worker = WorkerChannel(message.worker_id, message.front_id, sock, others_end)
         self._workers[worker.worker_id] = self._by_descriptor[worker.fileno()] = worker
@@ -60,7 +66,7 @@ class Executions:
         for asked in [asked for asked in self._looks if asked[0] == front_id]:
             del self._looks[asked]
 
-    def note_end(self, message: m.WorkerEnded) -> None:
+    def note_end(self, message: WorkerEnded) -> None:
         """A worker's process is gone: see `tasks`."""
         self._ended.append(message)
 
@@ -91,7 +97,7 @@ class Executions:
     def _take(self, worker: WorkerChannel, *, to_the_end: bool) -> None:
         try:
             for told in worker.results(to_the_end=to_the_end):
-                if isinstance(told, m.Seen):
+                if isinstance(told, Seen):
                     if worker.accepts_look(told):
                         self._note_look(worker.front_id, told.number, told)
                 elif worker.accepts(told):
@@ -99,11 +105,11 @@ class Executions:
         except WorkerFault as error:
             self._give_up(worker, str(error))
 
-    def _note_result(self, result: m.Result) -> None:
+    def _note_result(self, result: Result) -> None:
         call = self._state.under_way[result.call_id]
         self._tasks.append(Task(call.front_id, call.number, Reported(result)))
 
-    def _note_look(self, front_id: str, number: int, seen: m.Seen | None) -> None:
+    def _note_look(self, front_id: str, number: int, seen: Seen | None) -> None:
         """What a worker saw, or that it ended before. A front that is gone is told nothing, and nothing is written."""
         if (look := self._looks.pop((front_id, number), None)) is not None:
             self._tasks.append(Task(front_id, number, LookedAgain(look, seen)))
@@ -119,7 +125,7 @@ class Executions:
         return calls
 
     def _tell_unbegun(self, calls: list[UnderWay]) -> None:
-        self._answers += [(call.front_id, m.Answered(call.number, _UNBEGUN)) for call in calls]
+        self._answers += [(call.front_id, Answered(call.number, _UNBEGUN)) for call in calls]
 
     def _lose(self, worker: WorkerChannel, reason: str) -> None:
         for number in worker.looks:
@@ -142,7 +148,7 @@ class Executions:
         log.error("a worker is given up", worker_id=worker.worker_id, reason=reason)
         self._poll.unregister(worker.fileno())
         self._state.workers.pop(worker.worker_id, None)
-        self._broke(m.WorkerBroke(worker.worker_id, reason))
+        self._broke(WorkerBroke(worker.worker_id, reason))
 
     def _forget(self, worker: WorkerChannel) -> None:
         del self._workers[worker.worker_id]
@@ -164,7 +170,7 @@ class Executions:
             *asked, intent.worker_id, took_us, store_us=store_us
         )  # fmt: skip
         if wants_begun:
-            self._answers.append((task.front_id, m.Begun(task.number)))
+            self._answers.append((task.front_id, Begun(task.number)))
         else:
             self._untold[asked] = time.monotonic() + self._state.limits.begun_seconds
         self._state.unbegun.pop(intent.intent_id, None)
@@ -183,7 +189,7 @@ class Executions:
 
     def look(self, task: Task, looking: Looking) -> None:
         """Have a worker look at a file."""
-        assert isinstance(task.operation, m.VerifyIntent), "nothing else looks again"
+        assert isinstance(task.operation, VerifyIntent), "nothing else looks again"
         worker = self._workers[looking.worker_id]
         self._looks[task.front_id, task.number] = task.operation
         try:
@@ -213,16 +219,16 @@ class Executions:
         """It is withdrawn: its Open is answered so, where that still waits."""
         call = self._state.unbegun.pop(intent_id, None)
         if call is not None:
-            refusal = msgspec.Raw(_encode(m.Refusal(code, "withdrawn before its worker had begun it")))
-            self._answers.append((call.front_id, m.Answered(call.number, refusal)))
+            refusal = msgspec.Raw(_encode(Refusal(code, "withdrawn before its worker had begun it")))
+            self._answers.append((call.front_id, Answered(call.number, refusal)))
 
-    def refuse(self, asked: m.Open | m.Assign) -> None:
+    def refuse(self, asked: Open | Assign) -> None:
         """A call was not opened: its plan is not to wait at the worker."""
         worker = self._workers.get(asked.worker_id)
         if worker is None:
             return
         try:
-            worker.tell(m.NoWord(asked.intent_id))
+            worker.tell(NoWord(asked.intent_id))
         except WorkerFault as error:
             self._give_up(worker, str(error))
 
@@ -249,10 +255,10 @@ class Executions:
         first = next(iter(self._untold.values()), None)
         return float("inf") if first is None else max(0.0, first - time.monotonic())
 
-    def answers(self) -> list[tuple[str, m.Message]]:
+    def answers(self) -> list[tuple[str, Message]]:
         """What fronts are to be told now, beside what their operations came to."""
         due, self._answers = self._answers, []
         while self._untold and next(iter(self._untold.values())) <= time.monotonic():
             (front_id, number), _ = self._untold.popitem(last=False)
-            due.append((front_id, m.Begun(number)))
+            due.append((front_id, Begun(number)))
         return due

@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
-from ipc import messages as m
 from ipc.framing import FrameError
 from ipc.limits import MAX_OPERATIONS
 from ipc.logs import log
+from ipc.messages.delivering import Welcome, Woken
+from ipc.messages.message import Message
+from ipc.messages.notary_frames import Answered, InForce
 from ipc.sessions import ProtocolError
 from notary.channels import DELIVERER, FRONT, FrontChannel, FrontGone, Kind
 from notary.state import State
@@ -39,7 +41,7 @@ class Fronts:
         """True when `gathered` has something."""
         return any(front.tasks for front in self._channels.values())
 
-    def attach(self, front_id: str, sock: socket.socket, told: m.InForce) -> None:
+    def attach(self, front_id: str, sock: socket.socket, told: InForce) -> None:
         """Serve a front from now on, and tell it this first. A channel of the same front that was there is closed."""
         self._attach(front_id, sock, FRONT, told)
 
@@ -47,9 +49,9 @@ class Fronts:
         """Serve the deliverer from now on; there is one at a time."""
         for earlier in [one for one in self._channels.values() if not one.is_front]:
             self._forget(earlier, "has a successor")
-        self._attach(deliverer_id, sock, DELIVERER, m.Welcome(newest_evidence))
+        self._attach(deliverer_id, sock, DELIVERER, Welcome(newest_evidence))
 
-    def _attach(self, front_id: str, sock: socket.socket, kind: Kind, first: m.Message) -> None:
+    def _attach(self, front_id: str, sock: socket.socket, kind: Kind, first: Message) -> None:
         for earlier in [one for one in self._channels.values() if one.front_id == front_id]:
             self._forget(earlier, "has another one")
         front = FrontChannel(front_id, sock, self._state.limits, kind)
@@ -115,13 +117,13 @@ class Fronts:
                     yield front.tasks.popleft()
                     left -= 1
 
-    def say(self, messages: dict[str, list[m.Message]]) -> None:
+    def say(self, messages: dict[str, list[Message]]) -> None:
         """Tell fronts these, by their ids."""
         for front in list(self._channels.values()):
             if front.front_id in messages:
                 self._send(front, *messages[front.front_id])
 
-    def say_to_all(self, message: m.Message) -> None:
+    def say_to_all(self, message: Message) -> None:
         """Tell every front this."""
         for front in list(self._channels.values()):
             if front.is_front:
@@ -131,7 +133,7 @@ class Fronts:
         """Deliveries were written for these: the deliverer hears of it, where there is one. No front does."""
         for channel in list(self._channels.values()):
             if endpoints and not channel.is_front:
-                self._send(channel, m.Woken(tuple(endpoints)))
+                self._send(channel, Woken(tuple(endpoints)))
 
     def note_unheard(self, task: Task, outcome: Outcome) -> None:
         """What is answered may not reach its front before this notary ends."""
@@ -143,7 +145,7 @@ class Fronts:
         """Answers that wait for a socket."""
         return {asked: outcome for front in self._channels.values() for asked, outcome in front.unheard.items()}
 
-    def _send(self, front: FrontChannel, *messages: m.Message) -> None:
+    def _send(self, front: FrontChannel, *messages: Message) -> None:
         try:
             for message in messages:
                 _queue(front, message)
@@ -153,12 +155,12 @@ class Fronts:
             self._drop(front, str(error))
 
 
-def _queue(front: FrontChannel, message: m.Message) -> None:
+def _queue(front: FrontChannel, message: Message) -> None:
     """An answer that is too large for any frame is none: its front hears that, and every other goes on."""
     try:
         front.queue(message)
     except FrameError as error:
-        if not isinstance(message, m.Answered):
+        if not isinstance(message, Answered):
             raise
         log.error("an answer is too large", front=front.front_id, cause=str(error))
-        front.queue(m.Answered(message.number, _NOTHING, "fault", "notary", "the answer is too large"))
+        front.queue(Answered(message.number, _NOTHING, "fault", "notary", "the answer is too large"))

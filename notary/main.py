@@ -12,13 +12,13 @@ from pathlib import Path
 
 from setproctitle import setproctitle
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.journal import own_journal
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.logs import Lines, log, write_lines
+from ipc.messages.notarising import NotaryReady, StartNotary, SupervisorToNotary
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.private_files import KeyFileError
 from ipc.process_speed import hold_collector, leave, release_collector
@@ -57,19 +57,19 @@ def run(sock: socket.socket) -> Exit:
     from notary.walls import WallRefused, enter, notary_walls
 
     control: Control = BlockingChannel(
-        sock, m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
+        sock, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     try:
         start = control.receive()
-        assert isinstance(start, m.StartNotary), "the session table lets nothing else come first"
+        assert isinstance(start, StartNotary), "the session table lets nothing else come first"
         places = look_up(start.settings)
         file, given = Path(start.settings.ledger_file), start.settings.walls
         has_file = start.settings.ledger.url is None
         # SECURITY: before a key is read.
         copier = enter(notary_walls(start.settings), given, partial(start_copier, file, given) if has_file else None)
         state, remembered = open_state(start.settings, places=places)
-        control.send(m.NotaryReady())
+        control.send(NotaryReady())
         release_collector()
         service = Service(state, control, remembered, copies_of(state.database, copier))
         code = service.run()

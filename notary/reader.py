@@ -15,12 +15,12 @@ from pathlib import Path
 from setproctitle import setproctitle
 
 from contract.audit import ChainReport
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_READER_FRAME
 from ipc.logs import Lines, log, write_lines
+from ipc.messages.reading import ChainVerified, FrontToReader, NotRead, VerifyChain, Walking
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_READER, ProtocolError
@@ -37,7 +37,7 @@ TELL_SECONDS = 1.0
 NICE = 19
 """Behind every process that serves calls, workers (nice 15) too, where there is not enough processor for all."""
 
-Channel = BlockingChannel[m.VerifyChain]
+Channel = BlockingChannel[VerifyChain]
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def run(sock: socket.socket, source: Source, walls: Given | None = None, *, tell
     """Answer the front at the other end, behind walls of this kind; return why it ended. `tell_seconds`: between two
     words of how far the walk is."""
     channel: Channel = BlockingChannel(
-        sock, m.FrontToReader, table=FRONT_TO_READER, start="new", cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
+        sock, FrontToReader, table=FRONT_TO_READER, start="new", cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
     )
     try:
         try:
@@ -73,10 +73,10 @@ def run(sock: socket.socket, source: Source, walls: Given | None = None, *, tell
                 if walls is not None:
                     _enter(source.file, walls)
                 channel.receive()  # the one question there is
-                channel.send(m.Walking(0))
+                channel.send(Walking(0))
                 answer = _answer(channel, _tried(stack, source) if early is None else early, tell_seconds)
         except NotReadable as error:
-            answer = m.NotRead(str(error))
+            answer = NotRead(str(error))
         channel.send(answer)
         return Exit.OK
     except (FrameError, ProtocolError) as error:
@@ -104,10 +104,10 @@ def _tried(stack: ExitStack, source: Source) -> Connection | NotReadable:
         return error
 
 
-def _answer(channel: Channel, ledger: Connection | NotReadable, tell_seconds: float) -> m.ChainVerified | m.NotRead:
+def _answer(channel: Channel, ledger: Connection | NotReadable, tell_seconds: float) -> ChainVerified | NotRead:
     if isinstance(ledger, NotReadable):
-        return m.NotRead(str(ledger))
-    return m.ChainVerified(_verify(ledger, channel, tell_seconds))
+        return NotRead(str(ledger))
+    return ChainVerified(_verify(ledger, channel, tell_seconds))
 
 
 def _verify(connection: Connection, channel: Channel, tell_seconds: float) -> ChainReport:
@@ -125,7 +125,7 @@ def _verify(connection: Connection, channel: Channel, tell_seconds: float) -> Ch
             return walk.report()
         if time.monotonic() >= tell_at:
             tell_at = time.monotonic() + tell_seconds
-            channel.send(m.Walking(walk.chain.head.seq))
+            channel.send(Walking(walk.chain.head.seq))
         pace.rest()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ipc.logs import log
-from ipc.messages import Operation
+from ipc.operations.operation import Operation
 from notary.backends.redis.changes import Outdated, StoreLost
 from notary.backends.redis.stores import Stores
 from notary.database import DatabaseGone

@@ -12,12 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.events import ADMIN_DRAIN
 from ipc.exits import Exit
 from ipc.fds import take
 from ipc.logs import log
+from ipc.messages.control import FollowSettings, SettingsFollowed
+from ipc.messages.message import Message
+from ipc.messages.notarising import (
+    AttachDeliverer,
+    AttachFront,
+    FrontDetached,
+    StartNotary,
+    StopNotary,
+    TieWorker,
+    WorkerEnded,
+)
+from ipc.messages.notary_frames import Answered, InForce
+from ipc.messages.pinging import Ping, Pong
+from ipc.operations.calls import Assign, Closed, NoSuchWorker, Open, Recall, Refusal, Unbegun, Withdraw, Withdrawn
+from ipc.operations.evidence import Note
+from ipc.operations.leases import Issue
 from ipc.reloadable import with_reloadable
 from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints
@@ -40,19 +55,12 @@ from notary.upkeep import Upkeep
 if TYPE_CHECKING:
     from notary.remote_units import RemoteUnits
 
-_decode_end = msgspec.msgpack.Decoder(m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun).decode
+_decode_end = msgspec.msgpack.Decoder(Closed | Refusal | NoSuchWorker | Unbegun).decode
 
 BACK = "the store lies in the ledger again, and what was done elsewhere is not known here"
 
 Control = BlockingChannel[
-    m.StartNotary
-    | m.AttachFront
-    | m.AttachDeliverer
-    | m.TieWorker
-    | m.WorkerEnded
-    | m.FollowSettings
-    | m.Ping
-    | m.StopNotary
+    StartNotary | AttachFront | AttachDeliverer | TieWorker | WorkerEnded | FollowSettings | Ping | StopNotary
 ]
 
 
@@ -146,23 +154,23 @@ class Service:
     def _hear_pending(self) -> None:
         while (message := self._control.pending()) is not None:
             match message:
-                case m.AttachFront():
+                case AttachFront():
                     self._fronts.attach(message.front_id, self._taken(), self._told())
-                case m.AttachDeliverer():
+                case AttachDeliverer():
                     newest = self._told().newest_evidence
                     self._fronts.attach_deliverer(message.deliverer_id, self._taken(), newest)
-                case m.TieWorker():
+                case TieWorker():
                     self._executions.tie(message, self._taken(), self._taken())
-                case m.WorkerEnded():
+                case WorkerEnded():
                     self._executions.note_end(message)
-                case m.FollowSettings():
+                case FollowSettings():
                     self._follow_settings(message)
-                case m.Ping():
-                    self._control.send(m.Pong())
-                case m.StopNotary():
+                case Ping():
+                    self._control.send(Pong())
+                case StopNotary():
                     self._is_stopping = True
 
-    def _follow_settings(self, message: m.FollowSettings) -> None:
+    def _follow_settings(self, message: FollowSettings) -> None:
         """Between two units: from the next one on, signatures of removed operators do not count, and removed
         endpoints are notified of nothing new."""
         self._state.settings = with_reloadable(self._state.settings, message.reloadable)
@@ -172,7 +180,7 @@ class Service:
         except DatabaseGone as error:
             log.warning("what waits for webhooks could not be counted", cause=str(error))
         self._orphans.look_again()
-        self._control.send(m.SettingsFollowed(message.request_id))
+        self._control.send(SettingsFollowed(message.request_id))
 
     def _taken(self) -> socket.socket:
         (descriptor,) = take(self._control.fds)
@@ -180,31 +188,31 @@ class Service:
 
     def _detached(self, front_id: str) -> None:
         """One that lives all the same would refuse every call until it is replaced."""
-        self._control.send(m.FrontDetached(front_id))
+        self._control.send(FrontDetached(front_id))
 
     # ----------------------------------------------------------------- units
 
     def _asked(self) -> Iterator[Task]:
         """What fronts ask, but for what no unit is needed for."""
         for task in self._fronts.gathered():
-            if isinstance(task.operation, m.Recall):
+            if isinstance(task.operation, Recall):
                 self._executions.recall(task.front_id, task.operation.intent_id)
             elif not self._reads.takes(task):
                 yield task
 
     def _perform(self, tasks: list[Task]) -> None:
-        answered: dict[str, list[m.Message]] = {}
+        answered: dict[str, list[Message]] = {}
         fresh = []
         for task in tasks:
             if (known := self._remembered.get((task.front_id, task.number))) is None:
-                if isinstance(task.operation, m.Withdraw):
+                if isinstance(task.operation, Withdraw):
                     self._executions.withdraw(task.front_id, task.operation.intent_id)
                 fresh.append(task)
             else:
-                if isinstance(task.operation, m.Issue):
+                if isinstance(task.operation, Issue):
                     known = issue_again(self._state.signers.keys, task.operation, known)
                 answered.setdefault(task.front_id, []).append(_answer(task, known))
-                if isinstance(task.operation, m.Open | m.Assign) and not _has_run(known):
+                if isinstance(task.operation, Open | Assign) and not _has_run(known):
                     self._executions.refuse(task.operation)
         began = time.monotonic_ns()
         if not PROVING.isdisjoint(type(task.operation) for task in fresh):
@@ -221,27 +229,27 @@ class Service:
         self._fronts.say(answered)
         self._fronts.wake(self._units.woken)
 
-    def _follow(self, task: Task, outcome: Outcome, took_us: int) -> m.Answered | None:
+    def _follow(self, task: Task, outcome: Outcome, took_us: int) -> Answered | None:
         """What follows of a task that is durable, or failed: its answer, None for a call that its worker begins now."""
         operation = task.operation
         if isinstance(outcome.value, Started):
-            assert isinstance(operation, m.Open | m.Assign), "nothing else starts a call"
+            assert isinstance(operation, Open | Assign), "nothing else starts a call"
             intent_id = outcome.value.intent.intent_id
             if (code := self._units.withdrawn.get(intent_id)) is None:
                 self._executions.start(
                     task, outcome.value, wants_begun=operation.wants_begun, took_us=took_us, store_us=outcome.store_us
                 )  # fmt: skip
                 return None
-            outcome = Outcome(m.Refusal(code, "withdrawn before its worker had the word"))
+            outcome = Outcome(Refusal(code, "withdrawn before its worker had the word"))
         if isinstance(outcome.value, Looking):
             self._executions.look(task, outcome.value)
             return None
         match operation:
-            case m.Open() | m.Assign():
+            case Open() | Assign():
                 self._executions.refuse(operation)
-            case m.Note() if operation.event.event_type == ADMIN_DRAIN and outcome.problem is None:
+            case Note() if operation.event.event_type == ADMIN_DRAIN and outcome.problem is None:
                 self._announce_now()
-            case m.Withdraw() if isinstance(outcome.value, m.Withdrawn) and outcome.value.is_abandoned:
+            case Withdraw() if isinstance(outcome.value, Withdrawn) and outcome.value.is_abandoned:
                 self._executions.withdrawn(operation.intent_id, operation.error_code)
             case Reported():
                 return _end(task, outcome, self._executions.finish(task, operation.result.call_id), took_us)
@@ -262,7 +270,7 @@ class Service:
 
     # ----------------------------------------------------------------- what changes
 
-    def _told(self) -> m.InForce:
+    def _told(self) -> InForce:
         """What fronts must know, as it is now; as it was, where it has to be read again."""
         state, (_, epoch, revoked) = self._state, self._said
         epoch = epoch if state.epoch is None else state.epoch
@@ -286,7 +294,7 @@ class Service:
         return patience if self._remote is None else min(patience, self._remote.patience())
 
     def _tend(self) -> None:
-        told: dict[str, list[m.Message]] = {}
+        told: dict[str, list[Message]] = {}
         for front_id, message in self._executions.answers():
             told.setdefault(front_id, []).append(message)
         self._fronts.say(told)
@@ -325,8 +333,8 @@ def _remote_units(state: State) -> "RemoteUnits | None":
     return RemoteUnits(state, state.stores, PERFORMERS)
 
 
-def _answer(task: Task, outcome: Outcome) -> m.Answered:
-    return m.Answered(
+def _answer(task: Task, outcome: Outcome) -> Answered:
+    return Answered(
         task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause, store_us=outcome.store_us
     )  # fmt: skip
 
@@ -334,16 +342,16 @@ def _answer(task: Task, outcome: Outcome) -> m.Answered:
 def _has_run(known: Outcome) -> bool:
     """True for the remembered end of a call. No worker keeps its plan, and none may wait for its front to drop it."""
     try:
-        return known.problem is None and isinstance(_decode_end(known.encoded()), m.Closed)
+        return known.problem is None and isinstance(_decode_end(known.encoded()), Closed)
     except msgspec.ValidationError:
         # SECURITY: a front that asks for a call under the number of something else must not end the notary.
         return False
 
 
-def _end(task: Task, outcome: Outcome, call: UnderWay | None, receipt_us: int) -> m.Answered:
+def _end(task: Task, outcome: Outcome, call: UnderWay | None, receipt_us: int) -> Answered:
     """The answer to the Open of a call that was begun."""
     intent_us, store_us = (0, None) if call is None else (call.intent_us, call.store_us)
-    return m.Answered(
+    return Answered(
         task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause,
         is_begun=outcome.problem is not None, took_us=(intent_us, receipt_us), store_us=store_us,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ipc.expected import FileToLeave
-from ipc.messages import Operation
+from ipc.operations.operation import Operation
 from notary.ledger.intents import OpenIntent
 
 _encode = msgspec.msgpack.Encoder().encode

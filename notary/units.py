@@ -13,7 +13,10 @@ import msgspec
 from ipc.canonical import NotCanonical
 from ipc.clock import ClockWrong
 from ipc.logs import log
-from ipc.messages import Closed, Hold, Issue, Open, Operation
+from ipc.operations.calls import Closed, Open
+from ipc.operations.holds import Hold
+from ipc.operations.leases import Issue
+from ipc.operations.operation import Operation
 from notary.database import Connection, DatabaseGone, NotStorable
 from notary.ledger import journal
 from notary.ledger.journal import Found

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ipc.clock import ClockWrong
 from ipc.logs import log
-from ipc.messages import FollowKeys
+from ipc.operations.keys import FollowKeys
 from notary.database import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State

@@ -9,18 +9,20 @@ from collections import deque
 
 import msgspec
 
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.expected import FileToLeave
 from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
+from ipc.messages.attesting import LOOKS, Look, NotaryToWorker, NoWord, Seen, Tied, Word, WorkerToNotary
+from ipc.messages.calling import Result
+from ipc.messages.message import Message
 from ipc.packets import PACKET_BYTES, PacketChannel
 from ipc.sessions import WORKER_TO_NOTARY, ProtocolError
 
 MAX_PACKETS = 64
 """Taken of one worker at once, so that none holds up all others."""
 
-_decoder: "msgspec.msgpack.Decoder[m.NotaryToWorker]" = msgspec.msgpack.Decoder(m.NotaryToWorker)
+_decoder: "msgspec.msgpack.Decoder[NotaryToWorker]" = msgspec.msgpack.Decoder(NotaryToWorker)
 
 
 class WorkerFault(Exception):
@@ -37,7 +39,7 @@ class WorkerChannel:
         self.front_id = front_id
         self.calls: dict[str, bool] = {}
         """Intents that it has the word for, in order -> whether it has told how they ended. Until that is durable."""
-        self._late: dict[str, m.Result] = {}
+        self._late: dict[str, Result] = {}
         """What it told the notary before, which gave the word and was killed."""
         self._is_fresh = True
         self._settled: deque[str] = deque(maxlen=2 * MAX_AHEAD)
@@ -46,7 +48,7 @@ class WorkerChannel:
         """Of those, what the worker was not told."""
         self._others_end = others_end
         untaken = self._taken_back()
-        self._never_taken = {message.call_id for message in untaken if isinstance(message, m.Word)}
+        self._never_taken = {message.call_id for message in untaken if isinstance(message, Word)}
         """Words of the notary before that it has not taken, and now never will."""
         self.looks: set[int] = set()
         """Numbers of files that it was asked to look at, and has not told of."""
@@ -54,20 +56,20 @@ class WorkerChannel:
         """The notary before may have asked it, too."""
         self._repeated: set[str] = set()
         """Calls whose word it may have taken from the notary before: none of them can be called unbegun."""
-        self._packets: PacketChannel[m.WorkerToNotary] = PacketChannel(
-            sock, m.WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
+        self._packets: PacketChannel[WorkerToNotary] = PacketChannel(
+            sock, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
-        self.tell(m.Tied())
+        self.tell(Tied())
         for message in untaken:
-            if isinstance(message, m.NoWord):
+            if isinstance(message, NoWord):
                 self.tell(message)
 
     def fileno(self) -> int:
         """For epoll."""
         return self._packets.fileno()
 
-    def tell(self, message: m.Message) -> None:
+    def tell(self, message: Message) -> None:
         """Say something to the worker. Raises WorkerFault; one that is gone hears nothing, which its end shows."""
         try:
             self._packets.send(message)
@@ -76,9 +78,9 @@ class WorkerChannel:
         except OSError:
             return
 
-    def results(self, *, to_the_end: bool) -> list[m.WorkerToNotary]:
+    def results(self, *, to_the_end: bool) -> list[WorkerToNotary]:
         """What it has told; all of it `to_the_end`, for a worker that is no more. Raises WorkerFault."""
-        results: list[m.WorkerToNotary] = []
+        results: list[WorkerToNotary] = []
         packets = 0
         try:
             while to_the_end or packets < MAX_PACKETS:
@@ -95,7 +97,7 @@ class WorkerChannel:
 
     def give_word(
         self, intent_id: str, plan_hash: str, *, is_approved: bool, is_repeated: bool = False
-    ) -> m.Result | None:  # fmt: skip
+    ) -> Result | None:  # fmt: skip
         """Let it run a call. The result, where it told that to the notary before. Raises WorkerFault.
 
         `is_repeated`: the notary before may have given the same word.
@@ -108,7 +110,7 @@ class WorkerChannel:
             self.calls[intent_id] = True
             return late
         settled, self._unsaid = tuple(self._unsaid), []
-        self.tell(m.Word(intent_id, plan_hash, is_approved, settled))
+        self.tell(Word(intent_id, plan_hash, is_approved, settled))
         return None
 
     def take_back(self, only: str | None = None) -> list[str]:
@@ -120,7 +122,7 @@ class WorkerChannel:
         calls, rest = [], []
         for message in self._taken_back():
             if (
-                not isinstance(message, m.Word)
+                not isinstance(message, Word)
                 or message.call_id in self._repeated
                 or only not in (None, message.call_id)
             ):
@@ -132,7 +134,7 @@ class WorkerChannel:
             self.tell(message)
         return calls
 
-    def _taken_back(self) -> list[m.NotaryToWorker]:
+    def _taken_back(self) -> list[NotaryToWorker]:
         messages = []
         while True:
             try:
@@ -140,11 +142,11 @@ class WorkerChannel:
             except OSError:  # nothing left
                 return messages
 
-    def late_result(self, intent_id: str) -> m.Result | None:
+    def late_result(self, intent_id: str) -> Result | None:
         """What it told the notary before of this call."""
         return self._late.pop(intent_id, None)
 
-    def accepts(self, result: m.Result) -> bool:
+    def accepts(self, result: Result) -> bool:
         """True for the result of a call that it has the word for. Raises WorkerFault for what no sound worker tells."""
         call_id = result.call_id
         if self.calls.get(call_id) is False:
@@ -159,9 +161,9 @@ class WorkerChannel:
     def look(self, number: int, verifier_kind: str, file: FileToLeave, seconds: float) -> None:
         """Have the verifier look at a file again. Raises WorkerFault."""
         self.looks.add(number)
-        self.tell(m.Look(number, verifier_kind, file, seconds))
+        self.tell(Look(number, verifier_kind, file, seconds))
 
-    def accepts_look(self, seen: m.Seen) -> bool:
+    def accepts_look(self, seen: Seen) -> bool:
         """True for what it saw of a file that it was asked to look at. Raises WorkerFault for what no sound worker
         tells."""
         is_asked = seen.number in self.looks
@@ -184,5 +186,5 @@ class WorkerChannel:
         self._others_end.close()
 
 
-def _is_plausible(seen: m.Seen) -> bool:
-    return seen.state in m.LOOKS and (seen.sha256 is None or len(seen.sha256) == len("sha256:") + 64)
+def _is_plausible(seen: Seen) -> bool:
+    return seen.state in LOOKS and (seen.sha256 is None or len(seen.sha256) == len("sha256:") + 64)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from ipc.clock import iso
-from ipc.messages import FrontStatus
+from ipc.messages.control import FrontStatus
 from ipc.roles import CALLS_DO_WITHOUT
 from ipc.stderr import stderr
 from supervisor import lifecycle

@@ -13,7 +13,7 @@ import trio
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.messages import Message
+from ipc.messages.message import Message
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import ProtocolError, Table
 from supervisor.children import Child, Pair

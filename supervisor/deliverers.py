@@ -13,7 +13,10 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from ipc import messages as m
+from ipc.messages.control import AttachNotary, DelivererStarted, Stop, TryWebhook, WebhookTried
+from ipc.messages.delivering import DelivererReady, DelivererToSupervisor, EndpointGone, StartDeliverer
+from ipc.messages.message import Message
+from ipc.messages.notarising import AttachDeliverer
 from ipc.roles import DELIVERER
 from ipc.sessions import DELIVERER_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
@@ -45,7 +48,7 @@ class DelivererKeeper:
         self._state = state
         self._notary = notary
         self._fronts = fronts
-        self._control: Control[m.Message] | None = None
+        self._control: Control[Message] | None = None
         self._child: Child | None = None
         self._is_ready = False
         self._is_stopping = False
@@ -96,10 +99,10 @@ class DelivererKeeper:
         if self._control is None or (pid := self._notary.pid) is None:
             return
         ours, theirs = socket.socketpair()
-        self._notary.tell(m.AttachDeliverer(self._id), (theirs.detach(),))
-        self._control.post(m.AttachNotary(pid=pid), (ours.detach(),))
+        self._notary.tell(AttachDeliverer(self._id), (theirs.detach(),))
+        self._control.post(AttachNotary(pid=pid), (ours.detach(),))
 
-    def try_webhook(self, front: Front, message: m.TryWebhook) -> None:
+    def try_webhook(self, front: Front, message: TryWebhook) -> None:
         """Hand an operator's attempt on; where there is no deliverer, say so at once."""
         if self._control is None or not self._is_ready or self._leaves is self._child or len(self._asked) >= MAX_TRIES:
             front.post(_failed(message.request_id))
@@ -130,7 +133,7 @@ class DelivererKeeper:
             return
         self._leaves = child
         seconds = 0.0 if self._state.patience.cancel_called or self._state.halted is not None else FINISH_SECONDS
-        control.post(m.Stop(seconds))
+        control.post(Stop(seconds))
         with trio.move_on_after(seconds + LEAVE_SECONDS):
             await child.wait()
         child.kill()
@@ -143,10 +146,10 @@ class DelivererKeeper:
         state.standings.started(DELIVERER, child.pid)
         if pair is None:
             return child
-        control: Control[m.Message] = Control(m.DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, "starting", pair)
+        control: Control[Message] = Control(DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, "starting", pair)
         self._control, self._child = control, child
         self._id, self._rows = f"{DELIVERER}-{secrets.token_hex(4)}", state.settings.webhooks
-        control.post(m.StartDeliverer(self._id, self._without_gone(alone(state.settings)), is_successor))
+        control.post(StartDeliverer(self._id, self._without_gone(alone(state.settings)), is_successor))
         with handing_over(child):
             self.attach()
         for front in self._fronts():
@@ -160,7 +163,7 @@ class DelivererKeeper:
     def tell(self, front: Front) -> None:
         """A front began to live, a deliverer did, or an endpoint is gone."""
         if self._child is not None and self._child.status is None:
-            front.post(m.DelivererStarted(self._child.pid, tuple(sorted(self._gone))))
+            front.post(DelivererStarted(self._child.pid, tuple(sorted(self._gone))))
 
     def _without_gone(self, settings: Settings) -> Settings:
         """A deliverer that takes the place of one that crashed asks no endpoint that is gone."""
@@ -169,17 +172,17 @@ class DelivererKeeper:
         )
         return msgspec.structs.replace(settings, webhooks=tuple(rows))
 
-    def _hear(self, message: m.Message) -> None:
+    def _hear(self, message: Message) -> None:
         match message:
-            case m.DelivererReady():
+            case DelivererReady():
                 self._is_ready = True
                 log.info("deliverer is ready", pid=self._child.pid if self._child else None)
                 self._state.condition.notify_all()
-            case m.EndpointGone(name):
+            case EndpointGone(name):
                 self._gone.add(name)
                 for one in self._fronts():
                     self.tell(one)
-            case m.WebhookTried():
+            case WebhookTried():
                 front = self._asked.pop(message.request_id, None)
                 if front is not None:
                     front.post(message)
@@ -190,5 +193,5 @@ class DelivererKeeper:
         self._asked.clear()
 
 
-def _failed(request_id: str) -> m.WebhookTried:
-    return m.WebhookTried(request_id, "failed", None, "the process that delivers is not there")
+def _failed(request_id: str) -> WebhookTried:
+    return WebhookTried(request_id, "failed", None, "the process that delivers is not there")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import trio
 
-from ipc import messages as m
+from ipc.messages.control import FollowSettings, SettingsFollowed
 from supervisor.deliverers import DelivererKeeper
 from supervisor.fronts import Front
 from supervisor.logs import log
@@ -31,7 +31,7 @@ class Followers:
         self._deliverer = deliverer
         self._fronts = fronts
 
-    async def follow(self, message: m.FollowSettings | None, but: Iterable[Front]) -> None:
+    async def follow(self, message: FollowSettings | None, but: Iterable[Front]) -> None:
         """Returns once the notary and every front `but` these have followed; one that is late is killed.
 
         Without new settings only the deliverer follows: a reload opens endpoints that answered 410.
@@ -59,7 +59,7 @@ class Followers:
         child.kill()
         await child.wait()
 
-    def answer_followed(self, front: Front, message: m.SettingsFollowed) -> None:
+    def answer_followed(self, front: Front, message: SettingsFollowed) -> None:
         """A front decides by them."""
         front.followed = message.request_id
         self._state.condition.notify_all()

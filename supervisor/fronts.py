@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 
 import trio
 
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages import control
+from ipc.messages.control import CrashLoops, Drain, Draining, FrontStatus, FrontToSupervisor, StartFront
+from ipc.messages.message import Message
 from ipc.sessions import FRONT_TO_SUPERVISOR
 from ipc.webhooks import without_addresses
 from supervisor.backoff import Backoff, reason_of
@@ -33,7 +35,7 @@ LOOK_SECONDS = 1.0
 QUIET_SHARE = 0.4
 """A front that has been silent for this part of the time after which it is killed does not count as serving."""
 
-Answers = Mapping[type[m.Message], Callable[["Front", m.Message], None]]
+Answers = Mapping[type[Message], Callable[["Front", Message], None]]
 
 
 class Front:
@@ -50,7 +52,7 @@ class Front:
         self.is_ready = False
         self.is_drained = False
         self.in_flight = 0
-        self.status: m.FrontStatus | None = None
+        self.status: FrontStatus | None = None
         """The last status that it reported."""
         self.pulse = Pulse()
         self._unheard_seconds = 0.0
@@ -61,9 +63,9 @@ class Front:
         self._is_successor = is_successor
         self._spare = state.spares.take()
         pair = socket.socketpair() if self._spare is None else self._spare.pair
-        self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", pair)
+        self._control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", pair)
 
-    def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+    def post(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         """Queue a message; see Control.post."""
         self._control.post(message, fds)
 
@@ -77,13 +79,13 @@ class Front:
         """It serves, and has said so lately."""
         return self.is_ready and self._unheard_seconds < self._state.programs.front_silent_seconds * QUIET_SHARE
 
-    def note_status(self, status: m.FrontStatus) -> None:
+    def note_status(self, status: FrontStatus) -> None:
         """Keep the status that the front reports once a second."""
         self.status = status
         self.pulse.expect()
         self._note_in_flight(status.in_flight)
 
-    def note_draining(self, draining: m.Draining) -> None:
+    def note_draining(self, draining: Draining) -> None:
         """The front takes no new work from now on; before, none in flight did not mean that none comes."""
         self._has_answered_drain = True
         self._note_in_flight(draining.in_flight)
@@ -108,9 +110,9 @@ class Front:
             self.post(self._start(listeners, live_fronts), handed)
             attach(self)
         if self._state.standings.crash_loops:
-            self.post(m.CrashLoops(self._state.standings.crash_loops))
+            self.post(CrashLoops(self._state.standings.crash_loops))
         if self._state.lifecycle.is_draining:
-            self.post(m.Drain(is_leaving=self._state.is_leaving))
+            self.post(Drain(is_leaving=self._state.is_leaving))
         async with trio.open_nursery() as nursery:
             if self._state.settings.opa_url is None:
                 nursery.start_soon(self.policy.run, self.post)
@@ -140,10 +142,10 @@ class Front:
         self._spare.child.name = self.name
         return self._spare.child
 
-    def _start(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...]) -> m.StartFront:
-        handed = tuple(m.Listener(one.kind, one.address, one.stays_open) for one in listeners)
+    def _start(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...]) -> StartFront:
+        handed = tuple(control.Listener(one.kind, one.address, one.stays_open) for one in listeners)
         live = (*live_fronts, self.front_id)
-        return m.StartFront(
+        return StartFront(
             self.front_id, live, without_addresses(self._state.settings), handed, number=self.number,
             is_successor=self._is_successor,
         )  # fmt: skip

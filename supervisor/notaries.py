@@ -10,7 +10,18 @@ from collections.abc import Callable
 
 import trio
 
-from ipc import messages as m
+from ipc.messages.control import AttachNotary, FollowSettings, SettingsFollowed
+from ipc.messages.message import Message
+from ipc.messages.notarising import (
+    AttachFront,
+    FrontDetached,
+    NotaryReady,
+    NotaryToSupervisor,
+    StartNotary,
+    StopNotary,
+    WorkerBroke,
+)
+from ipc.messages.pinging import Ping, Pong
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.webhooks import without_addresses
 from supervisor.backoff import Backoff, reason_of
@@ -44,7 +55,7 @@ class NotaryKeeper:
         """`fronts()` are those that live at the moment. `on_start` and `on_broken` are set before `run`."""
         self.on_start: Callable[[], None] = _nothing
         """A fresh notary may be told what it must know before any front is tied to it. May raise OSError."""
-        self.on_broken: Callable[[m.WorkerBroke], None] = _nothing
+        self.on_broken: Callable[[WorkerBroke], None] = _nothing
         """A worker broke its word."""
         self.on_tied: Callable[[], None] = _nothing
         """Fronts are tied to a fresh notary: it is time for the deliverer. May raise OSError."""
@@ -53,7 +64,7 @@ class NotaryKeeper:
         self.pulse = Pulse()
         self._state = state
         self._fronts = fronts
-        self._control: Control[m.Message] | None = None
+        self._control: Control[Message] | None = None
         self._child: Child | None = None
         self._is_ready = False
         self._is_stopping = False
@@ -95,10 +106,10 @@ class NotaryKeeper:
         if self._control is None or (pid := self.pid) is None:
             return
         ours, theirs = socket.socketpair()
-        self._control.post(m.AttachFront(front.front_id), (theirs.detach(),))
-        front.post(m.AttachNotary(pid=pid), (ours.detach(),))
+        self._control.post(AttachFront(front.front_id), (theirs.detach(),))
+        front.post(AttachNotary(pid=pid), (ours.detach(),))
 
-    def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+    def tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         """Post a message to the present notary, with descriptors that this call takes over. Without a notary the
         message is dropped, since the next notary is told everything anew."""
         if self._control is not None:
@@ -107,7 +118,7 @@ class NotaryKeeper:
             for fd in fds:
                 os.close(fd)
 
-    async def follow(self, message: m.FollowSettings, seconds: float) -> None:
+    async def follow(self, message: FollowSettings, seconds: float) -> None:
         """Return once the present notary has applied the settings, or has ended: the next notary starts with the new
         settings. A notary that does not confirm in time is killed."""
         child = self._child
@@ -127,7 +138,7 @@ class NotaryKeeper:
         """Ask whether it is alive, unless an answer is owed or none can come."""
         if self._control is not None and self._is_ready and not self._is_stopping and not self.pulse.is_owed:
             self.pulse.expect()
-            self._control.post(m.Ping())
+            self._control.post(Ping())
 
     async def stop(self) -> None:
         """Have the notary finish and leave; one that does not is killed, at once when the gateway is to end now."""
@@ -135,7 +146,7 @@ class NotaryKeeper:
             return
         self._is_stopping = True
         self.pulse.settle()
-        self._control.post(m.StopNotary())
+        self._control.post(StopNotary())
         is_hurried = self._state.patience.cancel_called
         with trio.move_on_after(HURRIED_SECONDS if is_hurried else LEAVE_SECONDS):
             await self._child.wait()
@@ -148,9 +159,9 @@ class NotaryKeeper:
         state.standings.started(child.name, child.pid)
         if pair is None:
             return child
-        control: Control[m.Message] = Control(m.NotaryToSupervisor, NOTARY_TO_SUPERVISOR, "starting", pair)
+        control: Control[Message] = Control(NotaryToSupervisor, NOTARY_TO_SUPERVISOR, "starting", pair)
         self._control, self._child = control, child
-        control.post(m.StartNotary(without_addresses(state.settings)))
+        control.post(StartNotary(without_addresses(state.settings)))
         with handing_over(child):
             self.on_start()
             for front in self._fronts():
@@ -162,18 +173,18 @@ class NotaryKeeper:
             nursery.cancel_scope.cancel()
         return child
 
-    def _hear(self, message: m.Message, nursery: trio.Nursery) -> None:
+    def _hear(self, message: Message, nursery: trio.Nursery) -> None:
         match message:
-            case m.FrontDetached():
+            case FrontDetached():
                 nursery.start_soon(self._end_detached, message.front_id)
-            case m.WorkerBroke():
+            case WorkerBroke():
                 self.on_broken(message)
-            case m.SettingsFollowed():
+            case SettingsFollowed():
                 self._followed = message.request_id
                 self._state.condition.notify_all()
-            case m.Pong():
+            case Pong():
                 self.pulse.settle()
-            case m.NotaryReady():
+            case NotaryReady():
                 self._is_ready = True
                 self._state.condition.notify_all()
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import trio
 
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages.control import AttachPolicy, ReplacePolicy
+from ipc.messages.message import Message
 from supervisor.backoff import Backoff
 from supervisor.children import Child
 from supervisor.logs import log
@@ -19,7 +20,7 @@ itself because of an evaluation."""
 _OF_A_QUESTION = (-signal.SIGPROF, Exit.MEMORY)
 """An evaluation passed its deadline, or took too much memory."""
 
-Post = Callable[[m.Message, tuple[int, ...]], None]
+Post = Callable[[Message, tuple[int, ...]], None]
 
 
 class PolicyKeeper:
@@ -43,7 +44,7 @@ class PolicyKeeper:
             if fronts_end is not None:
                 with fronts_end:
                     if child.status is None:
-                        post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))
+                        post(AttachPolicy(pid=child.pid), (fronts_end.detach(),))
             is_over = False
             try:
                 async with trio.open_nursery() as nursery:
@@ -75,7 +76,7 @@ class PolicyKeeper:
         await trio.sleep(SERVED_AFTER_SECONDS)
         await self._state.follow_service(child)
 
-    def replace(self, message: m.ReplacePolicy) -> None:
+    def replace(self, message: ReplacePolicy) -> None:
         """The front is done with this process. A pid that is not the current one's has been replaced already."""
         if self._current is not None and self._current.pid == message.pid:
             log.warning(f"{self._name} is replaced", pid=message.pid, reason=message.reason)

@@ -6,9 +6,9 @@ and of several such requests the last one alone.
 
 import trio
 
-from ipc import messages as m
 from ipc.exits import Exit
 from ipc.limits import READER_SECONDS
+from ipc.messages.control import AttachReader, NeedReader
 from supervisor.backoff import reason_of
 from supervisor.ledgers import ledger_arguments
 from supervisor.logs import log
@@ -23,10 +23,10 @@ class ReaderKeeper:
         """`seconds` is how long one may live."""
         self._state = state
         self._seconds = seconds
-        self._wanted: m.NeedReader | None = None
+        self._wanted: NeedReader | None = None
         self._asked = trio.Event()
 
-    def need(self, message: m.NeedReader) -> None:
+    def need(self, message: NeedReader) -> None:
         """The front waits for one."""
         self._wanted = message
         self._asked.set()
@@ -39,14 +39,14 @@ class ReaderKeeper:
             if wanted is not None:
                 await self._live(wanted, post)
 
-    async def _live(self, wanted: m.NeedReader, post: Post) -> None:
+    async def _live(self, wanted: NeedReader, post: Post) -> None:
         settings = self._state.settings
         program = (*self._state.programs.reader, *ledger_arguments(settings), "--walls", str(settings.walls))
         child, pair = self._state.children.start("reader", program, "channel-fd")
         if pair is not None:
             with pair[0]:
                 if child.status is None:
-                    post(m.AttachReader(wanted.request_id, child.pid), (pair[0].detach(),))
+                    post(AttachReader(wanted.request_id, child.pid), (pair[0].detach(),))
         try:
             with trio.move_on_after(self._seconds) as deadline:
                 await child.wait()

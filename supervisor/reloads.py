@@ -15,7 +15,7 @@ from typing import NoReturn
 import trio
 from msgspec.structs import replace
 
-from ipc import messages as m
+from ipc.messages.control import FinishReload, FollowSettings, Reload, Reloaded, ReloadPrepared, RequestReload
 from ipc.reloadable import with_reloadable
 from supervisor.fronts import Front
 from supervisor.logs import log
@@ -30,18 +30,18 @@ RELOAD_SECONDS = 120.0
 
 @dataclass
 class _Reload:
-    request: m.RequestReload
+    request: RequestReload
     asker: Front | None
-    heard: Callable[[m.Reloaded], None] | None = None
+    heard: Callable[[Reloaded], None] | None = None
     """Told of the outcome, besides the front that asked."""
     change: Change = Change()
     """The change that the configuration file asks for."""
     prepared: set[str] = field(default_factory=set)
     """Ids of fronts that can put it in force."""
-    outcomes: dict[str, m.Reloaded] = field(default_factory=dict)
+    outcomes: dict[str, Reloaded] = field(default_factory=dict)
 
 
-Follow = Callable[[m.FollowSettings | None, list[Front]], Awaitable[None]]
+Follow = Callable[[FollowSettings | None, list[Front]], Awaitable[None]]
 Around = Callable[[], AbstractContextManager[object]]
 
 
@@ -65,22 +65,22 @@ class Reloads:
         self._state.condition.notify_all()
 
     def request(
-        self, request: m.RequestReload, asker: Front | None, heard: Callable[[m.Reloaded], None] | None = None
+        self, request: RequestReload, asker: Front | None, heard: Callable[[Reloaded], None] | None = None
     ) -> None:
         """Ask for a reload; the answer goes to `asker` and `heard`, if there are any, and to the log."""
         reload = _Reload(request, asker, heard)
         try:
             self._queue.send_nowait(reload)
         except trio.WouldBlock:
-            self._tell(reload, m.Reloaded(request.request_id, "too many reloads are waiting", 0, ""))
+            self._tell(reload, Reloaded(request.request_id, "too many reloads are waiting", 0, ""))
 
-    def answer_reloaded(self, front: Front, message: m.Reloaded) -> None:
+    def answer_reloaded(self, front: Front, message: Reloaded) -> None:
         """Take a front's outcome. An outcome for no reload in progress came too late and is ignored."""
         if self._active is not None and message.request_id == self._active.request.request_id:
             self._active.outcomes[front.front_id] = message
             self._state.condition.notify_all()
 
-    def answer_prepared(self, front: Front, message: m.ReloadPrepared) -> None:
+    def answer_prepared(self, front: Front, message: ReloadPrepared) -> None:
         """A front could put a reload in force."""
         if self._active is not None and message.request_id == self._active.request.request_id:
             self._active.prepared.add(front.front_id)
@@ -96,7 +96,7 @@ class Reloads:
             self._active = None
             self._tell(reload, outcome)
 
-    async def _perform(self, reload: _Reload, deadline: float) -> m.Reloaded:
+    async def _perform(self, reload: _Reload, deadline: float) -> Reloaded:
         """By all fronts that serve now, or by none."""
         if self._state.rereading is not None:
             reload.change = await self._state.rereading.look(self._state.settings)
@@ -117,7 +117,7 @@ class Reloads:
             for front in others:
                 await self._end_unless_followed(front, reload.outcomes.get(front.front_id))
             new = reload.change.reloadable
-            message = None if new is None else m.FollowSettings(reload.request.request_id, new.without_addresses)
+            message = None if new is None else FollowSettings(reload.request.request_id, new.without_addresses)
             await self._follow(message, fronts)
         else:
             await self._finish(reload, others, outcome.error, deadline)
@@ -140,12 +140,12 @@ class Reloads:
 
     async def _finish(
         self, reload: _Reload, fronts: list[Front], error: str | None, deadline: float
-    ) -> m.Reloaded:  # fmt: skip
+    ) -> Reloaded:  # fmt: skip
         """Have these put it in force, or with an error leave it; returns what the last one said once each has, or has
         ended."""
         for front in fronts:
             if front.front_id in reload.prepared and front.front_id not in reload.outcomes:
-                front.post(m.FinishReload(reload.request.request_id, error))
+                front.post(FinishReload(reload.request.request_id, error))
         told = {front.front_id for front in fronts}
         with trio.move_on_at(deadline):
             await self._state.condition.until(lambda: self._awaited(told) <= set(reload.outcomes))
@@ -158,7 +158,7 @@ class Reloads:
         return told & {front.front_id for front in self._fronts}
 
     @staticmethod
-    async def _end_unless_followed(front: Front, outcome: m.Reloaded | None) -> None:
+    async def _end_unless_followed(front: Front, outcome: Reloaded | None) -> None:
         if outcome is not None and outcome.error is None:
             return
         error = "no answer" if outcome is None else outcome.error
@@ -167,7 +167,7 @@ class Reloads:
             front.child.kill()
             await front.child.wait()
 
-    def _tell(self, reload: _Reload, outcome: m.Reloaded) -> None:
+    def _tell(self, reload: _Reload, outcome: Reloaded) -> None:
         by, trace_id = reload.request.requested_by, reload.request.trace_id
         more: dict[str, object] = {} if trace_id is None else {"trace_id": trace_id}
         if outcome.error is None:
@@ -185,13 +185,13 @@ class Reloads:
             reload.heard(outcome)
 
 
-def _failed(reload: _Reload, error: str) -> m.Reloaded:
-    return m.Reloaded(reload.request.request_id, error, 0, "")
+def _failed(reload: _Reload, error: str) -> Reloaded:
+    return Reloaded(reload.request.request_id, error, 0, "")
 
 
-def _order(reload: _Reload, *, waits: bool, tells: bool) -> m.Reload:
+def _order(reload: _Reload, *, waits: bool, tells: bool) -> Reload:
     asked, change = reload.request, reload.change
-    return m.Reload(
+    return Reload(
         asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti, asked.trace_id, waits=waits,
         tells=tells, reloadable=change.reloadable and change.reloadable.without_addresses, problems=change.problems,
         changed=change.changed, needs_restart=change.needs_restart,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipc.messages import FrontStatus
+from ipc.messages.control import FrontStatus
 
 SEPARATOR = " · "
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import trio
 
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages.control import Drain, Stop
 from supervisor.fronts import Front
 from supervisor.logs import log
 from supervisor.state import State
@@ -34,7 +34,7 @@ async def stop_fronts(state: State, fronts: Callable[[], list[Front]]) -> Exit:
         state.lifecycle.move("stop")
         state.condition.notify_all()
         for front in fronts():
-            front.post(m.Stop(seconds=max(0.0, last_call - trio.current_time())))
+            front.post(Stop(seconds=max(0.0, last_call - trio.current_time())))
         with trio.move_on_at(hard_end):
             await state.condition.until(lambda: not fronts())
     return await _kill_rest(state, fronts)
@@ -56,7 +56,7 @@ def begin_drain(state: State, fronts: list[Front]) -> None:
         log.info("draining", in_flight=sum(front.in_flight for front in fronts))
         state.condition.notify_all()
     for front in fronts:
-        front.post(m.Drain(is_leaving=state.is_leaving))
+        front.post(Drain(is_leaving=state.is_leaving))
 
 
 async def _kill_rest(state: State, fronts: Callable[[], list[Front]]) -> Exit:

@@ -12,8 +12,27 @@ from typing import TypeVar, cast
 
 import trio
 
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages.control import (
+    CrashLoops,
+    Draining,
+    FrontReady,
+    FrontStatus,
+    KillWorker,
+    NeedReader,
+    NeedWorker,
+    PolicyEdited,
+    Reloaded,
+    ReloadPrepared,
+    ReplacePolicy,
+    RequestDrain,
+    RequestReload,
+    SettingsFollowed,
+    TryWebhook,
+    WorkerServes,
+)
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules
 from supervisor import census
 from supervisor.command_socket import Answer, answer_commands
 from supervisor.deliverers import DelivererKeeper
@@ -34,7 +53,7 @@ from supervisor.templates import TemplateKeeper
 from supervisor.upstream import keep_upstream
 from supervisor.watchdog import Pulse, Watchdog
 
-M = TypeVar("M", bound=m.Message)
+M = TypeVar("M", bound=Message)
 
 _ASKED_BY = {"hangup": "signal", "command": "command"}
 """Origin of a reload -> its name in evidence."""
@@ -143,7 +162,7 @@ class _Gateway:
     def answering(self) -> int:
         return sum(front.answers for front in self.fronts())
 
-    def statuses(self) -> list[m.FrontStatus]:
+    def statuses(self) -> list[FrontStatus]:
         return [front.status for front in self.fronts() if front.answers and front.status is not None]
 
     def ping(self) -> None:
@@ -203,9 +222,9 @@ class _Gateway:
         }
 
     async def answer_reload(self) -> dict[str, object]:
-        told: list[m.Reloaded] = []
+        told: list[Reloaded] = []
 
-        def heard(outcome: m.Reloaded) -> None:
+        def heard(outcome: Reloaded) -> None:
             told.append(outcome)
             self.state.condition.notify_all()
 
@@ -221,13 +240,13 @@ class _Gateway:
         begin_drain(self.state, self.fronts())
         return self.whole()
 
-    def reload(self, way: str, heard: Callable[[m.Reloaded], None] | None) -> None:
+    def reload(self, way: str, heard: Callable[[Reloaded], None] | None) -> None:
         self.reloads_asked += 1
-        self.reloads.request(m.RequestReload(f"{way}-{self.reloads_asked}", _ASKED_BY[way]), None, heard)
+        self.reloads.request(RequestReload(f"{way}-{self.reloads_asked}", _ASKED_BY[way]), None, heard)
 
     def tell_crash_loops(self) -> None:
         for front in self.fronts():
-            front.post(m.CrashLoops(self.state.standings.crash_loops))
+            front.post(CrashLoops(self.state.standings.crash_loops))
 
     # ----------------------------------------------------------------- fronts
 
@@ -235,31 +254,31 @@ class _Gateway:
         """Type of a front's message -> the function that handles it."""
         supply = self.template.supply
         return {
-            m.FrontReady: self.answer_ready,
-            m.FrontStatus: _typed(m.FrontStatus, Front.note_status),
-            m.Draining: _typed(m.Draining, Front.note_draining),
-            m.RequestDrain: lambda _front, _message: begin_drain(self.state, self.fronts()),
-            m.LoadModules: _typed(m.LoadModules, self.template.load),
-            m.NeedWorker: _typed(m.NeedWorker, lambda front, need: supply.need(front, need.profile)),
-            m.WorkerServes: _typed(m.WorkerServes, supply.note_serving),
-            m.KillWorker: _typed(m.KillWorker, supply.kill),
-            m.ReplacePolicy: _typed(m.ReplacePolicy, lambda front, message: front.policy.replace(message)),
-            m.NeedReader: _typed(m.NeedReader, lambda front, message: front.reader.need(message)),
-            m.RequestReload: _typed(m.RequestReload, lambda front, message: self.reloads.request(message, front)),
-            m.ReloadPrepared: _typed(m.ReloadPrepared, self.reloads.answer_prepared),
-            m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
-            m.SettingsFollowed: _typed(m.SettingsFollowed, self.followers.answer_followed),
-            m.PolicyEdited: _typed(m.PolicyEdited, self.answer_policy_edited),
-            m.TryWebhook: _typed(m.TryWebhook, self.deliverer.try_webhook),
+            FrontReady: self.answer_ready,
+            FrontStatus: _typed(FrontStatus, Front.note_status),
+            Draining: _typed(Draining, Front.note_draining),
+            RequestDrain: lambda _front, _message: begin_drain(self.state, self.fronts()),
+            LoadModules: _typed(LoadModules, self.template.load),
+            NeedWorker: _typed(NeedWorker, lambda front, need: supply.need(front, need.profile)),
+            WorkerServes: _typed(WorkerServes, supply.note_serving),
+            KillWorker: _typed(KillWorker, supply.kill),
+            ReplacePolicy: _typed(ReplacePolicy, lambda front, message: front.policy.replace(message)),
+            NeedReader: _typed(NeedReader, lambda front, message: front.reader.need(message)),
+            RequestReload: _typed(RequestReload, lambda front, message: self.reloads.request(message, front)),
+            ReloadPrepared: _typed(ReloadPrepared, self.reloads.answer_prepared),
+            Reloaded: _typed(Reloaded, self.reloads.answer_reloaded),
+            SettingsFollowed: _typed(SettingsFollowed, self.followers.answer_followed),
+            PolicyEdited: _typed(PolicyEdited, self.answer_policy_edited),
+            TryWebhook: _typed(TryWebhook, self.deliverer.try_webhook),
         }
 
-    def answer_ready(self, front: Front, _: m.Message) -> None:
+    def answer_ready(self, front: Front, _: Message) -> None:
         front.is_ready = True
         log.info(f"{front.name} is ready", pid=front.child.pid if front.child else None)
         self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
         self.state.condition.notify_all()
 
-    def answer_policy_edited(self, front: Front, message: m.PolicyEdited) -> None:
+    def answer_policy_edited(self, front: Front, message: PolicyEdited) -> None:
         # As with Reload: a front that has been told to stop would take it for a broken protocol.
         if self.state.lifecycle.may_replace:
             for other in self.fronts():
@@ -271,6 +290,6 @@ class _Gateway:
         self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
 
 
-def _typed(_: type[M], answer: Callable[[Front, M], None]) -> Callable[[Front, m.Message], None]:
+def _typed(_: type[M], answer: Callable[[Front, M], None]) -> Callable[[Front, Message], None]:
     """An answer to one type of message as an answer to any: the table's key is what makes it right."""
-    return cast(Callable[[Front, m.Message], None], answer)
+    return cast(Callable[[Front, Message], None], answer)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import trio
 
-from ipc.messages import FrontStatus
+from ipc.messages.control import FrontStatus
 from supervisor.lifecycle import shown
 from supervisor.state import State
 from supervisor.status_line import Standing, status_line

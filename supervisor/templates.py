@@ -11,7 +11,10 @@ from pathlib import Path
 import trio
 from msgspec.structs import replace
 
-from ipc import messages as m
+from ipc.messages.forking import StartTemplate, TemplateReady, TemplateToSupervisor, WorkerExited, WorkerStarted
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.messages.pinging import Ping, Pong
 from ipc.sessions import TEMPLATE_TO_SUPERVISOR
 from supervisor.backoff import Backoff
 from supervisor.children import Child
@@ -37,7 +40,7 @@ class _Load:
     """A LoadModules of a front that is not answered yet."""
 
     front: Front
-    message: m.LoadModules
+    message: LoadModules
     attempts: int = 0
 
 
@@ -49,20 +52,20 @@ class TemplateKeeper:
         self.supply = WorkerSupply(state, nursery, self._send, self._kill_stuck, tell)
         self.pulse = Pulse()
         self._state = state
-        self._control: Control[m.Message] | None = None
+        self._control: Control[Message] | None = None
         self._child: Child | None = None
         self._is_ready = False
         self._loads: dict[str, _Load] = {}
         self._loads_begun = 0
-        self._remembered: dict[m.ModuleFile, None] = {}
+        self._remembered: dict[ModuleFile, None] = {}
         self._earlier_generations = 0
         self._generation = 0
-        self._answers: dict[type[m.Message], Callable[[m.Message], None]] = {
-            m.TemplateReady: self._answer_ready,
-            m.ModulesLoaded: self._answer_loaded,
-            m.WorkerStarted: self._answer_started,
-            m.WorkerExited: self._answer_exited,
-            m.Pong: lambda _: self.pulse.settle(),
+        self._answers: dict[type[Message], Callable[[Message], None]] = {
+            TemplateReady: self._answer_ready,
+            ModulesLoaded: self._answer_loaded,
+            WorkerStarted: self._answer_started,
+            WorkerExited: self._answer_exited,
+            Pong: lambda _: self.pulse.settle(),
         }
 
     async def run(self) -> None:
@@ -75,7 +78,7 @@ class TemplateKeeper:
             if not await self._state.after_end("template", child, backoff, had_served=had_served):
                 return
 
-    def load(self, front: Front, message: m.LoadModules) -> None:
+    def load(self, front: Front, message: LoadModules) -> None:
         """A front wants modules. Answered by ModulesLoaded with the front's own request id."""
         if len(self._loads) >= MAX_LOADS:
             self._refuse(front, message, "too many loads are waiting")
@@ -95,7 +98,7 @@ class TemplateKeeper:
         """Ask whether it is alive, unless an answer is owed or none can come."""
         if self._is_ready and not self.pulse.is_owed:
             self.pulse.expect()
-            self._send(m.Ping(), ())
+            self._send(Ping(), ())
 
     async def stop(self) -> None:
         """End the template, and with it every worker. It holds nothing that an end at once could harm."""
@@ -111,12 +114,12 @@ class TemplateKeeper:
         state.standings.started(child.name, child.pid)
         if pair is None:
             return child
-        control: Control[m.Message] = Control(m.TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting", pair)
+        control: Control[Message] = Control(TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting", pair)
         self._control, self._child = control, child
         settings = state.settings
         cache_dir = str(Path(settings.state_dir) / "modules-cache")
         control.post(
-            m.StartTemplate(
+            StartTemplate(
                 cache_dir,
                 settings.files_folder,
                 settings.workers.recycle_after_calls,
@@ -143,11 +146,11 @@ class TemplateKeeper:
                 del self._loads[load_id]
                 self._refuse(load.front, load.message, "the template process ended while it loaded this module")
 
-    def _refuse(self, front: Front, message: m.LoadModules, detail: str) -> None:
-        verdicts = tuple(m.ModuleVerdict(one.reference, "refused", None, detail) for one in message.modules)
-        front.post(m.ModulesLoaded(message.request_id, self._generation, verdicts))
+    def _refuse(self, front: Front, message: LoadModules, detail: str) -> None:
+        verdicts = tuple(ModuleVerdict(one.reference, "refused", None, detail) for one in message.modules)
+        front.post(ModulesLoaded(message.request_id, self._generation, verdicts))
 
-    def _send(self, message: m.Message, fds: tuple[int, ...]) -> None:
+    def _send(self, message: Message, fds: tuple[int, ...]) -> None:
         if self._control is not None:
             self._control.post(message, fds)
 
@@ -158,18 +161,18 @@ class TemplateKeeper:
 
     # ----------------------------------------------------------------- what the template says
 
-    def _answer_ready(self, _: m.Message) -> None:
+    def _answer_ready(self, _: Message) -> None:
         self._is_ready = True
         self._state.condition.notify_all()
         if self._remembered:
-            self._send(m.LoadModules(_REPLAY, tuple(replace(one, is_held=True) for one in self._remembered)), ())
+            self._send(LoadModules(_REPLAY, tuple(replace(one, is_held=True) for one in self._remembered)), ())
         else:
             self.supply.open()
         for load_id in self._loads:
             self._post_load(load_id)
 
-    def _answer_loaded(self, message: m.Message) -> None:
-        assert isinstance(message, m.ModulesLoaded)
+    def _answer_loaded(self, message: Message) -> None:
+        assert isinstance(message, ModulesLoaded)
         self._generation = max(self._generation, self._earlier_generations + message.generation)
         if message.request_id == _REPLAY:
             self.supply.open()
@@ -180,18 +183,18 @@ class TemplateKeeper:
         for module, verdict in zip(load.message.modules, message.verdicts, strict=False):
             if verdict.verdict == "ok" and len(self._remembered) < MAX_REMEMBERED:
                 self._remembered[module] = None
-        load.front.post(m.ModulesLoaded(load.message.request_id, self._generation, message.verdicts))
+        load.front.post(ModulesLoaded(load.message.request_id, self._generation, message.verdicts))
         self.supply.add_front(load.front)
 
-    def _answer_started(self, message: m.Message) -> None:
-        assert isinstance(message, m.WorkerStarted)
+    def _answer_started(self, message: Message) -> None:
+        assert isinstance(message, WorkerStarted)
         self.supply.answer_started(message, self._earlier_generations + message.generation)
 
-    def _answer_exited(self, message: m.Message) -> None:
-        assert isinstance(message, m.WorkerExited)
+    def _answer_exited(self, message: Message) -> None:
+        assert isinstance(message, WorkerExited)
         self.supply.answer_exited(message)
 
     def _post_load(self, load_id: str) -> None:
         load = self._loads[load_id]
         load.attempts += 1
-        self._send(m.LoadModules(load_id, load.message.modules), ())
+        self._send(LoadModules(load_id, load.message.modules), ())

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 
 import trio
 
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages.control import AttachWorker, KillWorker, WorkerGone, WorkerServes
+from ipc.messages.forking import KillForked, SpawnWorker, WorkerExited, WorkerStarted
+from ipc.messages.message import Message
+from ipc.messages.notarising import TieWorker, WorkerBroke, WorkerEnded
 from ipc.packets import packet_pair
 from ipc.settings import PoolSettings
 from supervisor.backoff import Backoff, reason_of
@@ -31,7 +34,7 @@ SPAWN_SECONDS = 30.0
 AGAIN_SECONDS = 0.25
 """The pause after no descriptor was free for a worker."""
 
-Send = Callable[[m.Message, tuple[int, ...]], None]
+Send = Callable[[Message, tuple[int, ...]], None]
 Tell = Callable[..., None]
 """Post a message, with descriptors, to the notary of now; without one nothing happens."""
 
@@ -109,21 +112,21 @@ class WorkerSupply:
             asked.append(trio.current_time())
         self._fill(front, profile)
 
-    def note_serving(self, front: Front, message: m.WorkerServes) -> None:
+    def note_serving(self, front: Front, message: WorkerServes) -> None:
         """A front was greeted by one of its own workers."""
         worker = self._workers.get(message.worker_id)
         if worker is not None and worker.front is front:
             worker.has_served = True
             self._state.standings.worker_serves(f"worker {worker.profile}")
 
-    def kill(self, front: Front, message: m.KillWorker) -> None:
+    def kill(self, front: Front, message: KillWorker) -> None:
         """A front gives up one of its own workers."""
         worker = self._workers.get(message.worker_id)
         if worker is not None and worker.front is front:
             log.warning(f"worker {worker.worker_id} is killed", reason=message.reason)
             self._end(worker)
 
-    def kill_broken(self, message: m.WorkerBroke) -> None:
+    def kill_broken(self, message: WorkerBroke) -> None:
         """The notary can't believe a worker."""
         worker = self._workers.get(message.worker_id)
         if worker is not None:
@@ -157,7 +160,7 @@ class WorkerSupply:
         for worker in list(self._workers.values()):
             self._remove(worker, -signal.SIGKILL)
 
-    def answer_started(self, message: m.WorkerStarted, generation: int) -> None:
+    def answer_started(self, message: WorkerStarted, generation: int) -> None:
         """A fork succeeded: hand the channel to the front. `generation` counts over all templates."""
         worker = self._workers.get(message.worker_id)
         if worker is None:
@@ -168,12 +171,12 @@ class WorkerSupply:
         if worker.front is None or worker.channel is None or worker.is_asked_to_end:
             self._end(worker)
             return
-        attach = m.AttachWorker(worker.worker_id, worker.profile, message.pid, generation)
+        attach = AttachWorker(worker.worker_id, worker.profile, message.pid, generation)
         worker.front.post(attach, (worker.channel.detach(),))
         worker.channel = None
         self._state.condition.notify_all()
 
-    def answer_exited(self, message: m.WorkerExited) -> None:
+    def answer_exited(self, message: WorkerExited) -> None:
         """A worker ended: tell its front, and replace it where the pool is too small."""
         worker = self._workers.get(message.worker_id)
         if worker is None:
@@ -253,15 +256,15 @@ class WorkerSupply:
         number = self._numbers[profile]
         worker = Worker(f"{profile}-{number}", profile, front, fronts_end, attesting)
         self._workers[worker.worker_id] = worker
-        self._tell(m.TieWorker(worker.worker_id, front.front_id), tuple(tied))
+        self._tell(TieWorker(worker.worker_id, front.front_id), tuple(tied))
         title = f"gateway: worker {profile} {number}"
-        self._send(m.SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(), attested))
+        self._send(SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(), attested))
         self._nursery.start_soon(self._expect, worker)
 
     def _tie(self, worker: Worker) -> None:
         if worker.front is not None:
             ends = copies(*(end.fileno() for end in worker.attesting))
-            self._tell(m.TieWorker(worker.worker_id, worker.front.front_id), ends)
+            self._tell(TieWorker(worker.worker_id, worker.front.front_id), ends)
 
     async def _expect(self, worker: Worker) -> None:
         with trio.move_on_after(SPAWN_SECONDS) as deadline:
@@ -272,7 +275,7 @@ class WorkerSupply:
     def _end(self, worker: Worker) -> None:
         worker.is_asked_to_end = True
         if worker.started.is_set():
-            self._send(m.KillForked(worker.worker_id), ())
+            self._send(KillForked(worker.worker_id), ())
 
     def _remove(self, worker: Worker, status: int) -> None:
         del self._workers[worker.worker_id]
@@ -281,9 +284,9 @@ class WorkerSupply:
         self._forget_channel(worker)
         for end in worker.attesting:
             end.close()
-        self._tell(m.WorkerEnded(worker.worker_id, reason_of(status)))
+        self._tell(WorkerEnded(worker.worker_id, reason_of(status)))
         if worker.front is not None:
-            worker.front.post(m.WorkerGone(worker.worker_id, reason_of(status)))
+            worker.front.post(WorkerGone(worker.worker_id, reason_of(status)))
 
     @staticmethod
     def _forget_channel(worker: Worker) -> None:

@@ -22,7 +22,7 @@ from ipc.checking import TO_MODULE_CHECKER
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import ProtocolError

@@ -14,7 +14,8 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from ipc.limits import MAX_AHEAD, MAX_SHARED_MEMORY_MB
-from ipc.messages import Call, Result, Word
+from ipc.messages.attesting import Word
+from ipc.messages.calling import Call, Result
 from ipc.plan import Plan
 from workers.runtime.call import Runner
 from workers.sandbox.profiles import YIELDING

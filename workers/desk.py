@@ -15,11 +15,13 @@ from contextlib import suppress
 
 import msgspec
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD
+from ipc.messages.attesting import Look, NotaryToWorker, NoWord, Seen, Word
+from ipc.messages.calling import Call, Drop, Result, Retire, Secrets
+from ipc.messages.message import Message
 from ipc.packets import PacketChannel
 from ipc.sessions import ProtocolError
 from workers.crew import SHARED, Crew, EndedCall
@@ -37,8 +39,8 @@ LOOK_SECONDS = 2.0
 MAX_DROPPED = 64
 """Ids of dropped calls that are kept: a notary may speak of one late, or twice."""
 
-FrontChannel = BlockingChannel[m.Call | m.Secrets | m.Drop | m.Retire]
-NotaryChannel = PacketChannel[m.NotaryToWorker]
+FrontChannel = BlockingChannel[Call | Secrets | Drop | Retire]
+NotaryChannel = PacketChannel[NotaryToWorker]
 
 
 class StuckCall(Exception):
@@ -66,9 +68,9 @@ class Desk:
         self._drop_seconds = drop_seconds
         self._process = process
         self._crew = crew
-        self._plans: dict[str, m.Call] = {}
+        self._plans: dict[str, Call] = {}
         self._secrets: dict[str, Mapping[str, str]] = {}
-        self._told: deque[m.Result] = deque(maxlen=MAX_AHEAD)
+        self._told: deque[Result] = deque(maxlen=MAX_AHEAD)
         """Results that are not known to be durable: a notary that died may have taken them along."""
         self._dropped: deque[str] = deque(maxlen=MAX_DROPPED)
         self._given_up: deque[str] = deque(maxlen=MAX_DROPPED)
@@ -117,11 +119,11 @@ class Desk:
                     self._runner.outside.kept.close_old()
             if self._notary.fileno() in ready:
                 match self._said():
-                    case m.Word() as word:
+                    case Word() as word:
                         self._answer(word)
-                    case m.Look() as look:
+                    case Look() as look:
                         self._notary.send(_seen(self._runner.files_dir, look))
-                    case m.NoWord() as refused:
+                    case NoWord() as refused:
                         self._wait_dropped(refused.call_id)
             elif self._front.fileno() in ready:
                 self._finish_shared()
@@ -166,7 +168,7 @@ class Desk:
             with suppress(BrokenCall):
                 self._wait(self._crew_poll, None)
 
-    def _said(self) -> m.Message | None:
+    def _said(self) -> Message | None:
         """What the notary says; None when it has taken that back at the last moment, or has not said it whole."""
         try:
             return self._notary.receive(socket.MSG_DONTWAIT)
@@ -179,7 +181,7 @@ class Desk:
             self._hear()
         return Exit.RECYCLED
 
-    def _answer(self, word: m.Word) -> None:
+    def _answer(self, word: Word) -> None:
         # SECURITY: nothing is kept of a call whose evidence is durable.
         for settled in [result for result in self._told if result.call_id in word.settled]:
             self._told.remove(settled)
@@ -204,12 +206,12 @@ class Desk:
             outside = self._runner.outside
             self._note_end(call, result, is_stuck=outside is not None and outside.resolver.is_stuck)
 
-    def _refusal(self, call: m.Call) -> str | None:
+    def _refusal(self, call: Call) -> str | None:
         if self._crew is not None:
             return self._crew.refusal(call.plan)
         return "this worker runs no shared calls" if call.plan.isolation == SHARED else None
 
-    def _note_end(self, call: m.Call, result: m.Result, is_stuck: bool = False) -> None:
+    def _note_end(self, call: Call, result: Result, is_stuck: bool = False) -> None:
         """A call has ended. `is_stuck`: this worker must be replaced after it."""
         if SAYS_DETAILS:
             plan = call.plan
@@ -223,7 +225,7 @@ class Desk:
             result = msgspec.structs.replace(result, retiring=True)
         self._tell(result)
 
-    def _taken(self, call_id: str) -> m.Call | None:
+    def _taken(self, call_id: str) -> Call | None:
         """The plan of a call, with its secrets where it has some: both are on their way when the word comes. None: the
         front has given the call up."""
         while (call := self._plans.get(call_id)) is None or (call.plan.secrets and call_id not in self._secrets):
@@ -257,26 +259,26 @@ class Desk:
             message = self._front.pending()
         self._keep(message or self._front.receive())
 
-    def _keep(self, message: m.Call | m.Secrets | m.Drop | m.Retire) -> None:
+    def _keep(self, message: Call | Secrets | Drop | Retire) -> None:
         match message:
-            case m.Call():
+            case Call():
                 if len(self._plans) >= MAX_PLANS:
                     raise ProtocolError("more plans than a worker keeps")
                 self._plans[message.call_id] = _readable(message)
-            case m.Secrets():
+            case Secrets():
                 if message.call_id not in self._plans:
                     raise ProtocolError("secrets of no call")
                 self._secrets[message.call_id] = message.values
-            case m.Drop():
+            case Drop():
                 self._plans.pop(message.call_id, None)
                 self._secrets.pop(message.call_id, None)
                 self._dropped.append(message.call_id)
                 if message.is_given_up:
                     self._given_up.append(message.call_id)
-            case m.Retire():
+            case Retire():
                 self._is_retired = True
 
-    def _tell(self, result: m.Result) -> None:
+    def _tell(self, result: Result) -> None:
         """Both peers hear of it; the front may not read before the notary has answered it."""
         rest = memoryview(b"")
         with suppress(OSError):  # the front is gone; what happened is evidence all the same
@@ -295,7 +297,7 @@ class Desk:
             raise
 
 
-def _readable(call: m.Call) -> m.Call:
+def _readable(call: Call) -> Call:
     """The call, its plan decoded. Raises ProtocolError."""
     try:
         _ = call.plan
@@ -304,7 +306,7 @@ def _readable(call: m.Call) -> m.Call:
     return call
 
 
-def _seen(files_dir: str, look: m.Look) -> m.Seen:
+def _seen(files_dir: str, look: Look) -> Seen:
     """What is there, below `files_dir`. No provider has anything to do with it."""
     deadline = time.monotonic() + look.seconds
 
@@ -312,4 +314,4 @@ def _seen(files_dir: str, look: m.Look) -> m.Seen:
         if time.monotonic() >= deadline:
             raise TimeoutError
 
-    return m.Seen(look.number, *look_again(look.verifier_kind, files_dir, look.file, pulse))
+    return Seen(look.number, *look_again(look.verifier_kind, files_dir, look.file, pulse))

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from wasmtime import Engine
 
 from ipc.approvals import TTL_SECONDS
-from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.walls.given import Given
 from workers.cache import Cache, NotTrusted
 from workers.compile import Compilation, NotCompiled, start_compilation

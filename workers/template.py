@@ -21,12 +21,25 @@ from typing import NoReturn
 import msgspec
 import setproctitle
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.fds import DescriptorLost, take
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.attesting import NotaryToWorker
+from ipc.messages.calling import FrontToWorker
+from ipc.messages.forking import (
+    KillForked,
+    SpawnWorker,
+    StartTemplate,
+    SupervisorToTemplate,
+    TemplateReady,
+    WorkerExited,
+    WorkerStarted,
+)
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules
+from ipc.messages.pinging import Ping, Pong
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
 from workers.cache import Cache, CacheRefused
@@ -51,7 +64,7 @@ _M_ARENA_MAX = -8
 _NAME = "a.example"
 _SCHEMA = '{"type": "object", "properties": {"a": {"type": "string", "pattern": "a+", "format": "date"}}}'
 
-_Channel = BlockingChannel[m.StartTemplate | m.LoadModules | m.SpawnWorker | m.KillForked | m.Ping]
+_Channel = BlockingChannel[StartTemplate | LoadModules | SpawnWorker | KillForked | Ping]
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,7 @@ class Template:
         self._engine = make_engine()
         self._tls = self._proxy_tls = make_tls()
         self._workers: dict[str, Forked] = {}
-        self._start: m.StartTemplate | None = None
+        self._start: StartTemplate | None = None
         self._loader: Loader | None = None
         self._ledger_volume: LedgerReserve | None = None
         # poll(2), not epoll: an epoll set would be shared with every child.
@@ -98,23 +111,23 @@ class Template:
     def _timeout(self) -> float | None:
         return max(0.0, self._loader.next_deadline() - time.monotonic()) if self._loader else None
 
-    def _answer(self, message: m.Message) -> Birth | Exit | None:
+    def _answer(self, message: Message) -> Birth | Exit | None:
         match message:
-            case m.StartTemplate():
+            case StartTemplate():
                 return self._answer_start(message)
-            case m.LoadModules() if self._loader is not None:
+            case LoadModules() if self._loader is not None:
                 self._loader.submit(message)
-            case m.SpawnWorker():
+            case SpawnWorker():
                 return self._answer_spawn(message)
-            case m.KillForked():
+            case KillForked():
                 worker = self._workers.get(message.worker_id)
                 if worker is not None:
                     worker.kill()
-            case m.Ping():
-                self._channel.send(m.Pong())
+            case Ping():
+                self._channel.send(Pong())
         return None
 
-    def _answer_start(self, message: m.StartTemplate) -> Exit | None:
+    def _answer_start(self, message: StartTemplate) -> Exit | None:
         self._start = message
         if message.ledger_dir is not None:
             with suppress(OSError):  # a ledger that can't be looked at starts no gateway
@@ -130,7 +143,7 @@ class Template:
             write_line("error", "the folder of compiled modules is refused", reason=str(error))
             return Exit.NO_PERMISSION
         self._proxy_tls = self._tls_for_proxy(message.proxy_ca_file)
-        self._channel.send(m.TemplateReady())
+        self._channel.send(TemplateReady())
         return None
 
     def _tls_for_proxy(self, authorities: str | None) -> ssl.SSLContext:
@@ -141,14 +154,14 @@ class Template:
             write_line("error", "egress.proxy_ca_file can't be used: no call gets through", reason=str(error))
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-    def _answer_spawn(self, message: m.SpawnWorker) -> Birth | None:
+    def _answer_spawn(self, message: SpawnWorker) -> Birth | None:
         assert self._loader is not None, "the session table lets no SpawnWorker come before StartTemplate"
         assert self._start is not None, "set together with the loader"
         try:
-            channel, attesting = take(self._channel.fds, m.SpawnWorker.FDS)
+            channel, attesting = take(self._channel.fds, SpawnWorker.FDS)
         except DescriptorLost as error:
             write_line("error", "a worker could not be forked", reason=str(error))
-            self._channel.send(m.WorkerExited(message.worker_id, 0, Exit.UNAVAILABLE))
+            self._channel.send(WorkerExited(message.worker_id, 0, Exit.UNAVAILABLE))
             return None
         descriptors = (channel, attesting)
         gc.freeze()
@@ -157,7 +170,7 @@ class Template:
         except OSError as error:
             _close(descriptors)
             write_line("error", "a worker could not be forked", reason=os.strerror(error.errno or 0))
-            self._channel.send(m.WorkerExited(message.worker_id, 0, Exit.UNAVAILABLE))
+            self._channel.send(WorkerExited(message.worker_id, 0, Exit.UNAVAILABLE))
             return None
         if child is None:
             # Ours no more: closed here by their owners, so that nothing closes a reused number later.
@@ -172,7 +185,7 @@ class Template:
         _close(descriptors)
         self._workers[message.worker_id] = child
         self._selector.register(child.handle, selectors.EVENT_READ)
-        self._channel.send(m.WorkerStarted(message.worker_id, child.pid, self._loader.generation))
+        self._channel.send(WorkerStarted(message.worker_id, child.pid, self._loader.generation))
         return None
 
     def _reap(self) -> None:
@@ -180,7 +193,7 @@ class Template:
             if worker.has_ended():
                 del self._workers[worker_id]
                 self._selector.unregister(worker.handle)
-                self._channel.send(m.WorkerExited(worker_id, worker.pid, worker.reap()))
+                self._channel.send(WorkerExited(worker_id, worker.pid, worker.reap()))
 
     def _advance(self) -> None:
         """Take the next steps of loading, and wait for the compilers that are under way now."""
@@ -225,7 +238,7 @@ def main(arguments: list[str]) -> int:
     control.set_inheritable(False)
     control.settimeout(SEND_SECONDS)
     channel: _Channel = BlockingChannel(
-        control, m.SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=MAX_CONTROL_FRAME,
+        control, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     template = Template(channel)
@@ -250,8 +263,8 @@ def _warm_up() -> None:
     _NAME.encode("idna")
     time.tzset()
     traceback.format_exception(LookupError(_NAME))
-    msgspec.msgpack.Decoder(m.FrontToWorker)
-    msgspec.msgpack.Decoder(m.NotaryToWorker)
+    msgspec.msgpack.Decoder(FrontToWorker)
+    msgspec.msgpack.Decoder(NotaryToWorker)
     # One heap for all threads of a worker: a second one would cost it a hundred kilobytes.
     ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     gc.collect()

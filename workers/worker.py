@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 import setproctitle
 from wasmtime import Engine
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
+from ipc.messages.attesting import NotaryToWorker
+from ipc.messages.calling import FrontToWorker, WorkerReady
 from ipc.packets import PacketChannel
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
 from ipc.walls.given import Given
@@ -97,7 +98,7 @@ def live(birth: Birth) -> Exit:
         )  # fmt: skip
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
         desk.wait_tied()
-        front.send(m.WorkerReady(birth.worker_id, os.getpid(), birth.profile))
+        front.send(WorkerReady(birth.worker_id, os.getpid(), birth.profile))
         code = desk.serve()
         if outside is not None:
             outside.kept.close()
@@ -120,11 +121,11 @@ def _open_channels(descriptors: tuple[int, int]) -> tuple[FrontChannel, NotaryCh
     for stream in streams:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
     front: FrontChannel = BlockingChannel(
-        streams[0], m.FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME,
+        streams[0], FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME,
         cap_out=MAX_RESULT_FRAME,
     )  # fmt: skip
     notary: NotaryChannel = PacketChannel(
-        streams[1], m.NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME,
+        streams[1], NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_RESULT_FRAME,
     )  # fmt: skip
     return front, notary

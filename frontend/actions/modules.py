@@ -12,7 +12,7 @@ from frontend.actions.trust import TRUSTED_FILE, Trusted
 from frontend.files.problems import Problem, printable
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.sections import IMPORTS
-from ipc.messages import ModuleFile, ModuleVerdict
+from ipc.messages.modules import ModuleFile, ModuleVerdict
 from ipc.plan import Plan
 from ipc.settings import Settings
 

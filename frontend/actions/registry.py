@@ -23,7 +23,7 @@ from frontend.manifests.templates import CompiledTemplate
 from frontend.manifests.verification import planned_config
 from frontend.manifests.yamltree import Node
 from frontend.schemas.validator import Validator
-from ipc.messages import ModuleVerdict
+from ipc.messages.modules import ModuleVerdict
 from ipc.plan import Limits, SecretUse
 
 

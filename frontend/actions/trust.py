@@ -14,7 +14,7 @@ from frontend.files.problems import Problem, Report
 from frontend.manifests.fields import Section, TextRule
 from frontend.manifests.manifest import BUILT_IN
 from frontend.manifests.reading import read_file
-from ipc.messages import ModuleVerdict
+from ipc.messages.modules import ModuleVerdict
 
 TRUSTED_FILE = "trusted_modules.yaml"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

@@ -20,7 +20,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.notary.in_force import Known
 from frontend.telemetry.logs import log
-from ipc import messages as m
+from ipc.operations import calls
 from ipc.operations.calls import Enter
 
 
@@ -89,7 +89,7 @@ class Authentication:
         token, proof = parse_authorization(request.headers)
         return Claim(self.leases.verify(token), token, proof)
 
-    def check(self, request: Request, claim: Claim) -> m.Proof:
+    def check(self, request: Request, claim: Claim) -> calls.Proof:
         """The proof of a claim, once it holds for this request; whether it is new is not known yet.
 
         Raises TooMuch too, when the session has had its requests of this second: after the signature, so that a caller
@@ -100,7 +100,7 @@ class Authentication:
         if key in self.replays:  # a copy of a copy: the notary need not be asked again
             raise GateError("replay_detected")
         self.sessions.take(claim.lease.session_id)
-        return m.Proof(key)
+        return calls.Proof(key)
 
     def in_force(self, lease: Lease) -> int:
         """The epoch of a lease, if it is the one in force, and its session was not revoked, as far as this front knows.
@@ -127,7 +127,7 @@ class Authentication:
         operator = self.operators.authenticate(token)
         proof = self._proof(proof_text, request, token, operator.dpop_jkt, now)
         try:
-            await self._enter(m.Proof(replay_key(proof.jkt, proof.jti)))
+            await self._enter(calls.Proof(replay_key(proof.jkt, proof.jti)))
         except GateError as error:
             if not (may_be_copied and error.code == "replay_cache_unavailable"):
                 raise
@@ -150,7 +150,7 @@ class Authentication:
             text, method=request.method, path=request.path, access_token=token, expected_jkt=jkt, now=now
         )
 
-    async def _enter(self, proof: m.Proof) -> None:
+    async def _enter(self, proof: calls.Proof) -> None:
         """Use a proof once; from then on the epoch in force is known."""
         with notary_errors_as("replay_cache_unavailable"):
             entered = await self.notary.ask(Enter(proof))

@@ -17,7 +17,7 @@ from frontend.auth.keys import parse_point
 from frontend.clock import STEP_TOLERANCE_SECONDS, Clock
 from frontend.errors import GateError
 from ipc.leases import AUDIENCE, ISSUER, MAX_TTL_SECONDS, TOKEN_TYPE, Claims
-from ipc.messages import InForce, LeaseKey
+from ipc.messages.notary_frames import InForce, LeaseKey
 
 MAX_TOKEN_CHARACTERS = 8192
 CACHED_LEASES = 4096

@@ -4,17 +4,18 @@ from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
-from ipc import messages as m
 from ipc.identifiers import new
+from ipc.operations.calls import Approver, Open, Refusal, Terms
+from ipc.operations.holds import Hold
 from ipc.plan import SealedPlan
 from ipc.verifiers import kept_file
 
 
-def terms_of(sealed: SealedPlan) -> m.Terms:
+def terms_of(sealed: SealedPlan) -> Terms:
     """The part of a plan that the notary keeps and signs."""
     plan = sealed.plan
     limits = plan.limits
-    return m.Terms(
+    return Terms(
         plan_hash=sealed.digest, module_digest=plan.provider_module_digest, epoch=plan.epoch,
         verifier_kind=plan.verifier_kind, max_response_bytes=plan.max_response_bytes, fuel=limits.fuel,
         memory_mb=limits.memory_mb, timeout_seconds=limits.timeout_seconds, max_io_calls=limits.max_io_calls,
@@ -23,16 +24,16 @@ def terms_of(sealed: SealedPlan) -> m.Terms:
 
 
 def opening_of(
-    record: CallRecord, sealed: SealedPlan, worker_id: str, has_budget: bool, approver: m.Approver | None
-) -> m.Open:
+    record: CallRecord, sealed: SealedPlan, worker_id: str, has_budget: bool, approver: Approver | None
+) -> Open:
     """The question that opens a call at this worker, under a new intent."""
-    return m.Open(
+    return Open(
         new("intent_"), record.event("allow"), terms_of(sealed), worker_id, record.proof, has_budget, approver,
         wants_begun=bool(sealed.plan.secrets), calls_per_hour=record.calls_per_hour,
     )  # fmt: skip
 
 
-def refusal(answer: m.Refusal, metrics: Metrics) -> GateError:
+def refusal(answer: Refusal, metrics: Metrics) -> GateError:
     """The error of a call that the notary has refused and whose event it has written."""
     if answer.quota is None:
         return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after)
@@ -40,7 +41,7 @@ def refusal(answer: m.Refusal, metrics: Metrics) -> GateError:
     return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after, reason=answer.quota)
 
 
-def unavailable(asked: m.Open | m.Hold, error: NotaryUnavailable | NotaryRefused) -> GateError:
+def unavailable(asked: Open | Hold, error: NotaryUnavailable | NotaryRefused) -> GateError:
     """The error of a call that the notary did not open or hold."""
     if isinstance(error, NotaryUnavailable) and error.part == "budget":
         return GateError("budget_store_unavailable", cause=str(error))

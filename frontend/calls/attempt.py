@@ -26,16 +26,16 @@ from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import Pools
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
-from ipc import messages as m
 from ipc.canonical import sha256_hex
 from ipc.framing import FrameError
-from ipc.operations.calls import CallEnd
+from ipc.messages.calling import Call
+from ipc.operations.calls import Assign, CallEnd, Closed, NoSuchWorker, Open, Recall, Unbegun
 from ipc.plan import SealedPlan
 
 CUT: Final = "the gateway stopped before the call was dispatched"
 NO_RESULT: Final = frozenset({"worker_lost", "cut"})
 """Outcomes of calls whose worker sent no result."""
-NotRun = m.NoSuchWorker | m.Unbegun
+NotRun = NoSuchWorker | Unbegun
 """Another worker must run the call. After `Unbegun` it has its intent already."""
 
 
@@ -52,7 +52,7 @@ class Attempt:
     secrets: Mapping[str, str]
     """Values of the plan's secrets."""
     worker: WorkerChannel
-    opening: m.Open
+    opening: Open
     """The question that opens the call, or opened it for an earlier attempt."""
     is_open: bool
     """The call has its intent from an earlier attempt."""
@@ -62,14 +62,14 @@ class Attempt:
         plan, began = self.sealed.plan, time.perf_counter()
         waiter = self._begin()
         try:
-            await self.worker.give(m.Call(self.opening.intent_id, self.sealed.encoded, plan.limits.timeout_seconds))
+            await self.worker.give(Call(self.opening.intent_id, self.sealed.encoded, plan.limits.timeout_seconds))
         except (WorkerLost, FrameError) as error:
             if self.notary.forget(waiter):
                 if isinstance(error, WorkerLost):
-                    return m.NoSuchWorker()
+                    return NoSuchWorker()
                 raise GateError("internal_error", cause=str(error)) from None
         end = await self._end(waiter)
-        if not isinstance(end, m.Closed):
+        if not isinstance(end, Closed):
             return end
         await trio.lowlevel.checkpoint_if_cancelled()  # a call that was cut has its evidence, and no answer
         output = await self._output(end)
@@ -87,7 +87,7 @@ class Attempt:
     def _begin(self) -> Waiter[CallEnd]:
         """Queue the question. It leaves when this task waits: by then the worker has the plan. Raises GateError."""
         asked = self.opening
-        question = m.Assign(asked.intent_id, self.worker.worker_id, asked.wants_begun) if self.is_open else asked
+        question = Assign(asked.intent_id, self.worker.worker_id, asked.wants_begun) if self.is_open else asked
         seconds = self.sealed.plan.limits.timeout_seconds + self.pools.deadlines.grace_seconds
         try:
             return self.notary.begin(question, Course(seconds, self._begun, self._late, self._cancelled))
@@ -105,7 +105,7 @@ class Attempt:
         if plan.isolation == "shared":  # its worker runs other calls beside it
             return
         if worker.is_behind(intent_id):  # the call before it takes long: another worker begins this one sooner
-            self.notary.post(m.Recall(intent_id))
+            self.notary.post(Recall(intent_id))
         elif not self.opening.wants_begun:
             worker.is_slow = True
 
@@ -118,21 +118,21 @@ class Attempt:
         if self.sealed.plan.isolation == "shared" or not self.worker.is_behind(intent_id):
             self.pools.cut(self.worker, intent_id, "its call was cut")
 
-    async def _end(self, waiter: Waiter[CallEnd]) -> m.Closed | NotRun:
+    async def _end(self, waiter: Waiter[CallEnd]) -> Closed | NotRun:
         """Receipt and event, durable; or why another worker must run the call. Raises GateError."""
         try:
             answer = await self.notary.answer_of(waiter)
         except (NotaryUnavailable, NotaryRefused, ClockError) as error:
             raise await self._unanswered(error) from None
-        if isinstance(answer, m.Closed):
+        if isinstance(answer, Closed):
             self.record.is_decided = True
             return answer
         self.worker.drop(self.opening.intent_id)
-        if isinstance(answer, m.NoSuchWorker):
+        if isinstance(answer, NoSuchWorker):
             self.worker.give_up("the notary does not know it")  # or it would be tried again and again
             return answer
         self.record.proof = None
-        if isinstance(answer, m.Unbegun):
+        if isinstance(answer, Unbegun):
             return answer
         self.record.is_decided = True
         raise refusal(answer, self.metrics)
@@ -161,7 +161,7 @@ class Attempt:
 
     # ------------------------------------------------------------------ the worker
 
-    async def _output(self, closed: m.Closed) -> str | None:
+    async def _output(self, closed: Closed) -> str | None:
         """The worker's output, if it has the hash that is in evidence."""
         if closed.outcome in NO_RESULT:
             return None

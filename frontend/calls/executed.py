@@ -7,7 +7,7 @@ import msgspec
 
 from contract.execution import FULLY_SUCCESSFUL, ExecutionResult, Runtime, VerificationOutcome
 from frontend.errors import GateError
-from ipc import messages as m
+from ipc.operations.calls import Closed
 from ipc.plan import Plan
 
 OF_THE_PROVIDER = "provider_error"
@@ -19,7 +19,7 @@ class Executed:
     """A call that ran, whatever came of it, with its evidence durable."""
 
     plan: Plan
-    closed: m.Closed
+    closed: Closed
     output: str | None
     """JSON text; None unless the call succeeded."""
     exposes_error: bool = False

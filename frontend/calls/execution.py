@@ -24,8 +24,8 @@ from frontend.notary.client import NotaryClient
 from frontend.pool.pool import Pools
 from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
 from frontend.telemetry.metrics import Metrics
-from ipc import messages as m
 from ipc.limits import AHEAD_BYTES
+from ipc.operations.calls import Approver, Open, Unbegun
 from ipc.plan import Plan, SealedPlan
 
 
@@ -45,7 +45,7 @@ class Execution:
     deadlines: CallDeadlines = CallDeadlines()
 
     async def run(
-        self, record: CallRecord, sealed: SealedPlan, *, has_budget: bool, approver: m.Approver | None = None
+        self, record: CallRecord, sealed: SealedPlan, *, has_budget: bool, approver: Approver | None = None
     ) -> Executed:
         """Execute the plan once.
 
@@ -53,7 +53,7 @@ class Execution:
         evidence_persistence_failed: then the intent stays unresolved and shows.
         """
         plan = sealed.plan
-        opened: m.Open | None = None
+        opened: Open | None = None
         self._check_way(plan)
         with errors_as("action_execution_failed", SecretMissing):
             secrets = self._values_of(plan)
@@ -68,7 +68,7 @@ class Execution:
                     ).run()  # fmt: skip
                 if isinstance(ended, Executed):
                     return ended
-                if isinstance(ended, m.Unbegun):
+                if isinstance(ended, Unbegun):
                     opened = opening
             cause = f"{self.deadlines.max_workers} workers ended before they began a call"
             raise GateError("overloaded", cause=cause)
@@ -109,7 +109,7 @@ class Execution:
         may_wait = is_small and (plan.isolation == "shared" or not (plan.secrets or is_open))
         return Reservation(self.pools, self.metrics, plan, self.worker_wait_seconds, is_patient=may_wait)
 
-    def _check_epoch(self, plan: Plan, approver: m.Approver | None, *, hears: bool) -> None:
+    def _check_epoch(self, plan: Plan, approver: Approver | None, *, hears: bool) -> None:
         """SECURITY: a call that has waited for a worker is not dispatched once an operator knows that it is revoked.
         The notary checks the epoch when it opens a call, and not again when the intent passes to another worker: then
         the front first reads (`hears`) all that the notary has said."""
@@ -118,5 +118,5 @@ class Execution:
             code = "invalid_lease" if approver is None else "plan_integrity"
             raise GateError(code, cause=f"epoch {plan.epoch} of the call, {in_force} is in force")
 
-    async def _withdraw(self, record: CallRecord, opened: m.Open, error: GateError) -> None:
+    async def _withdraw(self, record: CallRecord, opened: Open, error: GateError) -> None:
         await withdraw(self.notary, record, opened, error, self.deadlines.clean_up_seconds)

@@ -13,10 +13,10 @@ from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotarySilent, notary_errors_as
 from frontend.pool.pool import NoWorker, Pools
-from ipc import messages as m
 from ipc.events import INTENT_VERIFICATION
 from ipc.evidence import IntentDetail
-from ipc.operations.intents import ShowIntent
+from ipc.operations.calls import NoSuchWorker
+from ipc.operations.intents import Looked, ShowIntent, Unverifiable, VerifyIntent
 from ipc.verifiers import VERIFIERS
 
 NOTHING_KEPT: Final = "nothing to compare with was kept with the intent"
@@ -39,7 +39,7 @@ class Intents:
             raise GateError("intent_not_found")
         return intent
 
-    async def verify(self, intent_id: str, operator: OperatorCaller) -> m.Looked:
+    async def verify(self, intent_id: str, operator: OperatorCaller) -> Looked:
         """Have its verifier look again. Raises GateError: intent_not_found, intent_under_way, intent_not_verifiable,
         overloaded, ledger_unavailable, evidence_store_unavailable."""
         intent = await self.show(intent_id)
@@ -54,13 +54,13 @@ class Intents:
                 "fs", "process", self.worker_wait_seconds, (f"operator {operator.name}",)
             ) as worker:  # fmt: skip
                 try:
-                    answer = await self.notary.ask(m.VerifyIntent(intent_id, worker.worker_id, event))
+                    answer = await self.notary.ask(VerifyIntent(intent_id, worker.worker_id, event))
                 except NotarySilent:
                     self.pools.kill(worker, "it does not tell what it sees")
                     raise
-        if isinstance(answer, m.NoSuchWorker):
+        if isinstance(answer, NoSuchWorker):
             raise GateError("overloaded", cause="the worker ended before it had told what it saw")
-        if isinstance(answer, m.Unverifiable):
+        if isinstance(answer, Unverifiable):
             raise GateError(answer.code)
         return answer
 

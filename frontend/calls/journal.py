@@ -14,7 +14,7 @@ from frontend.notary.errors import notary_errors_as
 from frontend.telemetry.logs import trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
-from ipc.messages import Refuse
+from ipc.operations.calls import Refuse
 from ipc.operations.evidence import Note
 from ipc.texts import clean_reason
 

@@ -48,7 +48,7 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL
-from ipc.messages import Refuse, Refused
+from ipc.operations.calls import Refuse, Refused
 from ipc.plan import seal
 from ipc.settings import Settings
 from ipc.store import STORE_PARTS, ApprovalRecord

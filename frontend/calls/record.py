@@ -16,8 +16,7 @@ from frontend.policy.question import Decision
 from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
-from ipc.messages import Open, Proof
-from ipc.operations.calls import Withdrawn
+from ipc.operations.calls import Open, Proof, Withdrawn
 from ipc.plan import Plan
 
 MAX_ACTION_ID = 256

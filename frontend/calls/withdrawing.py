@@ -15,7 +15,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.waiting import Waiter
 from frontend.telemetry.logs import log
-from ipc.messages import Open, Withdraw, Withdrawn
+from ipc.operations.calls import Open, Withdraw, Withdrawn
 
 
 def begin_withdrawal(notary: NotaryClient, record: CallRecord, opened: Open, error: GateError) -> None:

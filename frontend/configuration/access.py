@@ -27,7 +27,7 @@ from frontend.policy.file import DataTurn
 from frontend.policy.sinks import believed, for_engine
 from frontend.telemetry.logs import log
 from ipc import events
-from ipc.messages import PolicyEdited
+from ipc.messages.control import PolicyEdited
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.schemas.parser import parse_body
 from ipc.checking import Asked, Asking
 from ipc.exits import Exit
-from ipc.messages import ModuleVerdict
+from ipc.messages.modules import ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.settings import Settings
 

@@ -31,7 +31,7 @@ from ipc.blocking import ChannelClosed
 from ipc.checking import FROM_MODULE_CHECKER, FoundProblem
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.messages import LoadModules, ModulesLoaded
+from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.nonblocking import TrioChannel
 from ipc.private_files import KeyFileError
 from ipc.secret_values import MIN_SECRET_CHARACTERS

@@ -19,9 +19,9 @@ from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
 from frontend.telemetry.logs import log, trace_id, trace_now
-from ipc import messages as m
 from ipc.events import ADMIN_RELOAD
 from ipc.identifiers import new
+from ipc.messages.control import FinishReload, Reload, Reloaded, ReloadPrepared, RequestReload
 
 
 @dataclass(slots=True)
@@ -36,12 +36,12 @@ class Reloads:
     """Reloads that operators asked for here and wait for -> whether this front has left an event of it."""
     _prepared: dict[str, trio.Event] = field(default_factory=dict)
     """Reloads that wait for the other fronts."""
-    _finishes: dict[str, m.FinishReload] = field(default_factory=dict)
+    _finishes: dict[str, FinishReload] = field(default_factory=dict)
 
-    async def request(self, operator: OperatorCaller) -> m.Reloaded:
+    async def request(self, operator: OperatorCaller) -> Reloaded:
         """Have every front reload. Raises GateError reload_failed, with the reason in log and evidence."""
         who = f"operator:{operator.name}"
-        asked = m.RequestReload(new("reload_"), who, operator.jkt, operator.proof_jti, trace_now())
+        asked = RequestReload(new("reload_"), who, operator.jkt, operator.proof_jti, trace_now())
         self._mine[asked.request_id] = False
         try:
             outcome = await self.control.reload(asked)
@@ -56,7 +56,7 @@ class Reloads:
             await self._failed(asked, problem or "")
         raise GateError("reload_failed", cause=problem)
 
-    async def perform(self, message: m.Reload) -> None:
+    async def perform(self, message: Reload) -> None:
         """Read everything again and put it in force, or say why not. Raises nothing but Cancelled."""
         problem: str | None = None
         trace_id.set(message.trace_id)  # this task is the reload's own
@@ -82,9 +82,9 @@ class Reloads:
         if problem is not None and message.tells:
             await self._failed(message, problem)
         version = self.configuration.policy.policy_version
-        self.control.post(m.Reloaded(message.request_id, problem, len(self.configuration.current.registry), version))
+        self.control.post(Reloaded(message.request_id, problem, len(self.configuration.current.registry), version))
 
-    def finish(self, message: m.FinishReload) -> None:
+    def finish(self, message: FinishReload) -> None:
         """The supervisor has heard of every front how far it came."""
         if message.request_id in self._prepared:
             self._finishes[message.request_id] = message
@@ -94,7 +94,7 @@ class Reloads:
         """Returns once every front can put it in force. Raises ConfigurationRefused when one can't."""
         finished = self._prepared[request_id] = trio.Event()
         try:
-            self.control.post(m.ReloadPrepared(request_id))
+            self.control.post(ReloadPrepared(request_id))
             with trio.move_on_after(self.deadlines.finish_seconds):
                 await finished.wait()
             message = self._finishes.pop(request_id, None)
@@ -105,13 +105,13 @@ class Reloads:
         if message.error is not None:
             raise ConfigurationRefused([message.error])
 
-    async def _failed(self, message: m.Reload | m.RequestReload, problem: str) -> None:
+    async def _failed(self, message: Reload | RequestReload, problem: str) -> None:
         try:
             await self._tell(message, decision="error", error_code="reload_failed", reason=problem)
         except GateError as error:
             log.error("a reload that failed left no event", cause=error.cause)
 
-    async def _tell(self, message: m.Reload | m.RequestReload, **fields: Any) -> None:
+    async def _tell(self, message: Reload | RequestReload, **fields: Any) -> None:
         if message.operator_jkt is not None:
             fields |= {
                 "identity_method": "operator",
@@ -123,7 +123,7 @@ class Reloads:
             self._mine[message.request_id] = True
 
 
-def _change(message: m.Reload) -> dict[str, Any] | None:
+def _change(message: Reload) -> dict[str, Any] | None:
     """The changed settings for evidence: names alone. None if none has changed."""
     named = {"settings": list(message.changed), "needs_restart": list(message.needs_restart)}
     return {name: settings for name, settings in named.items() if settings} or None

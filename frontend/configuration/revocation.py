@@ -23,9 +23,8 @@ from frontend.notary.in_force import Known
 from frontend.telemetry.logs import log
 from ipc.events import ADMIN_REVOKE_ALL, SESSION_REVOKED
 from ipc.evidence import EventQuery
-from ipc.messages import Revoke, Revoked, RevokedSession, RevokeSession
 from ipc.operations.evidence import QueryEvents
-from ipc.operations.leases import ReadEpoch
+from ipc.operations.leases import ReadEpoch, Revoke, Revoked, RevokedSession, RevokeSession
 
 KNOWN_BY = 100
 """Events that are looked at for the highest epoch: the clock may have been set between them."""

@@ -16,8 +16,8 @@ from frontend.health.pulse import ClockTrouble, Pulse
 from frontend.limits.room import Room
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
-from ipc.messages import LastCheckpoint
 from ipc.operations.status import ReadLedger, ReadStore
+from ipc.operations.witnesses import LastCheckpoint
 
 
 class StoreStatus(NamedTuple):

@@ -18,9 +18,10 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from frontend.notary.link import FRONTS, Dialect, Heard, Link
 from frontend.notary.waiting import Course, Waiter
 from frontend.telemetry.logs import log
-from ipc import messages as m
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
+from ipc.messages.delivering import Welcome, Woken
+from ipc.messages.notary_frames import Answered, Begun, InForce
 from ipc.operations.operation import A, Operation, answer_type
 
 WAIT_SECONDS = 10.0
@@ -41,7 +42,7 @@ class NotaryClient:
     """
 
     def __init__(self, wait_seconds: float = WAIT_SECONDS, dialect: Dialect = FRONTS) -> None:
-        self.on_in_force: Callable[[m.InForce], None] = _nothing
+        self.on_in_force: Callable[[InForce], None] = _nothing
         self.on_newest: Callable[[float], None] = _nothing
         self.on_woken: Callable[[tuple[str, ...]], None] = _nothing
         self._dialect = dialect
@@ -191,19 +192,19 @@ class NotaryClient:
     def _hear(self, message: Heard) -> None:
         self.is_silent = False
         match message:
-            case m.Answered():
+            case Answered():
                 waiter = self._waiting.get(message.number)
                 if waiter is not None:
                     waiter.answer = message
                     self._wake(waiter)
-            case m.Begun():
+            case Begun():
                 self._begun(message.number)
-            case m.Woken():
+            case Woken():
                 self.on_woken(message.endpoints)
-            case m.InForce():
+            case InForce():
                 self.on_in_force(message)
                 self._greeted.set()
-            case m.Welcome():
+            case Welcome():
                 self.on_newest(message.newest_evidence)
                 self._greeted.set()
 
@@ -260,7 +261,7 @@ class NotaryClient:
             self._patience = trio.CancelScope(deadline=min(waiter.deadline for waiter in self._waiting.values()))
 
 
-def _error_of(answered: m.Answered) -> Exception:
+def _error_of(answered: Answered) -> Exception:
     cause = answered.cause or "no cause given"
     if answered.is_begun:
         return NotaryUnavailable(cause, answered.part or "notary", is_begun=True)

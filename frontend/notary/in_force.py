@@ -5,7 +5,7 @@ Only the notary's messages change it. Before the first one a front knows nothing
 
 from collections.abc import Callable
 
-from ipc.messages import InForce
+from ipc.messages.notary_frames import InForce
 
 NOTHING = InForce(
     epoch=0, newest_evidence=0.0, lease_keys=(), lease_jwks='{"keys":[]}', receipt_jwks='{"keys":[]}',

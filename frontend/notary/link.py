@@ -13,11 +13,12 @@ import trio
 
 from frontend.notary.waiting import Waiter
 from frontend.telemetry.logs import log
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.directions import sessions_of
 from ipc.framing import Decoder, FrameError
 from ipc.limits import MAX_NOTARY_FRAME
+from ipc.messages.delivering import AskedByDeliverer, Welcome, Woken
+from ipc.messages.notary_frames import Asked, NotaryToFront
 from ipc.sessions import NOTARY_TO_FRONT, ProtocolError, Table
 
 READ_BYTES = 1 << 18
@@ -26,13 +27,13 @@ READ_BYTES = 1 << 18
 class Dialect(NamedTuple):
     """What is spoken with the notary: the frame of what is asked, what may be heard, and when."""
 
-    asked: Callable[[int, Any], m.Asked | m.AskedByDeliverer]
+    asked: Callable[[int, Any], Asked | AskedByDeliverer]
     union: Any
     table: Table
 
 
-FRONTS: Final = Dialect(m.Asked, m.NotaryToFront, NOTARY_TO_FRONT)
-Heard = m.NotaryToFront | m.Welcome | m.Woken
+FRONTS: Final = Dialect(Asked, NotaryToFront, NOTARY_TO_FRONT)
+Heard = NotaryToFront | Welcome | Woken
 
 
 class _Outgoing(trio.abc.Instrument):
@@ -72,7 +73,7 @@ class Link:
         self._queue = unanswered
         self._attached.set()
 
-    def queue(self, waiter: Waiter[Any], asked: m.Asked | m.AskedByDeliverer) -> None:
+    def queue(self, waiter: Waiter[Any], asked: Asked | AskedByDeliverer) -> None:
         """Send this before the loop sleeps next."""
         self._sending.accept(asked)
         self._queue.append(waiter)

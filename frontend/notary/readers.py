@@ -12,11 +12,13 @@ import trio
 from contract.audit import ChainReport
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.progress import Progress
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.identifiers import new
 from ipc.limits import MAX_READER_FRAME, READER_SECONDS
+from ipc.messages.control import AttachReader, NeedReader
+from ipc.messages.message import Message
+from ipc.messages.reading import ChainVerified, NotRead, ReaderToFront, VerifyChain, Walking
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import READER_TO_FRONT, ProtocolError
 
@@ -28,7 +30,7 @@ PART = "reader"
 class Readers:
     """Asks for readers and hears them, one at a time; a second caller waits."""
 
-    def __init__(self, post: Callable[[m.Message], None], seconds: float = READER_SECONDS) -> None:
+    def __init__(self, post: Callable[[Message], None], seconds: float = READER_SECONDS) -> None:
         """`post` tells the supervisor. `seconds` is what one look may take."""
         self._post = post
         self._seconds = seconds
@@ -37,7 +39,7 @@ class Readers:
         self._attached = trio.Event()
         self._sock: socket.socket | None = None
 
-    def attach(self, message: m.AttachReader, sock: socket.socket) -> None:
+    def attach(self, message: AttachReader, sock: socket.socket) -> None:
         """The supervisor has started one. One that came too late is let go, and ends."""
         if message.request_id != self._wanted or self._sock is not None:
             sock.close()
@@ -56,22 +58,22 @@ class Readers:
         try:
             progress = Progress()
             with trio.move_on_after(self._seconds + ATTACH_SECONDS):
-                report = await self._ask(m.VerifyChain(), progress)
+                report = await self._ask(VerifyChain(), progress)
                 progress.end(report)
                 return report
             raise NotaryUnavailable(f"no answer within {self._seconds:g} s", PART)
         finally:
             self._turn.release()
 
-    async def _ask(self, question: m.VerifyChain, progress: Progress) -> ChainReport:
-        channel: TrioChannel[m.Walking | m.ChainVerified | m.NotRead] = TrioChannel(
-            await self._reader(), m.ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+    async def _ask(self, question: VerifyChain, progress: Progress) -> ChainReport:
+        channel: TrioChannel[Walking | ChainVerified | NotRead] = TrioChannel(
+            await self._reader(), ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
             cap_out=MAX_READER_FRAME,
         )  # fmt: skip
         try:
             await channel.send(question)
-            while not isinstance(answer := await channel.receive(), m.ChainVerified):
-                if isinstance(answer, m.NotRead):
+            while not isinstance(answer := await channel.receive(), ChainVerified):
+                if isinstance(answer, NotRead):
                     raise NotaryUnavailable(answer.reason, PART)
                 progress.hear(answer.events)
             return answer.report
@@ -86,7 +88,7 @@ class Readers:
         """The channel of a fresh one. Raises NotaryUnavailable."""
         self._wanted, self._attached = new("read_"), trio.Event()
         try:
-            self._post(m.NeedReader(self._wanted))
+            self._post(NeedReader(self._wanted))
             with trio.move_on_after(ATTACH_SECONDS):
                 await self._attached.wait()
         except BaseException:

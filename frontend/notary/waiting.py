@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 import trio
 
-from ipc import messages as m
+from ipc.messages.notary_frames import Answered
 from ipc.operations.operation import A, Operation
 
 
@@ -42,7 +42,7 @@ class Waiter(Generic[A]):
         self.began = began
         self.deadline = deadline
         self.course = course
-        self.answer: m.Answered | None = None
+        self.answer: Answered | None = None
         self.is_begun = False
         self.is_done = False
         self.is_sent = False

@@ -22,7 +22,7 @@ from frontend.policy.memo import NOT_LOADED, Memo, memo_for
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import BudgetUnread, Decision, Question, parse_decision
 from frontend.telemetry.logs import trace_id
-from ipc.messages import PolicyCompiled
+from ipc.messages.deciding import PolicyCompiled
 
 MAX_OPEN_QUESTIONS = 1024
 """More than any admission ceiling lets through; beyond it the engine is unavailable."""

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from frontend.policy.question import ATTRIBUTES, Decision, Question
-from ipc.messages import PolicyCompiled
+from ipc.messages.deciding import PolicyCompiled
 from ipc.texts import clean_reason
 
 MAX_ENTRIES = 4096

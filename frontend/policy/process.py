@@ -16,7 +16,9 @@ from frontend.policy.heartbeat import Heartbeat
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages import Ask, LoadPolicy, Message, Ping, PolicyCompiled, PolicyToFront, Pong, UsePolicy, Verdict
+from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
+from ipc.messages.message import Message
+from ipc.messages.pinging import Ping, Pong
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import POLICY_TO_FRONT, ProtocolError
 

@@ -15,18 +15,9 @@ from frontend.deadlines import PoolDeadlines
 from ipc.blocking import ChannelClosed, FrameCut
 from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES, MAX_AHEAD, MAX_CALL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import (
-    FAILED_OUTCOMES,
-    AttachWorker,
-    Call,
-    Drop,
-    Message,
-    Result,
-    Retire,
-    Secrets,
-    WorkerReady,
-    WorkerToFront,
-)
+from ipc.messages.calling import FAILED_OUTCOMES, Call, Drop, Result, Retire, Secrets, WorkerReady, WorkerToFront
+from ipc.messages.control import AttachWorker
+from ipc.messages.message import Message
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import WORKER_TO_FRONT, ProtocolError
 

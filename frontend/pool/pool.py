@@ -19,7 +19,7 @@ from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool
 from frontend.pool.waiting import Want
 from frontend.telemetry.logs import log
-from ipc.messages import AttachWorker
+from ipc.messages.control import AttachWorker
 from ipc.settings import WorkerSettings
 
 __all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]

@@ -17,9 +17,9 @@ from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import FAILED, Attempts, Outcome
 from frontend.webhooks.sender import Means, Sender, Trouble
-from ipc import messages as m
 from ipc.clock import iso
 from ipc.evidence import Delivery
+from ipc.messages.control import TryWebhook, WebhookTried
 
 TEST: Final = "webhook.test"
 """The kind of an operator's test delivery; no event is written with it."""
@@ -59,12 +59,12 @@ class Deliverer:
             for sender in self._senders.values():
                 nursery.start_soon(sender.run)
 
-    async def tried(self, asked: m.TryWebhook) -> m.WebhookTried:
+    async def tried(self, asked: TryWebhook) -> WebhookTried:
         """Try to send a `webhook.test` now, and return the outcome."""
         outcome = await self._try(asked)
-        return m.WebhookTried(asked.request_id, outcome.kind, outcome.status, outcome.error)
+        return WebhookTried(asked.request_id, outcome.kind, outcome.status, outcome.error)
 
-    async def _try(self, asked: m.TryWebhook) -> Outcome:
+    async def _try(self, asked: TryWebhook) -> Outcome:
         endpoint = self._endpoints.get(asked.endpoint)
         if endpoint is None:
             return Outcome(FAILED, None, "the endpoint is not configured any more")
@@ -81,7 +81,7 @@ class Deliverer:
         finally:
             self._tests -= 1
 
-    def _delivery(self, asked: m.TryWebhook, now: float) -> Delivery:
+    def _delivery(self, asked: TryWebhook, now: float) -> Delivery:
         body = {
             "data": {}, "gateway_version": self._version, "id": asked.event_id, "timestamp": iso(now), "type": TEST,
         }  # fmt: skip

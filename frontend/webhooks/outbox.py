@@ -8,11 +8,12 @@ from typing import Final
 
 from frontend.notary.client import NotaryClient
 from frontend.notary.link import Dialect
-from ipc import messages as m
 from ipc.evidence import Delivery
+from ipc.messages.delivering import AskedByDeliverer, NotaryToDeliverer
+from ipc.operations.deliveries import ClaimDeliveries, NextDelivery, SettleDelivery
 from ipc.sessions import NOTARY_TO_DELIVERER
 
-DELIVERERS: Final = Dialect(m.AskedByDeliverer, m.NotaryToDeliverer, NOTARY_TO_DELIVERER)
+DELIVERERS: Final = Dialect(AskedByDeliverer, NotaryToDeliverer, NOTARY_TO_DELIVERER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,12 @@ class Outbox:
 
     async def next_due(self, endpoint: str) -> int | None:
         """When the first delivery of an endpoint is due, in milliseconds."""
-        return await self.client.ask(m.NextDelivery(endpoint))
+        return await self.client.ask(NextDelivery(endpoint))
 
     async def claim(self, endpoint: str, *, now: int, until: int, limit: int) -> list[Delivery]:
         """Take the deliveries that are due; no other claim gets them before `until`."""
-        return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit))
+        return await self.client.ask(ClaimDeliveries(endpoint, now, until, limit))
 
-    async def settle(self, asked: m.SettleDelivery) -> None:
+    async def settle(self, asked: SettleDelivery) -> None:
         """Settle a delivery."""
         return await self.client.ask(asked)

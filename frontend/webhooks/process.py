@@ -18,12 +18,14 @@ from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import Endpoint, open_endpoints
 from frontend.webhooks.outbox import DELIVERERS, Outbox
 from frontend.webhooks.walls import NICENESS, walls
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.fds import take
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import AttachNotary, Stop, TryWebhook
+from ipc.messages.delivering import DelivererReady, EndpointGone, StartDeliverer, SupervisorToDeliverer
+from ipc.messages.message import Message
 from ipc.nonblocking import TrioChannel
 from ipc.private_files import KeyFileError
 from ipc.process_speed import release_collector
@@ -32,7 +34,7 @@ from ipc.settings import Settings
 from ipc.walls.confining import Confinement
 from ipc.webhooks import SecretUnfit
 
-Channel = TrioChannel[m.Message]
+Channel = TrioChannel[Message]
 
 
 def run(sock: socket.socket) -> Exit:
@@ -53,11 +55,11 @@ def run(sock: socket.socket) -> Exit:
 
 async def _serve(sock: socket.socket) -> Exit:
     control: Channel = TrioChannel(
-        sock, m.SupervisorToDeliverer, table=SUPERVISOR_TO_DELIVERER, start="new", cap_in=MAX_CONTROL_FRAME,
+        sock, SupervisorToDeliverer, table=SUPERVISOR_TO_DELIVERER, start="new", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME, carries_fds=True,
     )  # fmt: skip
     start = await control.receive()
-    assert isinstance(start, m.StartDeliverer), "the session table lets nothing else come first"
+    assert isinstance(start, StartDeliverer), "the session table lets nothing else come first"
     os.nice(NICENESS)
     try:
         _enter(start.settings)
@@ -82,20 +84,20 @@ def _enter(settings: Settings) -> None:
     confinement.seal()
 
 
-async def _deliver(control: Channel, start: m.StartDeliverer, endpoints: tuple[Endpoint, ...]) -> Exit:
+async def _deliver(control: Channel, start: StartDeliverer, endpoints: tuple[Endpoint, ...]) -> Exit:
     settings, clock, client = start.settings, SystemClock(0.0), NotaryClient(dialect=DELIVERERS)
     post = open_post(settings.version, settings.egress.unsafe_resolve)
     async with trio.open_nursery() as nursery:
 
         def on_gone(name: str) -> None:
-            nursery.start_soon(control.send, m.EndpointGone(name))
+            nursery.start_soon(control.send, EndpointGone(name))
 
         deliverer = Deliverer(endpoints, settings.version, post, clock, Outbox(client), on_gone)
         client.on_newest, client.on_woken = clock.follow, deliverer.wake
         await nursery.start(client.run)
         process = Process(control, client, deliverer, nursery)
         nursery.start_soon(process.hear)
-        await control.send(m.DelivererReady())
+        await control.send(DelivererReady())
         release_collector()
         await process.until_ended()
         nursery.cancel_scope.cancel()
@@ -121,12 +123,12 @@ class Process:
         """Until cancelled. Raises ChannelClosed, OSError, FrameError, ProtocolError."""
         while True:
             match await self._control.receive():
-                case m.AttachNotary():
+                case AttachNotary():
                     (descriptor,) = take(self._control.fds)
                     self._client.attach(socket.socket(fileno=descriptor))
-                case m.TryWebhook() as asked:
+                case TryWebhook() as asked:
                     self._nursery.start_soon(self._try, asked)
-                case m.Stop(seconds):
+                case Stop(seconds):
                     self._deliverer.end()
                     self._nursery.start_soon(self._cut_after, seconds)
 
@@ -136,5 +138,5 @@ class Process:
         self._work.cancel()
         self._client.close()
 
-    async def _try(self, asked: m.TryWebhook) -> None:
+    async def _try(self, asked: TryWebhook) -> None:
         await self._control.send(await self._deliverer.tried(asked))

@@ -21,7 +21,7 @@ from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import BLOCKED, DELIVERED, FAILED, GONE, REJECTED, Attempts, Outcome
 from ipc.evidence import FAR_MS, Delivery
-from ipc.messages import SettleDelivery
+from ipc.operations.deliveries import SettleDelivery
 
 AT_ONCE: Final = 4
 """Attempts of one endpoint that are under way together."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from frontend.control import Control, SupervisorSilent
 from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.outcome import FAILED, Outcome
-from ipc import messages as m
 from ipc.identifiers import new
+from ipc.messages.control import TryWebhook
 from ipc.settings import Settings, WebhookSettings
 
 
@@ -46,7 +46,7 @@ class Webhooks:
         seconds = next(row.timeout_seconds for row in self.rows if row.name == name)
         try:
             told = await self.control.try_webhook(
-                m.TryWebhook(request_id, name, event_id), seconds + self.deadlines.test_margin_seconds
+                TryWebhook(request_id, name, event_id), seconds + self.deadlines.test_margin_seconds
             )
         except SupervisorSilent as error:
             return Outcome(FAILED, None, str(error)), event_id

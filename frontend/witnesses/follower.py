@@ -18,8 +18,7 @@ from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.witnesses.reply import COSIGNED, INCONSISTENT, INVALID, Submission, Verdict, judged
-from ipc.messages import ToCosign
-from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble
+from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble, ToCosign
 
 MAX_REQUESTS: Final = 3
 """The most requests of one round: a witness answers the first with the size it knows, and may cosign another

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple, Protocol
 
-from ipc.messages import ToCosign
+from ipc.operations.witnesses import ToCosign
 
 COSIGNED: Final = "cosigned"
 INVALID: Final = "invalid"

@@ -20,7 +20,7 @@ from frontend.telemetry.logs import log
 from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
 from frontend.witnesses.reply import Reply, Submission
 from ipc.addresses import is_private, is_public
-from ipc.messages import ToCosign
+from ipc.operations.witnesses import ToCosign
 from ipc.settings import WitnessSettings
 
 PATH: Final = "/add-checkpoint"

@@ -13,7 +13,8 @@ from ipc.canonical import MAX_SAFE_INTEGER, sha256_hex
 from ipc.identifiers import new
 from ipc.json_values import has_more_values
 from ipc.limits import MAX_VALUES_JSON
-from ipc.messages import ProviderFailure, Result, Terms, Verification
+from ipc.messages.calling import ProviderFailure, Result, Verification
+from ipc.operations.calls import Terms
 from ipc.texts import clean_reason
 from ipc.verifiers import JUDGED, VERIFIERS
 from notary.ledger.intents import OpenIntent

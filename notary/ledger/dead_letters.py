@@ -6,7 +6,7 @@ Guarantees that what is put back is moved, not copied, in the transaction of its
 from typing import Final
 
 from ipc.evidence import AbandonedDelivery
-from ipc.messages import RedeliverDeliveries
+from ipc.operations.deliveries import RedeliverDeliveries
 from ipc.webhooks import answered
 from notary.database import Connection
 

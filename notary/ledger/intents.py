@@ -9,7 +9,7 @@ from collections.abc import Collection
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.messages import Approver, Terms
+from ipc.operations.calls import Approver, Terms
 from notary.database import Connection
 from notary.ledger.journal import IntentRow
 

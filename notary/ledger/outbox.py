@@ -15,7 +15,7 @@ import msgspec
 
 from ipc.evidence import FAR_MS, Delivery
 from ipc.logs import log
-from ipc.messages import GIVEN_UP_FOR, ClaimDeliveries, SettleDelivery
+from ipc.operations.deliveries import GIVEN_UP_FOR, ClaimDeliveries, SettleDelivery
 from ipc.settings import WebhookSettings
 from notary.database import Connection
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from ipc.clock import iso
-from ipc.messages import WitnessStatus
+from ipc.operations.witnesses import WitnessStatus
 from ipc.settings import WitnessSettings
 from ipc.texts import clean_reason
 from ipc.verifier_keys import WITNESS, VerifierKey, read_verifier_key

@@ -7,7 +7,9 @@ import msgspec
 from ipc.canonical import MAX_SAFE_INTEGER
 from ipc.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
 from ipc.identifiers import new
-from ipc.messages import CheckKeys, FollowKeys, Issue, Note, Revoke, Revoked, TooManySessions
+from ipc.operations.evidence import Note
+from ipc.operations.keys import CheckKeys, FollowKeys
+from ipc.operations.leases import Issue, Revoke, Revoked, TooManySessions
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.operations.continuing import keep_for_the_next, session_to_continue

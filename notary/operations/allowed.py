@@ -10,7 +10,7 @@ from typing import Final
 from ipc import events
 from ipc.events import AuditEvent
 from ipc.limits import MAX_AHEAD
-from ipc.messages import Approver, Open
+from ipc.operations.calls import Approver, Open
 from ipc.texts import clean_reason
 from notary.ledger.intents import OpenIntent
 from notary.operations.signed import check_approver

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ipc.events import AuditEvent
-from ipc.messages import Hold, Open, Refusal
+from ipc.operations.calls import Open, Refusal
+from ipc.operations.holds import Hold
 from notary.operations.refusing import debited, refused
 from notary.store import quotas
 from notary.unit import Unit

@@ -10,7 +10,10 @@ from typing import Any
 from ipc.approvals import APPROVED, CLAIMED, FAILED
 from ipc.clock import iso
 from ipc.events import INTENT_RESOLVED
-from ipc.messages import INTENT_OUTCOMES, Closed, Operation, ResolvedIntent, ResolveIntent, Result, Withdraw, Withdrawn
+from ipc.messages.calling import Result
+from ipc.operations.calls import Closed, Withdraw, Withdrawn
+from ipc.operations.intents import INTENT_OUTCOMES, ResolvedIntent, ResolveIntent
+from ipc.operations.operation import Operation
 from ipc.store import ApprovalRecord
 from ipc.texts import clean_reason
 from notary.ledger.conclusion import CUT, Conclusion, conclude, conclude_lost, receipt_of

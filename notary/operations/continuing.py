@@ -8,7 +8,7 @@ import hashlib
 
 import msgspec
 
-from ipc.messages import Issue
+from ipc.operations.leases import Issue
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.contract import LastSession
 from notary.unit import Unit

@@ -2,15 +2,15 @@
 
 from ipc.events import WEBHOOKS_REDELIVERED
 from ipc.evidence import Delivery
-from ipc.messages import (
+from ipc.operations.deliveries import (
     ClaimDeliveries,
     ListDeliveries,
     ListedDeliveries,
-    Operation,
     RedeliverDeliveries,
     Requeued,
     SettleDelivery,
 )
+from ipc.operations.operation import Operation
 from notary.ledger import dead_letters, outbox
 from notary.operations.allowed import check_event
 from notary.performing import performs

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from ipc.approvals import PENDING, TTL_SECONDS, summary_of
 from ipc.events import AuditEvent
-from ipc.messages import Held, Hold, Refusal, Refuse, Refused
+from ipc.operations.calls import Refusal, Refuse, Refused
+from ipc.operations.holds import Held, Hold
 from ipc.store import ApprovalRecord
 from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged

@@ -9,11 +9,17 @@ from typing import Any
 from msgspec import convert, structs
 
 from contract.intents import ExpectedFile, LastLook, SeenFile, UnresolvedIntent
-from ipc import messages as m
 from ipc.approvals import ENDED
 from ipc.clock import ClockWrong
 from ipc.events import AuditEvent
 from ipc.evidence import IntentDetail
+from ipc.operations.deliveries import NextDelivery
+from ipc.operations.evidence import ApprovalTrace, QueryEvents, ShownReceipt, ShowReceipt, TraceOfApproval
+from ipc.operations.holds import DueHolds, GetHold, ListedHolds, ListHolds, OrphanedHolds, UnsettledHolds
+from ipc.operations.intents import ListUnresolved, ShowIntent
+from ipc.operations.leases import ReadBudget, ReadEpoch
+from ipc.operations.status import ClockTold, LedgerStatus, ReadLedger, ReadStore, StoreStatus
+from ipc.operations.witnesses import LastCheckpoint
 from ipc.store import ApprovalRecord, Budget
 from notary.database import DatabaseGone
 from notary.ledger import outbox
@@ -29,21 +35,21 @@ _ROOM = 32 * 1024
 """A PostgreSQL whose disk is full still takes rows that fit into pages which it has: more than those have free."""
 
 
-@performs(m.ReadBudget)
-def read_budget(unit: Unit, asked: m.ReadBudget) -> Budget:
+@performs(ReadBudget)
+def read_budget(unit: Unit, asked: ReadBudget) -> Budget:
     """See ReadBudget."""
     unit.part = "budget"
     return unit.store.budget(asked.session_id)
 
 
-@performs(m.ReadEpoch)
-def read_epoch(unit: Unit, _asked: m.ReadEpoch) -> int:
+@performs(ReadEpoch)
+def read_epoch(unit: Unit, _asked: ReadEpoch) -> int:
     """See ReadEpoch."""
     return unit.epoch
 
 
-@performs(m.GetHold)
-def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
+@performs(GetHold)
+def get_hold(unit: Unit, asked: GetHold) -> ApprovalRecord | None:
     """See GetHold."""
     epoch = unit.epoch
     unit.part = "approvals"
@@ -56,42 +62,42 @@ def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
     return None if approval is None else as_of(approval, epoch)
 
 
-@performs(m.ListHolds)
-def list_holds(unit: Unit, asked: m.ListHolds) -> m.ListedHolds:
+@performs(ListHolds)
+def list_holds(unit: Unit, asked: ListHolds) -> ListedHolds:
     """See ListHolds."""
     return unit.store.list_holds(asked, _moment(unit))
 
 
-@performs(m.DueHolds)
-def due_holds(unit: Unit, asked: m.DueHolds) -> list[ApprovalRecord]:
+@performs(DueHolds)
+def due_holds(unit: Unit, asked: DueHolds) -> list[ApprovalRecord]:
     """See DueHolds."""
     moment = unit.moment
     unit.part = "approvals"
     return unit.store.due_holds(moment, asked.limit)
 
 
-@performs(m.OrphanedHolds)
-def orphaned_holds(unit: Unit, asked: m.OrphanedHolds) -> list[ApprovalRecord]:
+@performs(OrphanedHolds)
+def orphaned_holds(unit: Unit, asked: OrphanedHolds) -> list[ApprovalRecord]:
     """See OrphanedHolds."""
     unit.part = "approvals"
     # A front that has started since the asking one was told who lives is among those that are here.
     return unit.store.claimed_by_others((*asked.live_holders, *unit.state.fronts))
 
 
-@performs(m.UnsettledHolds)
-def unsettled_holds(unit: Unit, asked: m.UnsettledHolds) -> list[ApprovalRecord]:
+@performs(UnsettledHolds)
+def unsettled_holds(unit: Unit, asked: UnsettledHolds) -> list[ApprovalRecord]:
     """See UnsettledHolds."""
     unit.part = "approvals"
     return unit.store.claimed_by(unit.front_id, asked.at_work)
 
 
-@performs(m.ReadStore)
-def read_store(unit: Unit, _asked: m.ReadStore) -> m.StoreStatus:
+@performs(ReadStore)
+def read_store(unit: Unit, _asked: ReadStore) -> StoreStatus:
     """See ReadStore. What every call needs is looked at, too."""
     unit.part = "store"
     unit.store.look()
     pending, oldest = unit.store.count_pending(_moment(unit))
-    return m.StoreStatus(pending, oldest, unit.epoch)
+    return StoreStatus(pending, oldest, unit.epoch)
 
 
 def _moment(unit: Unit) -> Moment:
@@ -104,8 +110,8 @@ def _moment(unit: Unit) -> Moment:
         return Moment(time.time(), epoch)
 
 
-@performs(m.ReadLedger)
-def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
+@performs(ReadLedger)
+def read_ledger(unit: Unit, _asked: ReadLedger) -> LedgerStatus:
     """See ReadLedger."""
     if unit.state.is_failing:
         unit.connection.execute(_PROBE, (secrets.token_hex(_ROOM if unit.state.database.is_shared else 8),))
@@ -118,17 +124,17 @@ def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
         for counts in (unit.state.backlog.attempts, unit.state.backlog.drops)
     )
     free = None if unit.state.database.is_shared else _free_bytes(unit.state.settings.ledger_file)
-    return m.LedgerStatus(
+    return LedgerStatus(
         unresolved, waiting, attempts, drops, unit.oldest_unresolved(), _last_checkpoint(unit), free,
         _clock_error(unit),
     )  # fmt: skip
 
 
-def _clock_error(unit: Unit) -> m.ClockTold | None:
+def _clock_error(unit: Unit) -> ClockTold | None:
     try:
         unit.state.clock.now()
     except ClockWrong as error:
-        return m.ClockTold(str(error), error.until)
+        return ClockTold(str(error), error.until)
     return None
 
 
@@ -141,16 +147,16 @@ def _free_bytes(file: str) -> int | None:
     return volume.f_bavail * volume.f_frsize
 
 
-def _last_checkpoint(unit: Unit) -> m.LastCheckpoint | None:
+def _last_checkpoint(unit: Unit) -> LastCheckpoint | None:
     made = unit.state.checkpoint
     if made is None:
         return None
     root = b64encode(made.root).decode()
-    return m.LastCheckpoint(made.origin, made.size, root, made.time, unit.state.witnesses.status())
+    return LastCheckpoint(made.origin, made.size, root, made.time, unit.state.witnesses.status())
 
 
-@performs(m.ShowReceipt, settles=True, is_paced=True)
-def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
+@performs(ShowReceipt, settles=True, is_paced=True)
+def show_receipt(unit: Unit, asked: ShowReceipt) -> ShownReceipt | None:
     """See ShowReceipt."""
     unit.settle()
     stored = queries.receipt_by_id(unit.connection, asked.receipt_id)
@@ -160,27 +166,27 @@ def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
         shown = unit.state.signers.receipts.show(stored)
     except ValueError as error:
         raise DatabaseGone(f"the stored receipt makes no sense: {error}") from None
-    return m.ShownReceipt(shown.receipt, shown.status)
+    return ShownReceipt(shown.receipt, shown.status)
 
 
-@performs(m.TraceOfApproval, settles=True)
-def trace_of_approval(unit: Unit, asked: m.TraceOfApproval) -> m.ApprovalTrace:
+@performs(TraceOfApproval, settles=True)
+def trace_of_approval(unit: Unit, asked: TraceOfApproval) -> ApprovalTrace:
     """See TraceOfApproval."""
     unit.settle()
     receipt_id = queries.receipt_id_of_approval(unit.connection, asked.approval_id)
     has_intent = queries.has_intent_of_approval(unit.connection, asked.approval_id)
-    return m.ApprovalTrace(receipt_id, has_intent)
+    return ApprovalTrace(receipt_id, has_intent)
 
 
-@performs(m.ListUnresolved, settles=True, is_paced=True)
-def list_unresolved(unit: Unit, asked: m.ListUnresolved) -> list[UnresolvedIntent]:
+@performs(ListUnresolved, settles=True, is_paced=True)
+def list_unresolved(unit: Unit, asked: ListUnresolved) -> list[UnresolvedIntent]:
     """See ListUnresolved."""
     unit.settle()
     return queries.unresolved_intents(unit.connection, asked.limit, unit.now, asked.after)
 
 
-@performs(m.ShowIntent, settles=True, is_paced=True)
-def show_intent(unit: Unit, asked: m.ShowIntent) -> IntentDetail | None:
+@performs(ShowIntent, settles=True, is_paced=True)
+def show_intent(unit: Unit, asked: ShowIntent) -> IntentDetail | None:
     """See ShowIntent."""
     unit.settle()
     row = queries.unresolved_intent(unit.connection, asked.intent_id, unit.now)
@@ -221,14 +227,14 @@ def _kept(intent: OpenIntent) -> dict[str, Any]:
     }
 
 
-@performs(m.QueryEvents, settles=True, is_paced=True)
-def query_events(unit: Unit, asked: m.QueryEvents) -> list[bytes]:
+@performs(QueryEvents, settles=True, is_paced=True)
+def query_events(unit: Unit, asked: QueryEvents) -> list[bytes]:
     """See QueryEvents."""
     unit.settle()
     return queries.events_of(unit.connection, asked.query)
 
 
-@performs(m.NextDelivery)
-def next_delivery(unit: Unit, asked: m.NextDelivery) -> int | None:
+@performs(NextDelivery)
+def next_delivery(unit: Unit, asked: NextDelivery) -> int | None:
     """See NextDelivery."""
     return outbox.next_due(unit.connection, asked.endpoint)

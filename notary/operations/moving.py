@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ipc import events
 from ipc.approvals import APPROVED, CLAIMED, DENIED, ENDED, EXPIRED, FAILED, MOVES, PENDING, Outcome
-from ipc.messages import MoveHold, VoidHolds
+from ipc.operations.holds import MoveHold, VoidHolds
 from ipc.store import ApprovalRecord
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.identifiers import new
-from ipc.messages import Approver, Assign, Closed, Enter, Entered, NoSuchWorker, Open, Refusal
+from ipc.operations.calls import Approver, Assign, Closed, Enter, Entered, NoSuchWorker, Open, Refusal
 from notary.ledger.intents import OpenIntent
 from notary.operations.allowed import check_claimed, check_opening, check_own, check_worker
 from notary.operations.charging import charged

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from contract.evidence import Bundle, BundleKeys, Consistency, ProvenLeaf, ShownCheckpoint
-from ipc import messages as m
+from ipc.operations.evidence import Prove, ProveConsistency, ReadCheckpoint
 from notary.checkpoints import public_keys
 from notary.database import DatabaseGone
 from notary.ledger import history
@@ -36,8 +36,8 @@ class _Names(msgspec.Struct):
 _names_of = msgspec.json.Decoder(_Names).decode
 
 
-@performs(m.ReadCheckpoint, proves=True)
-def read_checkpoint(unit: Unit, _asked: m.ReadCheckpoint) -> ShownCheckpoint:
+@performs(ReadCheckpoint, proves=True)
+def read_checkpoint(unit: Unit, _asked: ReadCheckpoint) -> ShownCheckpoint:
     """See ReadCheckpoint. Raises DatabaseGone."""
     note, made = _newest(unit)
     return ShownCheckpoint(
@@ -46,8 +46,8 @@ def read_checkpoint(unit: Unit, _asked: m.ReadCheckpoint) -> ShownCheckpoint:
     )  # fmt: skip
 
 
-@performs(m.Prove, proves=True, is_paced=True)
-def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
+@performs(Prove, proves=True, is_paced=True)
+def prove(unit: Unit, asked: Prove) -> Bundle | None:
     """See Prove. Raises DatabaseGone."""
     event, intent = _found(unit, asked)
     if event is None and intent is None:
@@ -75,8 +75,8 @@ def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
     )  # fmt: skip
 
 
-@performs(m.ProveConsistency, proves=True, is_paced=True)
-def prove_consistency(unit: Unit, asked: m.ProveConsistency) -> Consistency | None:
+@performs(ProveConsistency, proves=True, is_paced=True)
+def prove_consistency(unit: Unit, asked: ProveConsistency) -> Consistency | None:
     """See ProveConsistency. Raises DatabaseGone."""
     note, made = _newest(unit)
     if not 0 <= asked.old_size <= made.size:
@@ -103,7 +103,7 @@ def _best(unit: Unit, place: int) -> tuple[str, Checkpoint]:
     return max(read, key=lambda one: (one[1].origin == best[1].origin, count_cosignatures(one[0], keys), one[1].size))
 
 
-def _found(unit: Unit, asked: m.Prove) -> tuple[Any, Any]:
+def _found(unit: Unit, asked: Prove) -> tuple[Any, Any]:
     """The rows of an event and of its intent, as far as they are there."""
     event, intent_id = None, asked.intent_id
     if asked.event_id is not None:

@@ -6,7 +6,7 @@ every lease of before ends.
 
 from ipc.events import ADMIN_REVOKE_ALL, AuditEvent
 from ipc.identifiers import new
-from ipc.messages import Operation
+from ipc.operations.operation import Operation
 from notary.performing import performs
 from notary.store.marker import read_marker
 from notary.unit import Unit

@@ -5,7 +5,8 @@ import time
 from msgspec.structs import replace
 
 from ipc.events import AuditEvent
-from ipc.messages import Operation, Proof, Refusal
+from ipc.operations.calls import Proof, Refusal
+from ipc.operations.operation import Operation
 from notary.ledger import refused as counts
 from notary.performing import performs
 from notary.unit import Unit

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ipc.events import SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
-from ipc.messages import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
+from ipc.operations.leases import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
 from notary.operations.allowed import check_event
 from notary.performing import performs
 from notary.store import sessions

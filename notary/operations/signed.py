@@ -11,7 +11,7 @@ import msgspec
 from ipc.approvals import Outcome, read_body
 from ipc.events import AuditEvent
 from ipc.loopback import own_addresses
-from ipc.messages import Approver
+from ipc.operations.calls import Approver
 from ipc.shown import hash_of, shown
 from ipc.signed_approvals import APPROVE, DENY, SignatureRefused, Statement, Subject, check_statement, read
 from ipc.store import ApprovalRecord

@@ -9,7 +9,10 @@ from typing import NamedTuple
 from contract.intents import UnresolvedIntent
 from ipc.events import INTENT_VERIFICATION
 from ipc.expected import FileToLeave
-from ipc.messages import Looked, NoSuchWorker, Operation, Seen, Unverifiable, VerifyIntent
+from ipc.messages.attesting import Seen
+from ipc.operations.calls import NoSuchWorker
+from ipc.operations.intents import Looked, Unverifiable, VerifyIntent
+from ipc.operations.operation import Operation
 from notary.operations.allowed import check_event, check_worker
 from notary.performing import performs
 from notary.reading import queries

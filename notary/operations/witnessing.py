@@ -8,9 +8,9 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Final
 
-from ipc import messages as m
 from ipc.clock import parse_iso
 from ipc.logs import log
+from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble, ToCosign
 from ipc.private_files import KeyFileError
 from ipc.verifier_keys import VerifierKey
 from notary import checkpoint_file
@@ -29,8 +29,8 @@ SKEW_SECONDS: Final = 300
 _KEEP = "UPDATE checkpoints SET note = ? WHERE size = ?"
 
 
-@performs(m.NextCheckpoint)
-def next_checkpoint(unit: Unit, asked: m.NextCheckpoint) -> m.ToCosign | None:
+@performs(NextCheckpoint)
+def next_checkpoint(unit: Unit, asked: NextCheckpoint) -> ToCosign | None:
     """See NextCheckpoint. Raises DatabaseGone, NotAllowed."""
     _key_of(unit, asked.witness)
     note = newest_note(unit.connection)
@@ -43,11 +43,11 @@ def next_checkpoint(unit: Unit, asked: m.NextCheckpoint) -> m.ToCosign | None:
     known = 0 if cosigned is None else cosigned.size
     old_size = known if asked.old_size is None else asked.old_size
     proof = Tree(unit.connection).consistency_proof(old_size, size) if 0 <= old_size <= size else []
-    return m.ToCosign(old_size=old_size, size=size, proof=tuple(b64encode(one).decode() for one in proof), note=note)
+    return ToCosign(old_size=old_size, size=size, proof=tuple(b64encode(one).decode() for one in proof), note=note)
 
 
-@performs(m.Cosign, writes=True)
-def cosign(unit: Unit, asked: m.Cosign) -> str | None:
+@performs(Cosign, writes=True)
+def cosign(unit: Unit, asked: Cosign) -> str | None:
     """See Cosign. Raises NotAllowed, DatabaseGone."""
     key, known = _key_of(unit, asked.witness), unit.state.witnesses
     note = note_of(unit.connection, asked.size)
@@ -71,8 +71,8 @@ def cosign(unit: Unit, asked: m.Cosign) -> str | None:
     return None
 
 
-@performs(m.NoteTrouble)
-def note_trouble(unit: Unit, asked: m.NoteTrouble) -> None:
+@performs(NoteTrouble)
+def note_trouble(unit: Unit, asked: NoteTrouble) -> None:
     """See NoteTrouble. Raises NotAllowed."""
     _key_of(unit, asked.witness)
     unit.after(lambda: unit.state.witnesses.complain(asked.witness, asked.problem))

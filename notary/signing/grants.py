@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from ipc.encoding import b64url_encode
-from ipc.messages import Approver, Terms
+from ipc.operations.calls import Approver, Terms
 from notary.signing.keysets import public_jwk
 
 GRANT_TYPE = "gateway-grant+jwt"

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from ipc.clock import iso, parse_iso
 from ipc.identifiers import new
 from ipc.leases import AUDIENCE, ISSUER, LEASE_KEY_KEPT_SECONDS, TOKEN_TYPE, Budgets, Claims, Confirmation
-from ipc.messages import Issue, Issued, LeaseKey
+from ipc.messages.notary_frames import LeaseKey
+from ipc.operations.leases import Issue, Issued
 from notary.signing.keys import HeldKey
 
 

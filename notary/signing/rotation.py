@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.logs import log
-from ipc.messages import InForce
+from ipc.messages.notary_frames import InForce
 from ipc.private_files import KeyFileError, look_at
 from ipc.settings import Settings
 from notary.signing.grants import GrantSigner

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
-from ipc.messages import ListedHolds, ListHolds
+from ipc.operations.holds import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.store.keeping import KeptBounds
 

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Iterator
 from itertools import islice
 
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from ipc.store import ApprovalRecord
 from notary.database import Connection
 from notary.store.contract import Moment, as_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from ipc.messages import ListedHolds, ListHolds
+from ipc.operations.holds import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.database import Connection
 from notary.store import budgets, continued, holds, kept, proofs, quotas, sessions

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from frontend.pool.channel import WorkerChannel
-from ipc import messages as m
 from ipc.framing import FrameError
+from ipc.messages.calling import Call
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import ONLY_DEV, row, rows
 from tests.conformance.outages import Outage
@@ -151,7 +151,7 @@ def test_what_ran_and_left_no_evidence(gate: Deployment) -> None:
 async def test_a_fault_of_the_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A front of whose code one part breaks: from outside there is no way to one."""
 
-    async def too_large(_channel: WorkerChannel, _call: m.Call) -> None:
+    async def too_large(_channel: WorkerChannel, _call: Call) -> None:
         raise FrameError("a frame of 17 MB")
 
     async with front_core(tmp_path) as core:

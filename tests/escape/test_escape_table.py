@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
+from ipc.messages.calling import Result
+from ipc.messages.forking import WorkerExited
 from ipc.settings import Settings
 from supervisor.walls import find_walls
 from tests.support.escape_steps import IS_X86
@@ -55,7 +56,7 @@ class Escapes:
         """How the kernel refused it: the name of an error number or of the signal that ended the worker; or what it
         gained."""
         try:
-            result = worker.receive(m.Result)
+            result = worker.receive(Result)
         except (ChannelClosed, ConnectionError):
             return signal.Signals(-self.exit_status(worker)).name
         assert worker.attested() == result
@@ -68,7 +69,7 @@ class Escapes:
     def exit_status(self, worker: Worker) -> int:
         """Wait for a worker to end, while others do."""
         while worker.worker_id not in self._exits:
-            exited = self.running.receive(m.WorkerExited)
+            exited = self.running.receive(WorkerExited)
             self._exits[exited.worker_id] = exited.status
         return self._exits[worker.worker_id]
 

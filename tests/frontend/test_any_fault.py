@@ -16,9 +16,8 @@ import trio
 
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc.approvals import TTL_SECONDS
-from ipc.messages import ListHolds
 from ipc.operations.evidence import TraceOfApproval
-from ipc.operations.holds import GetHold
+from ipc.operations.holds import GetHold, ListHolds
 from ipc.operations.leases import ReadEpoch
 from ipc.operations.status import ReadLedger
 from ipc.settings import LimitSettings

@@ -13,11 +13,33 @@ import trio.testing
 
 from frontend.control import MAX_UNSENT, Control, SupervisorSilent
 from frontend.deadlines import ControlDeadlines
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.framing import encode_frame
 from ipc.front_memory import Layout, make_memory
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import (
+    AttachNotary,
+    AttachPolicy,
+    AttachReader,
+    AttachWorker,
+    CrashLoops,
+    DelivererStarted,
+    Drain,
+    FinishReload,
+    FollowSettings,
+    FrontStatus,
+    FrontToSupervisor,
+    KillWorker,
+    NeedWorker,
+    PolicyEdited,
+    Reload,
+    StartFront,
+    Stop,
+    WorkerGone,
+    WorkerServes,
+)
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_SUPERVISOR, ProtocolError
 from ipc.settings import Settings
@@ -29,43 +51,43 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
-    def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
+    def attach_policy(self, message: AttachPolicy, sock: socket.socket) -> None:
         sock.close()
 
-    def attach_notary(self, message: m.AttachNotary, sock: socket.socket) -> None:
+    def attach_notary(self, message: AttachNotary, sock: socket.socket) -> None:
         sock.close()
 
-    def attach_reader(self, message: m.AttachReader, sock: socket.socket) -> None:
+    def attach_reader(self, message: AttachReader, sock: socket.socket) -> None:
         sock.close()
 
-    def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
+    def attach_worker(self, message: AttachWorker, sock: socket.socket) -> None:
         sock.close()
 
-    def channel_lost(self, message: m.AttachPolicy | m.AttachReader | m.AttachWorker) -> None:
+    def channel_lost(self, message: AttachPolicy | AttachReader | AttachWorker) -> None:
         self.heard.append(("lost", message))
 
-    def worker_gone(self, message: m.WorkerGone) -> None:
+    def worker_gone(self, message: WorkerGone) -> None:
         self.heard.append(message)
 
-    def deliverer_started(self, message: m.DelivererStarted) -> None:
+    def deliverer_started(self, message: DelivererStarted) -> None:
         self.heard.append(message)
 
-    def policy_edited(self, message: m.PolicyEdited) -> None:
+    def policy_edited(self, message: PolicyEdited) -> None:
         self.heard.append(message)
 
-    def drain(self, message: m.Drain) -> None:
+    def drain(self, message: Drain) -> None:
         self.heard.append("drain")
 
-    def note_crash_loops(self, message: m.CrashLoops) -> None:
+    def note_crash_loops(self, message: CrashLoops) -> None:
         self.heard.append(message)
 
-    def reload(self, message: m.Reload) -> None:
+    def reload(self, message: Reload) -> None:
         self.heard.append(message)
 
-    def finish_reload(self, message: m.FinishReload) -> None:
+    def finish_reload(self, message: FinishReload) -> None:
         self.heard.append(message)
 
-    def follow_settings(self, message: m.FollowSettings) -> None:
+    def follow_settings(self, message: FollowSettings) -> None:
         self.heard.append(message)
 
     def stop(self, seconds: float) -> None:
@@ -77,15 +99,15 @@ class Supervisor:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.channel: TrioChannel[m.Message] = TrioChannel(
-            sock, m.FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        self.channel: TrioChannel[Message] = TrioChannel(
+            sock, FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
 
-    async def say(self, message: m.Message) -> None:
+    async def say(self, message: Message) -> None:
         await self.channel.send(message)
 
-    def say_out_of_turn(self, message: m.Message) -> None:
+    def say_out_of_turn(self, message: Message) -> None:
         self.sock.send(encode_frame(message, MAX_CONTROL_FRAME))
 
 
@@ -95,7 +117,7 @@ async def both(deadlines: ControlDeadlines = ControlDeadlines()) -> AsyncIterato
     control, supervisor = Control(ours, deadlines), Supervisor(theirs)
     settings = Settings("/", "http://x")
     memory = make_memory(Layout.of(settings))
-    await supervisor.channel.send(m.StartFront("front-1-a", (), settings, ()), (memory,))
+    await supervisor.channel.send(StartFront("front-1-a", (), settings, ()), (memory,))
     os.close(memory)
     os.close((await control.start())[2])
     try:
@@ -109,10 +131,10 @@ async def test_what_is_posted_arrives_in_order() -> None:
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
         nursery.start_soon(control.run, Listener())
         for number in range(100):
-            control.post(m.NeedWorker(str(number)))
+            control.post(NeedWorker(str(number)))
         with trio.fail_after(60):
             messages = [await supervisor.channel.receive() for _ in range(100)]
-        assert messages == [m.NeedWorker(str(number)) for number in range(100)]
+        assert messages == [NeedWorker(str(number)) for number in range(100)]
         nursery.cancel_scope.cancel()
 
 
@@ -122,11 +144,11 @@ async def test_a_supervisor_that_does_not_read_delays_nobody_and_costs_bounded_m
         with trio.fail_after(60):
             for _ in range(20):
                 for _ in range(MAX_UNSENT):
-                    control.post(m.KillWorker("w", "x" * 1000))
+                    control.post(KillWorker("w", "x" * 1000))
                 control.need_worker("compute")
                 control.kill_worker("w", "r")
                 control.replace_policy(1, "r")
-                control.post_status(m.FrontStatus(0, 0, 0, 0))
+                control.post_status(FrontStatus(0, 0, 0, 0))
                 await trio.lowlevel.checkpoint()
         assert control._unsent_in.statistics().current_buffer_used <= MAX_UNSENT
         nursery.cancel_scope.cancel()
@@ -141,23 +163,23 @@ async def test_a_worker_that_serves_is_told_of_although_the_queue_was_full_and_s
         nursery.start_soon(control.run, Listener())
         with trio.fail_after(60):
             messages = [await supervisor.channel.receive() for _ in range(2 * MAX_UNSENT)]
-        newest = [m.WorkerServes(f"compute-{number}") for number in range(MAX_UNSENT, 2 * MAX_UNSENT)]
-        assert messages == [m.NeedWorker("compute"), *newest, *[m.NeedWorker("compute")] * (MAX_UNSENT - 1)]
+        newest = [WorkerServes(f"compute-{number}") for number in range(MAX_UNSENT, 2 * MAX_UNSENT)]
+        assert messages == [NeedWorker("compute"), *newest, *[NeedWorker("compute")] * (MAX_UNSENT - 1)]
         nursery.cancel_scope.cancel()
 
 
 async def test_a_caller_that_is_cancelled_cuts_no_frame() -> None:
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
         nursery.start_soon(control.run, Listener())
-        big = m.ModuleFile("sha256:" + "0" * 64, "/" + "x" * 500_000, ())
+        big = ModuleFile("sha256:" + "0" * 64, "/" + "x" * 500_000, ())
         async with trio.open_nursery() as loading:
             loading.start_soon(control.load_modules, (big,))
             await trio.testing.wait_all_tasks_blocked()
             loading.cancel_scope.cancel()
-        control.post(m.NeedWorker("fs"))
+        control.post(NeedWorker("fs"))
         with trio.fail_after(60):
-            assert isinstance(await supervisor.channel.receive(), m.LoadModules)
-            assert await supervisor.channel.receive() == m.NeedWorker("fs")
+            assert isinstance(await supervisor.channel.receive(), LoadModules)
+            assert await supervisor.channel.receive() == NeedWorker("fs")
         nursery.cancel_scope.cancel()
 
 
@@ -168,9 +190,9 @@ async def test_modules_that_are_never_loaded_are_an_answer_too(autojump_clock: t
         with pytest.raises(SupervisorSilent):
             await control.load_modules(())
         asked = await supervisor.channel.receive()
-        assert isinstance(asked, m.LoadModules)
-        await supervisor.say(m.ModulesLoaded(asked.request_id, 1, ()))  # too late: dropped
-        await supervisor.say(m.ModulesLoaded("load_nobody", 1, ()))
+        assert isinstance(asked, LoadModules)
+        await supervisor.say(ModulesLoaded(asked.request_id, 1, ()))  # too late: dropped
+        await supervisor.say(ModulesLoaded("load_nobody", 1, ()))
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
 
@@ -184,8 +206,8 @@ async def test_the_end_of_the_channel_ends_the_front() -> None:
 
 async def test_a_message_that_the_table_does_not_allow_is_fatal() -> None:
     async with both() as (control, supervisor):
-        await supervisor.say(m.Stop(1.0))
-        supervisor.say_out_of_turn(m.Reload("r", "signal"))
+        await supervisor.say(Stop(1.0))
+        supervisor.say_out_of_turn(Reload("r", "signal"))
         listener = Listener()
         with trio.fail_after(60), pytest.RaisesGroup(ProtocolError):
             await control.run(listener)
@@ -194,7 +216,7 @@ async def test_a_message_that_the_table_does_not_allow_is_fatal() -> None:
 
 async def test_a_worker_whose_channel_could_not_be_received_is_lost_alone() -> None:
     listener = Listener()
-    lost, whole = m.AttachWorker("w1", "fs", 1, 1), m.WorkerGone("w2", "r")
+    lost, whole = AttachWorker("w1", "fs", 1, 1), WorkerGone("w2", "r")
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
         held = {int(name) for name in os.listdir("/proc/self/fd")}
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

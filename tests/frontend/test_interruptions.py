@@ -14,7 +14,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from ipc.settings import LimitSettings
 from tests.frontend.calls.words import word_taken
 from tests.support.coded import Coded

@@ -17,8 +17,9 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages.control import FollowSettings, Reload, SettingsFollowed
+from ipc.messages.message import Message
 from ipc.operations.leases import ReadEpoch
 from ipc.reloadable import reloadable_of
 from ipc.settings import LimitSettings
@@ -46,14 +47,14 @@ class Loading:
 
 
 @asynccontextmanager
-async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[m.Message]]]:
+async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[Message]]]:
     """A front, and what it posts to its supervisor."""
     async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
         loading = Loading(core.services.configuration.current, outcome)
         core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
         server = Server([], core.dispatch.respond, LimitSettings())
         front = Front(core.services, server, nursery)
-        posted: list[m.Message] = []
+        posted: list[Message] = []
 
         async def take() -> None:
             async for message in core.services.control._unsent_out:
@@ -65,7 +66,7 @@ async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterat
         nursery.cancel_scope.cancel()
 
 
-async def posts(posted: list[m.Message]) -> Any:
+async def posts(posted: list[Message]) -> Any:
     with trio.fail_after(60):
         while not posted:  # noqa: ASYNC110
             await trio.sleep(0.002)
@@ -77,7 +78,7 @@ async def posts(posted: list[m.Message]) -> Any:
 )
 async def test_a_reload_that_fails_however_it_fails_is_answered_and_told(tmp_path: Path, outcome: Exception) -> None:
     async with fronted(tmp_path, outcome) as (core, front, posted):
-        front.reload(m.Reload("hangup-1", "signal"))
+        front.reload(Reload("hangup-1", "signal"))
         answer = await posts(posted)
         assert (answer.request_id, bool(answer.error)) == ("hangup-1", True)
         (event,) = await core.events(event_type="AdminReload")
@@ -87,7 +88,7 @@ async def test_a_reload_that_fails_however_it_fails_is_answered_and_told(tmp_pat
 
 async def test_a_reload_is_told_with_who_asked(tmp_path: Path) -> None:
     async with fronted(tmp_path) as (core, front, posted):
-        front.reload(m.Reload("r-1", "signal"))
+        front.reload(Reload("r-1", "signal"))
         assert (await posts(posted)).error is None
         (event,) = await core.events(event_type="AdminReload")
         assert event["decision"] == "allow"
@@ -100,14 +101,14 @@ async def test_a_front_that_is_told_of_settings_while_it_starts_refuses_who_is_n
         front = Front(core.services, Server([], core.dispatch.respond, LimitSettings()), nursery)
         assert (await core.operate("GET", "/v1/admin/epoch"))[0] == 200
         none = msgspec.structs.replace(reloadable_of(core.services.settings), operators=())
-        front.follow_settings(m.FollowSettings("r-1", none))
-        assert core.services.control._unsent_out.receive_nowait() == m.SettingsFollowed("r-1")
+        front.follow_settings(FollowSettings("r-1", none))
+        assert core.services.control._unsent_out.receive_nowait() == SettingsFollowed("r-1")
         assert await core.operate("GET", "/v1/admin/epoch") == (401, Coded("invalid_operator_token"))
 
 
 async def test_a_list_of_a_thousand_problems_is_evidence_of_bounded_size(tmp_path: Path) -> None:
     async with fronted(tmp_path, ConfigurationRefused(["x" * 200] * 1000)) as (core, front, posted):
-        front.reload(m.Reload("r-1", "signal"))
+        front.reload(Reload("r-1", "signal"))
         await posts(posted)
         (event,) = await core.events(event_type="AdminReload")
         assert len(event["reason"]) <= 500

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc import messages as m
+from ipc.operations.calls import Approver
+from ipc.operations.holds import GetHold, MoveHold
 from ipc.store import ApprovalRecord
 from tests.support.hostile_front import (
     a_claim,
@@ -74,8 +75,8 @@ def test_an_approval_makes_no_move_that_the_table_does_not_have(
     for before in STATES:
         for after in STATES:
             if (before, after) not in MOVES:
-                assert_refused(supervisor, front, m.MoveHold(approval_id, before, after, "{}", refunds=True))
-    record: ApprovalRecord = front.value(m.GetHold(approval_id), ApprovalRecord)
+                assert_refused(supervisor, front, MoveHold(approval_id, before, after, "{}", refunds=True))
+    record: ApprovalRecord = front.value(GetHold(approval_id), ApprovalRecord)
     assert (record.state, left(front, session_id)) == ("pending", 1)
 
 
@@ -101,11 +102,11 @@ def test_time_alone_says_whether_a_hold_is_claimed_or_expires(front: PlayedFront
     live, _ = held(front)
     expired = granted(live, event_type="ApprovalExpired", decision="deny")
     assert front.value(a_claim(front, over)) is None
-    assert front.value(m.MoveHold(live, "pending", "expired", "{}", event=expired, refunds=True)) is None
+    assert front.value(MoveHold(live, "pending", "expired", "{}", event=expired, refunds=True)) is None
     expired = granted(over, event_type="ApprovalExpired", decision="deny")
-    moved = front.value(m.MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True), ApprovalRecord)
+    moved = front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True), ApprovalRecord)
     assert (moved.state, left(front, session_id)) == ("expired", 2)
-    assert front.value(m.MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True)) is None
+    assert front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True)) is None
     assert left(front, session_id) == 2
 
 
@@ -155,8 +156,8 @@ def test_what_was_not_taken_is_not_given_back(supervisor: PlayedSupervisor, fron
 # ------------------------------------------------------------------ approved calls
 
 
-def approver(approval_id: str, by: str = "op") -> m.Approver:
-    return m.Approver(approval_id, by, "thumbprint", "jti")
+def approver(approval_id: str, by: str = "op") -> Approver:
+    return Approver(approval_id, by, "thumbprint", "jti")
 
 
 def test_no_call_is_opened_on_an_approval_that_this_front_has_not_claimed(
@@ -180,7 +181,7 @@ def test_an_approval_is_executed_once(supervisor: PlayedSupervisor, front: Playe
     failed = '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z","error_code":"interrupted"}'
     assert_refused(supervisor, front, an_end(approval_id, "failed", outcome=failed, event=None, refunds=True))
     closed = front.end(asked, sound_result())
-    record: ApprovalRecord = front.value(m.GetHold(approval_id), ApprovalRecord)
+    record: ApprovalRecord = front.value(GetHold(approval_id), ApprovalRecord)
     assert (record.state, msgspec.json.decode(record.outcome)["receipt_id"]) == ("approved", closed.receipt_id)
     assert_refused(supervisor, front, an_open(approver=approver(approval_id)))
     (event,) = events(front, trace_id=asked.event.trace_id)

@@ -8,9 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.events import AuditEvent
 from ipc.identifiers import new
+from ipc.operations.calls import Proof, Refuse
+from ipc.operations.evidence import Note
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import Issue, ReadEpoch, Revoke
 from tests.support.hostile_front import (
     DIGEST,
     a_claim,
@@ -53,11 +56,11 @@ def test_no_operation_takes_an_event_with_words_of_the_notary(
     assert_refused(
         shared_notary, new_front,
         an_open(event=call_event(**more)),
-        m.Refuse(call_event(decision="deny", error_code="policy_denied", **more), m.Proof(new("proof_"))),
+        Refuse(call_event(decision="deny", error_code="policy_denied", **more), Proof(new("proof_"))),
         a_hold(event=call_event(**more)),
-        m.Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", **more)),
-        m.Issue("p", None, ("tools:call",), None, "jkt", "none", issued),
-        m.Revoke(AuditEvent(event_type="AdminRevokeAll", trace_id="trc_1", decision="allow", **more)),
+        Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", **more)),
+        Issue("p", None, ("tools:call",), None, "jkt", "none", issued),
+        Revoke(AuditEvent(event_type="AdminRevokeAll", trace_id="trc_1", decision="allow", **more)),
         a_claim(new_front, approval_id, event=granted(approval_id, **more)),
     )  # fmt: skip
 
@@ -76,7 +79,7 @@ def test_note_writes_no_event_that_belongs_to_another_operation(
     shared_notary: PlayedSupervisor, new_front: PlayedFront, event_type: str, decision: str
 ) -> None:
     assert_refused(
-        shared_notary, new_front, m.Note(AuditEvent(event_type=event_type, trace_id="trc_1", decision=decision))
+        shared_notary, new_front, Note(AuditEvent(event_type=event_type, trace_id="trc_1", decision=decision))
     )
 
 
@@ -93,7 +96,7 @@ def test_note_writes_no_event_that_belongs_to_another_operation(
 def test_refuse_writes_refused_calls_and_nothing_else(
     shared_notary: PlayedSupervisor, new_front: PlayedFront, event: AuditEvent
 ) -> None:
-    assert_refused(shared_notary, new_front, m.Refuse(event, m.Proof(new("proof_"))), m.Refuse(event, unless_held=True))
+    assert_refused(shared_notary, new_front, Refuse(event, Proof(new("proof_"))), Refuse(event, unless_held=True))
 
 
 def test_other_events_than_their_own_are_taken_by_no_operation(
@@ -106,12 +109,12 @@ def test_other_events_than_their_own_are_taken_by_no_operation(
         supervisor, front,
         an_open(event=drain), an_open(event=call_event(decision="deny")), an_open(event=call_event(approved_by="op")),
         a_hold(event=drain),
-        m.Issue("p", None, ("tools:call",), None, "jkt", "none", drain),
-        m.Issue("p", None, ("tools:call",), None, "jkt", "none", lease),
-        m.Revoke(drain), m.Revoke(msgspec.structs.replace(revoke, change={"current_epoch": 9})),
-        m.Revoke(revoke, above=2**60), m.Revoke(revoke, why="x" * 10_000),
+        Issue("p", None, ("tools:call",), None, "jkt", "none", drain),
+        Issue("p", None, ("tools:call",), None, "jkt", "none", lease),
+        Revoke(drain), Revoke(msgspec.structs.replace(revoke, change={"current_epoch": 9})),
+        Revoke(revoke, above=2**60), Revoke(revoke, why="x" * 10_000),
     )  # fmt: skip
-    assert front.value(m.ReadEpoch(), int) == 0
+    assert front.value(ReadEpoch(), int) == 0
 
 
 def test_what_can_not_be_written_is_refused_alone(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
@@ -124,4 +127,4 @@ def test_what_can_not_be_written_is_refused_alone(supervisor: PlayedSupervisor, 
     refused = front.heard(901)  # an intent keeps it; the event that can't be written shows at its end
     assert (refused.problem, refused.is_begun) == ("refused", True)
     assert front.heard(902).problem is None
-    assert [view["intent_id"] for view in front.value(m.ListUnresolved(9))] == [unwritable.intent_id]
+    assert [view["intent_id"] for view in front.value(ListUnresolved(9))] == [unwritable.intent_id]

@@ -8,9 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.identifiers import new
 from ipc.limits import MAX_AHEAD, MAX_NOTARY_FRAME
+from ipc.messages.calling import Verification
+from ipc.operations.calls import Assign, Proof, Recall, Withdraw, Withdrawn
+from ipc.operations.evidence import ShownReceipt, ShowReceipt
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadEpoch
 from tests.support.hostile_front import (
     an_open,
     assert_refused,
@@ -95,17 +99,17 @@ def test_a_front_that_breaks_the_protocol_loses_its_channel_and_what_it_asked_be
     (line,) = wait_until(lambda: ended(shared_notary, new_front))
     assert line["level"] == "error"
     assert "broke the protocol" in line["reason"]
-    assert other.value(m.ReadEpoch(), int) == 0
+    assert other.value(ReadEpoch(), int) == 0
     assert counted(shared_notary) == before
 
 
 def test_half_a_frame_is_never_performed(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     other = supervisor.attach("front-2-b")
-    assert front.value(m.ReadEpoch(), int) == 0  # what is not read when a channel closes resets it
+    assert front.value(ReadEpoch(), int) == 0  # what is not read when a channel closes resets it
     before = counted(supervisor)
     front.sock.sendall(framed(1, front.staffed(an_open()))[:-1])
     front.close()
-    assert other.value(m.ReadEpoch(), int) == 0
+    assert other.value(ReadEpoch(), int) == 0
     assert counted(supervisor) == before
     (line,) = wait_until(lambda: supervisor.said("a front's channel ended"))
     assert line["reason"] == "closed its channel inside a frame"
@@ -113,7 +117,7 @@ def test_half_a_frame_is_never_performed(supervisor: PlayedSupervisor, front: Pl
 
 def test_a_front_that_is_attached_again_has_one_channel(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     again = supervisor.attach("front-1-a")
-    assert again.value(m.ReadEpoch(), int) == 0
+    assert again.value(ReadEpoch(), int) == 0
     assert front.is_cut()
     assert called(again).kind == "success"
 
@@ -126,7 +130,7 @@ def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
 ) -> None:
     session_id = with_budget(front, 5)
     asked = opened(front, event=call_event(session_id=session_id), has_budget=True)
-    again = msgspec.structs.replace(asked, proof=m.Proof(new("proof_")))
+    again = msgspec.structs.replace(asked, proof=Proof(new("proof_")))
     assert_refused(supervisor, front, asked, again)
     front.end(asked, sound_result())
     assert_refused(supervisor, front, asked, again)
@@ -135,7 +139,7 @@ def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
     assert_refused(supervisor, other, again)
     # Both in one unit, too.
     twice = front.staffed(an_open(event=call_event(session_id=session_id), has_budget=True))
-    front.sock.sendall(framed(901, twice) + framed(902, msgspec.structs.replace(twice, proof=m.Proof(new("proof_")))))
+    front.sock.sendall(framed(901, twice) + framed(902, msgspec.structs.replace(twice, proof=Proof(new("proof_")))))
     assert front.heard(902).problem == "refused"
     supervisor.workers.of(twice.intent_id).tell(sound_result(twice.intent_id))
     assert front.heard(901).problem is None
@@ -154,8 +158,8 @@ def test_only_the_front_that_opened_an_intent_ends_it(supervisor: PlayedSupervis
     asked = opened(other)
     own = supervisor.workers.start(front.front_id)
     assert_refused(
-        supervisor, front, m.Withdraw(asked.intent_id, "deny", "overloaded"), m.Assign(asked.intent_id, own.worker_id),
-        msgspec.structs.replace(asked, worker_id=own.worker_id, proof=m.Proof(new("proof_"))),
+        supervisor, front, Withdraw(asked.intent_id, "deny", "overloaded"), Assign(asked.intent_id, own.worker_id),
+        msgspec.structs.replace(asked, worker_id=own.worker_id, proof=Proof(new("proof_"))),
     )  # fmt: skip
     assert other.end(asked, sound_result()).kind == "success"
 
@@ -167,15 +171,15 @@ def test_the_worker_of_another_front_is_given_no_calls_and_none_is_taken_from_it
     asked = opened(other)
     theirs = supervisor.workers.of(asked.intent_id)
     mine = opened(front)
-    front.send(m.Recall(mine.intent_id))
+    front.send(Recall(mine.intent_id))
     assert front.unbegun(mine)
-    assert_refused(supervisor, front, an_open(worker_id=theirs.worker_id), m.Assign(mine.intent_id, theirs.worker_id))
-    front.send(m.Recall(asked.intent_id))
-    front.send(m.Recall("intent-of-nobody"))
-    front.value(m.ReadEpoch(), int)
+    assert_refused(supervisor, front, an_open(worker_id=theirs.worker_id), Assign(mine.intent_id, theirs.worker_id))
+    front.send(Recall(asked.intent_id))
+    front.send(Recall("intent-of-nobody"))
+    front.value(ReadEpoch(), int)
     assert theirs.word().call_id == asked.intent_id
     assert other.end(asked, sound_result()).kind == "success"
-    assert front.value(m.Withdraw(mine.intent_id, "error", "overloaded"), m.Withdrawn).is_abandoned
+    assert front.value(Withdraw(mine.intent_id, "error", "overloaded"), Withdrawn).is_abandoned
 
 
 def test_a_call_that_is_under_way_is_not_assigned(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
@@ -183,9 +187,9 @@ def test_a_call_that_is_under_way_is_not_assigned(supervisor: PlayedSupervisor, 
     front.end(ended, sound_result())
     other = supervisor.workers.start(front.front_id)
     for intent_id in (asked.intent_id, ended.intent_id, new("intent_"), "x\n\x1b[2J"):
-        assert_refused(supervisor, front, m.Assign(intent_id, other.worker_id))
+        assert_refused(supervisor, front, Assign(intent_id, other.worker_id))
     supervisor.workers.of(asked.intent_id).word()
-    assert_refused(supervisor, front, m.Assign(asked.intent_id, other.worker_id))
+    assert_refused(supervisor, front, Assign(asked.intent_id, other.worker_id))
     assert front.end(asked, sound_result()).kind == "success"
     assert not [word for word in other.words if word.call_id == asked.intent_id]
 
@@ -195,9 +199,9 @@ def test_a_worker_is_given_so_many_calls_and_not_one_more(supervisor: PlayedSupe
     calls = [opened(front, worker_id=worker.worker_id) for _ in range(MAX_AHEAD)]
     assert_refused(supervisor, front, an_open(worker_id=worker.worker_id))
     waits = opened(front)
-    front.send(m.Recall(waits.intent_id))
+    front.send(Recall(waits.intent_id))
     assert front.unbegun(waits)
-    assert_refused(supervisor, front, m.Assign(waits.intent_id, worker.worker_id))
+    assert_refused(supervisor, front, Assign(waits.intent_id, worker.worker_id))
     for asked in calls:
         assert worker.word().call_id == asked.intent_id
     for asked in calls:
@@ -221,13 +225,13 @@ def test_an_intent_of_a_front_that_is_gone_stays_unresolved_for_every_other(
     other.close()
     wait_until(lambda: supervisor.said("a front's channel ended"))
     worker, own = supervisor.workers.of(asked.intent_id), supervisor.workers.start(front.front_id)
-    refused = (m.Withdraw(asked.intent_id, "deny", "overloaded"), m.Assign(asked.intent_id, own.worker_id))
+    refused = (Withdraw(asked.intent_id, "deny", "overloaded"), Assign(asked.intent_id, own.worker_id))
     assert_refused(supervisor, front, *refused)
     worker.word()
     supervisor.workers.end(worker)
     assert_refused(supervisor, front, *refused)
     assert rows(supervisor, "receipts") == 0
-    assert [view["intent_id"] for view in front.value(m.ListUnresolved(10))] == [asked.intent_id]
+    assert [view["intent_id"] for view in front.value(ListUnresolved(10))] == [asked.intent_id]
 
 
 def test_a_restart_of_the_notary_does_not_forget_whose_an_intent_is(tmp_path: Path) -> None:
@@ -241,8 +245,8 @@ def test_a_restart_of_the_notary_does_not_forget_whose_an_intent_is(tmp_path: Pa
         asked = same.staffed(asked)
         own = workers.start("front-2-b")
         assert_refused(
-            following, other, m.Withdraw(asked.intent_id, "error", "overloaded"), asked,
-            m.Assign(asked.intent_id, own.worker_id),
+            following, other, Withdraw(asked.intent_id, "error", "overloaded"), asked,
+            Assign(asked.intent_id, own.worker_id),
         )  # fmt: skip
         assert_refused(following, same, asked)  # under another number
         same.sock.sendall(framed(7, asked))
@@ -256,10 +260,10 @@ def test_a_restart_of_the_notary_does_not_forget_whose_an_intent_is(tmp_path: Pa
 
 def test_an_intent_ends_once(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     asked, given_up = opened(front), opened(front)
-    front.value(m.Withdraw(given_up.intent_id, "error", "overloaded"), m.Withdrawn)
+    front.value(Withdraw(given_up.intent_id, "error", "overloaded"), Withdrawn)
     front.end(asked, sound_result())
     for intent_id in (asked.intent_id, given_up.intent_id, new("intent_"), "x\n\x1b[2J"):
-        assert_refused(supervisor, front, m.Withdraw(intent_id, "deny", "overloaded"))
+        assert_refused(supervisor, front, Withdraw(intent_id, "deny", "overloaded"))
     assert rows(supervisor, "receipts") == 1
 
 
@@ -267,10 +271,10 @@ def test_a_call_is_withdrawn_with_a_refusal_and_nothing_else(supervisor: PlayedS
     asked = opened(front)
     intent_id = asked.intent_id
     assert_refused(
-        supervisor, front, m.Withdraw(intent_id, "allow", "overloaded"), m.Withdraw(intent_id, "deny", ""),
-        m.Withdraw(intent_id, "pending_approval", "overloaded"), m.Withdraw(intent_id, "deny", "x" * 65),
+        supervisor, front, Withdraw(intent_id, "allow", "overloaded"), Withdraw(intent_id, "deny", ""),
+        Withdraw(intent_id, "pending_approval", "overloaded"), Withdraw(intent_id, "deny", "x" * 65),
     )  # fmt: skip
-    front.value(m.Withdraw(intent_id, "error", "overloaded", "r\x1b[2J" + "x" * 10_000))
+    front.value(Withdraw(intent_id, "error", "overloaded", "r\x1b[2J" + "x" * 10_000))
     (event,) = events(front, trace_id=asked.event.trace_id)
     assert (event["decision"], len(event["reason"]), event["reason"][:4]) == ("error", 500, "r[2J")
 
@@ -283,9 +287,9 @@ IMPOSSIBLE: dict[str, dict[str, Any]] = {
     "an outcome of nobody": {"outcome": "granted"},
     "an outcome where there is no worker": {"outcome": "cut"},
     "a worker that tells of its own loss": {"outcome": "worker_lost"},
-    "a verification that the action does not have": {"verification": m.Verification("verified", None, ("{}",))},
-    "a verification of nobody": {"verification": m.Verification("trusted")},
-    "evidence without end": {"verification": m.Verification("skipped", None, ('"' + "x" * 70_000 + '"',))},
+    "a verification that the action does not have": {"verification": Verification("verified", None, ("{}",))},
+    "a verification of nobody": {"verification": Verification("trusted")},
+    "evidence without end": {"verification": Verification("skipped", None, ('"' + "x" * 70_000 + '"',))},
     "more output than the plan takes": {"output": '{"a":"' + "x" * 1000 + '"}'},
     "output that is no JSON": {"output": "{"},
     "output that is no object": {"output": "[1]"},
@@ -300,7 +304,7 @@ def test_a_result_that_no_worker_tells_counts_as_a_lost_worker(
     asked = opened(new_front, terms=terms(max_response_bytes=900))
     closed = new_front.end(asked, sound_result(**IMPOSSIBLE[name]))
     assert (closed.kind, closed.outcome) == ("internal_error", "worker_lost")
-    shown: m.ShownReceipt = new_front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt)
+    shown: ShownReceipt = new_front.value(ShowReceipt(closed.receipt_id), ShownReceipt)
     receipt = msgspec.json.decode(shown.receipt)
     assert (receipt["normalized_result"]["kind"], receipt["failure_class"]) == ("internal_error", "internal_error")
     assert shown.signature_status == "verified"
@@ -314,7 +318,7 @@ def test_no_nesting_of_an_output_leaves_a_call_without_evidence(new_front: Playe
     asked = opened(new_front, terms=terms(max_response_bytes=1_000_000))
     closed = new_front.end(asked, sound_result(output='{"a":' + "[" * depth + "]" * depth + "}"))
     assert closed.kind in ("success", "internal_error")
-    assert new_front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt).signature_status == "verified"
+    assert new_front.value(ShowReceipt(closed.receipt_id), ShownReceipt).signature_status == "verified"
 
 
 def test_why_a_worker_was_lost_is_told_in_bounds(front: PlayedFront) -> None:

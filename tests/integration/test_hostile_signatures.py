@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.approvals import Body, Outcome
 from ipc.events import AuditEvent
+from ipc.operations.calls import Approver, Open, Refusal, Refuse
+from ipc.operations.evidence import Note, ShowReceipt
+from ipc.operations.holds import GetHold, Held, MoveHold
 from ipc.plan import seal
 from ipc.reloadable import reloadable_of
 from ipc.settings import ApprovalSettings, OperatorSettings
@@ -85,7 +87,7 @@ def held(front: PlayedFront, request: str = '{"text":"x"}') -> dict[str, Any]:
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
     )
-    assert isinstance(front.value(msgspec.structs.replace(asked, approval=approval), m.Held | m.Refusal), m.Held)
+    assert isinstance(front.value(msgspec.structs.replace(asked, approval=approval), Held | Refusal), Held)
     members = shown(approval, body)
     return members | {"shown_hash": hash_of(members), "now": int(now)}
 
@@ -97,7 +99,7 @@ def signed(detail: dict[str, Any], key: Key = ANN, header: dict[str, Any] | None
 def a_claim(
     front: PlayedFront, detail: dict[str, Any], signature: str | None, *, by: str = "ann", with_event: bool = True,
     **of_event: Any,
-) -> m.MoveHold:  # fmt: skip
+) -> MoveHold:  # fmt: skip
     """A claim that lets the call run, or one that has no event yet."""
     fields: dict[str, Any] = {
         "approved_by": by, "operator_sender_binding": ANN.jkt, "operator_proof_jti": "jti",
@@ -105,31 +107,31 @@ def a_claim(
     }  # fmt: skip
     event = granted(detail["approval_id"], **fields | of_event) if with_event else None
     outcome = msgspec.json.encode(Outcome(by, MOMENT, approval_signature=signature)).decode()
-    return m.MoveHold(detail["approval_id"], "pending", "claimed", outcome, front.front_id, event)
+    return MoveHold(detail["approval_id"], "pending", "claimed", outcome, front.front_id, event)
 
 
-def a_denial(detail: dict[str, Any], signature: str | None, reason: str | None = None, **of_event: Any) -> m.MoveHold:
+def a_denial(detail: dict[str, Any], signature: str | None, reason: str | None = None, **of_event: Any) -> MoveHold:
     fields: dict[str, Any] = {
         "event_type": "ApprovalDenied", "decision": "deny", "approved_by": "ann", "deny_reason": reason,
         "approval_signature": signature,
     }  # fmt: skip
     outcome = Outcome("ann", MOMENT, deny_reason=reason, approval_signature=signature)
-    return m.MoveHold(
+    return MoveHold(
         detail["approval_id"], "claimed", "denied", msgspec.json.encode(outcome).decode(),
         event=granted(detail["approval_id"], **fields | of_event),
     )  # fmt: skip
 
 
-def an_approved_call(detail: dict[str, Any], **of_approver: Any) -> m.Open:
+def an_approved_call(detail: dict[str, Any], **of_approver: Any) -> Open:
     fields: dict[str, Any] = {
         "approval_id": detail["approval_id"], "approved_by": "ann", "operator_jkt": ANN.jkt,
         "operator_proof_jti": "jti",
     }  # fmt: skip
-    return an_open(approver=m.Approver(**fields | of_approver), terms=terms(plan_hash=detail["plan_hash"]))
+    return an_open(approver=Approver(**fields | of_approver), terms=terms(plan_hash=detail["plan_hash"]))
 
 
 def state_of(front: PlayedFront, detail: dict[str, Any]) -> str:
-    record: ApprovalRecord = front.value(m.GetHold(detail["approval_id"]), ApprovalRecord)
+    record: ApprovalRecord = front.value(GetHold(detail["approval_id"]), ApprovalRecord)
     return record.state
 
 
@@ -210,7 +212,7 @@ def test_an_approval_with_its_signature_runs_once_and_its_receipt_has_the_signat
     asked = an_approved_call(detail)
     front.begin(asked)
     closed = front.end(asked, sound_result())
-    told = front.value(m.ShowReceipt(closed.receipt_id))
+    told = front.value(ShowReceipt(closed.receipt_id))
     approval = msgspec.json.decode(told["receipt"])["approval"]
     assert (approval["signature"], approval["operator_jkt"]) == (signature, ANN.jkt)
     (event,) = events(front, event_type="ApprovalGranted")
@@ -255,8 +257,8 @@ def test_a_front_that_stored_a_false_plan_gets_no_signature_counted_for_it(
 def test_no_other_event_tells_a_signature(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     event = AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", approval_signature="a.b.c")
     assert_refused(
-        supervisor, front, m.Note(event), an_open(event=call_event(approval_signature="a.b.c")),
-        m.Refuse(call_event(decision="deny", error_code="policy_denied", approval_signature="a.b.c")),
+        supervisor, front, Note(event), an_open(event=call_event(approval_signature="a.b.c")),
+        Refuse(call_event(decision="deny", error_code="policy_denied", approval_signature="a.b.c")),
     )  # fmt: skip
 
 

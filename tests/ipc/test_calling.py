@@ -8,40 +8,41 @@ import msgspec
 import pytest
 import trio
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.framing import FrameError, encode_frame
+from ipc.messages.calling import Drop, FrontToWorker, Result, Retire, Secrets, Verification, WorkerReady, WorkerToFront
+from ipc.messages.message import Message
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_WORKER, WORKER_TO_FRONT, ProtocolError
 from tests.support.worker_plans import call_of, make_plan
 
 CAP = 65536
 LARGE = 3_000_000
-READY = m.WorkerReady("w", 1, "compute")
-RESULT = m.Result("c1", "success", "{}", None, m.Verification("skipped"), (), 1, 2, 3)
+READY = WorkerReady("w", 1, "compute")
+RESULT = Result("c1", "success", "{}", None, Verification("skipped"), (), 1, 2, 3)
 
 
-def worker_and_front() -> tuple[BlockingChannel[m.FrontToWorker], TrioChannel[m.WorkerToFront]]:
+def worker_and_front() -> tuple[BlockingChannel[FrontToWorker], TrioChannel[WorkerToFront]]:
     left, right = socket.socketpair()
     left.settimeout(60)
-    worker: BlockingChannel[m.FrontToWorker] = BlockingChannel(
-        left, m.FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=CAP, cap_out=CAP
+    worker: BlockingChannel[FrontToWorker] = BlockingChannel(
+        left, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=CAP, cap_out=CAP
     )
-    front: TrioChannel[m.WorkerToFront] = TrioChannel(
-        right, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
+    front: TrioChannel[WorkerToFront] = TrioChannel(
+        right, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
     )
     return worker, front
 
 
-def blocking_ends() -> tuple[BlockingChannel[m.FrontToWorker], BlockingChannel[m.WorkerToFront]]:
+def blocking_ends() -> tuple[BlockingChannel[FrontToWorker], BlockingChannel[WorkerToFront]]:
     """Both ends as they block: with timeouts of the kernel's, as a worker has them."""
     left, right = socket.socketpair()
     for sock in (left, right):
         for which in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             sock.setsockopt(socket.SOL_SOCKET, which, struct.pack("ll", 20, 0))
     return (
-        BlockingChannel(left, m.FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=CAP, cap_out=LARGE),
-        BlockingChannel(right, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=LARGE, cap_out=CAP),
+        BlockingChannel(left, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=CAP, cap_out=LARGE),
+        BlockingChannel(right, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=LARGE, cap_out=CAP),
     )
 
 
@@ -61,10 +62,10 @@ async def test_a_worker_says_once_that_it_is_ready_and_results_after_that_alone(
 
 
 @pytest.mark.parametrize(("first", "second"), [(RESULT, None), (READY, READY)], ids=["result first", "ready twice"])
-async def test_a_front_takes_nothing_of_a_worker_out_of_turn(first: m.Message, second: m.Message | None) -> None:
+async def test_a_front_takes_nothing_of_a_worker_out_of_turn(first: Message, second: Message | None) -> None:
     left, right = socket.socketpair()
-    front: TrioChannel[m.WorkerToFront] = TrioChannel(
-        right, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
+    front: TrioChannel[WorkerToFront] = TrioChannel(
+        right, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
     )
     for message in (first, second) if second else (first,):
         left.sendall(encode_frame(message, CAP))
@@ -78,11 +79,11 @@ async def test_a_front_takes_nothing_of_a_worker_out_of_turn(first: m.Message, s
 async def test_plans_come_while_others_run_and_none_after_a_worker_was_retired() -> None:
     worker, front = worker_and_front()
     calls = [call_of(make_plan(), f"c{number}") for number in range(3)]
-    said: list[m.Message] = [*calls, m.Secrets("c1", {"a": "b"}), m.Drop("c2"), m.Retire()]
+    said: list[Message] = [*calls, Secrets("c1", {"a": "b"}), Drop("c2"), Retire()]
     for message in said:
         await front.send(message)
     assert [worker.receive() for _ in said] == said
-    for message in (calls[0], m.Secrets("c1", {}), m.Drop("c1"), m.Retire()):
+    for message in (calls[0], Secrets("c1", {}), Drop("c1"), Retire()):
         with pytest.raises(ProtocolError, match="while retired"):
             await front.send(message)
     worker.close()

@@ -9,10 +9,20 @@ import pytest
 import trio
 import trio.testing
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.fds import DescriptorLost, take
 from ipc.framing import FrameError, encode_frame
+from ipc.messages.calling import FrontToWorker
+from ipc.messages.forking import (
+    KillForked,
+    SpawnWorker,
+    StartTemplate,
+    SupervisorToTemplate,
+    TemplateReady,
+    TemplateToSupervisor,
+    WorkerStarted,
+)
+from ipc.messages.modules import LoadModules, ModuleFile
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import (
     SUPERVISOR_TO_TEMPLATE,
@@ -21,25 +31,25 @@ from ipc.sessions import (
 )
 
 CAP = 65536
-START = m.StartTemplate("/cache", "/files", 10)
-STARTED = m.WorkerStarted("w", 1, 1)
+START = StartTemplate("/cache", "/files", 10)
+STARTED = WorkerStarted("w", 1, 1)
 
 
-def blocking_end(sock: socket.socket) -> BlockingChannel[m.SupervisorToTemplate]:
+def blocking_end(sock: socket.socket) -> BlockingChannel[SupervisorToTemplate]:
     sock.settimeout(60)
     return BlockingChannel(
-        sock, m.SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=CAP, cap_out=CAP
+        sock, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=CAP, cap_out=CAP
     )
 
 
-def trio_end(sock: socket.socket) -> TrioChannel[m.TemplateToSupervisor]:
+def trio_end(sock: socket.socket) -> TrioChannel[TemplateToSupervisor]:
     return TrioChannel(
-        sock, m.TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=CAP, cap_out=CAP,
+        sock, TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=CAP, cap_out=CAP,
         carries_fds=True,
     )  # fmt: skip
 
 
-def pair() -> tuple[BlockingChannel[m.SupervisorToTemplate], TrioChannel[m.TemplateToSupervisor]]:
+def pair() -> tuple[BlockingChannel[SupervisorToTemplate], TrioChannel[TemplateToSupervisor]]:
     left, right = socket.socketpair()
     return blocking_end(left), trio_end(right)
 
@@ -51,12 +61,12 @@ async def test_messages_and_descriptors_cross_together_and_in_order() -> None:
     for number in range(3):
         reader, writer = os.pipe()
         readers.append(reader)
-        await parent.send(m.SpawnWorker(f"w{number}", "http", "t"), (writer,))
+        await parent.send(SpawnWorker(f"w{number}", "http", "t"), (writer,))
         os.close(writer)
     assert child.receive() == START
     for number in range(3):
         message = child.receive()
-        assert isinstance(message, m.SpawnWorker)
+        assert isinstance(message, SpawnWorker)
         descriptor = child.fds.popleft()
         assert not os.get_inheritable(descriptor)
         os.write(descriptor, message.worker_id.encode())
@@ -72,7 +82,7 @@ async def test_untaken_descriptors_are_closed_with_the_channel() -> None:
     child, parent = pair()
     reader, writer = os.pipe()
     await parent.send(START)
-    await parent.send(m.SpawnWorker("w", "http", "t"), (writer,))
+    await parent.send(SpawnWorker("w", "http", "t"), (writer,))
     os.close(writer)
     child.receive()
     child.receive()
@@ -87,10 +97,10 @@ async def test_untaken_descriptors_are_closed_with_the_channel() -> None:
 async def test_a_message_out_of_turn_is_fatal_to_its_sender() -> None:
     left, right = socket.socketpair()
     child, parent = blocking_end(left), trio_end(right)
-    left.sendall(encode_frame(m.WorkerStarted("w", 1, 1), CAP))
+    left.sendall(encode_frame(WorkerStarted("w", 1, 1), CAP))
     with pytest.raises(ProtocolError, match="WorkerStarted while starting"):
         await parent.receive()
-    right.send(encode_frame(m.KillForked("w"), CAP))
+    right.send(encode_frame(KillForked("w"), CAP))
     with pytest.raises(ProtocolError, match="KillForked while new"):
         child.receive()
     child.close()
@@ -100,12 +110,12 @@ async def test_a_message_out_of_turn_is_fatal_to_its_sender() -> None:
 async def test_a_message_out_of_turn_is_not_sent() -> None:
     child, parent = pair()
     with pytest.raises(ProtocolError, match="WorkerStarted while starting"):
-        child.send(m.WorkerStarted("w", 1, 1))
+        child.send(WorkerStarted("w", 1, 1))
     with pytest.raises(ProtocolError, match="KillForked while new"):
-        await parent.send(m.KillForked("w"))
-    child.send(m.TemplateReady())
+        await parent.send(KillForked("w"))
+    child.send(TemplateReady())
     await parent.send(START)
-    assert (child.receive(), await parent.receive()) == (START, m.TemplateReady())
+    assert (child.receive(), await parent.receive()) == (START, TemplateReady())
     child.close()
     parent.close()
 
@@ -113,7 +123,7 @@ async def test_a_message_out_of_turn_is_not_sent() -> None:
 async def test_a_message_that_is_too_large_is_not_sent_and_moves_nothing() -> None:
     child, parent = pair()
     with pytest.raises(FrameError, match="exceeds the cap"):
-        await parent.send(m.StartTemplate("x" * CAP, "/files", 10))
+        await parent.send(StartTemplate("x" * CAP, "/files", 10))
     await parent.send(START)
     assert child.receive() == START
     child.close()
@@ -123,7 +133,7 @@ async def test_a_message_that_is_too_large_is_not_sent_and_moves_nothing() -> No
 def test_no_channel_is_made_whose_sent_messages_nothing_checks() -> None:
     left, right = socket.socketpair()
     with left, right, pytest.raises(LookupError):
-        BlockingChannel(left, m.FrontToWorker, table={}, start="open", cap_in=CAP, cap_out=CAP)
+        BlockingChannel(left, FrontToWorker, table={}, start="open", cap_in=CAP, cap_out=CAP)
 
 
 async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:
@@ -134,7 +144,7 @@ async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:
     parent.close()
     left, right = socket.socketpair()
     parent = trio_end(right)
-    left.sendall(encode_frame(m.TemplateReady(), CAP)[:-1])
+    left.sendall(encode_frame(TemplateReady(), CAP)[:-1])
     left.close()
     with pytest.raises(FrameError, match="inside a frame"):
         await parent.receive()
@@ -143,7 +153,7 @@ async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:
 
 async def test_a_send_cut_in_the_middle_breaks_the_channel_for_good() -> None:
     child, parent = pair()
-    big = m.LoadModules("r", (m.ModuleFile("x" * (CAP - 100), None, ()),))
+    big = LoadModules("r", (ModuleFile("x" * (CAP - 100), None, ()),))
     await parent.send(START)
 
     async def send_for_ever() -> None:
@@ -168,7 +178,7 @@ async def test_many_senders_never_mix_their_frames() -> None:
         child.receive()
         for _ in range(200):
             message = child.receive()
-            assert isinstance(message, m.SpawnWorker)
+            assert isinstance(message, SpawnWorker)
             got.append(message.worker_id)
             os.close(child.fds.popleft())
 
@@ -178,7 +188,7 @@ async def test_many_senders_never_mix_their_frames() -> None:
     await parent.send(START)
     async with trio.open_nursery() as nursery:
         for number in range(200):
-            nursery.start_soon(parent.send, m.SpawnWorker(f"w{number}", "http", "t" * 500), (null,))
+            nursery.start_soon(parent.send, SpawnWorker(f"w{number}", "http", "t" * 500), (null,))
     await trio.to_thread.run_sync(thread.join, 60)
     os.close(null)
     assert sorted(got) == sorted(f"w{n}" for n in range(200))
@@ -191,7 +201,7 @@ async def test_more_descriptors_than_the_cap_are_refused_and_none_leaks() -> Non
     parent = trio_end(right)
     before = len(os.listdir("/proc/self/fd"))
     null = os.open(os.devnull, os.O_RDONLY)
-    socket.send_fds(left, [encode_frame(m.TemplateReady(), CAP)], [null] * 9)
+    socket.send_fds(left, [encode_frame(TemplateReady(), CAP)], [null] * 9)
     with pytest.raises(FrameError, match="descriptors"):
         await parent.receive()
     parent.close()
@@ -211,14 +221,14 @@ async def test_a_process_without_room_for_a_descriptor_still_gets_this_and_later
     null = os.open(os.devnull, os.O_RDONLY)
     held = open_files()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    socket.send_fds(left, [encode_frame(m.TemplateReady(), CAP)], [null, null])
+    socket.send_fds(left, [encode_frame(TemplateReady(), CAP)], [null, null])
     try:
         for room in (0, 1):  # none is received, and one of two
             limit = [one for one in range(soft) if one not in held][room]
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
             if room:
                 socket.send_fds(left, [encode_frame(STARTED, CAP)], [null, null])
-            assert await parent.receive() == (STARTED if room else m.TemplateReady())
+            assert await parent.receive() == (STARTED if room else TemplateReady())
             with pytest.raises(DescriptorLost):
                 take(parent.fds, 2)
     finally:
@@ -236,7 +246,7 @@ async def test_descriptors_that_no_message_takes_end_the_channel() -> None:
     left, right = socket.socketpair()
     parent = trio_end(right)
     null = os.open(os.devnull, os.O_RDONLY)
-    left.sendall(encode_frame(m.TemplateReady(), CAP))
+    left.sendall(encode_frame(TemplateReady(), CAP))
     await parent.receive()
     with pytest.raises(FrameError, match="descriptors"):
         for _ in range(100):

@@ -5,18 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc import messages as m
 from ipc.framing import Decoder, FrameError, encode_frame
+from ipc.messages.attesting import NotaryToWorker
+from ipc.messages.calling import FrontToWorker, Result, Verification, WorkerReady, WorkerToFront
+from ipc.messages.control import FrontToSupervisor
+from ipc.messages.deciding import PolicyToFront
+from ipc.messages.forking import SpawnWorker, SupervisorToTemplate, TemplateToSupervisor
+from ipc.messages.message import Message
 
 CAP = 4096
 
 
-def decoder(cap: int = CAP) -> Decoder[m.SupervisorToTemplate]:
-    return Decoder(m.SupervisorToTemplate, cap)
+def decoder(cap: int = CAP) -> Decoder[SupervisorToTemplate]:
+    return Decoder(SupervisorToTemplate, cap)
 
 
-def spawn(title: str = "gateway: worker http 2") -> m.SpawnWorker:
-    return m.SpawnWorker("w1", "http", title)
+def spawn(title: str = "gateway: worker http 2") -> SpawnWorker:
+    return SpawnWorker("w1", "http", title)
 
 
 def test_a_message_arrives_as_it_was_sent() -> None:
@@ -83,14 +88,14 @@ def test_a_body_that_is_no_message_of_the_direction_is_refused(body: object) -> 
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_are_a_message_or_refused_and_nothing_else(raw: bytes) -> None:
     for union in (
-        m.WorkerToFront,
-        m.PolicyToFront,
-        m.FrontToSupervisor,
-        m.TemplateToSupervisor,
-        m.FrontToWorker,
-        m.NotaryToWorker,
+        WorkerToFront,
+        PolicyToFront,
+        FrontToSupervisor,
+        TemplateToSupervisor,
+        FrontToWorker,
+        NotaryToWorker,
     ):
-        box: Decoder[m.Message] = Decoder(union, CAP)
+        box: Decoder[Message] = Decoder(union, CAP)
         try:
             box.feed(raw)
             while box.next_message() is not None:
@@ -101,14 +106,14 @@ def test_arbitrary_bytes_are_a_message_or_refused_and_nothing_else(raw: bytes) -
 
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_a_mutated_result_is_a_result_or_refused(noise: bytes, at: int) -> None:
-    result = m.Result("c", "success", "{}", None, m.Verification("skipped"), (), 1, 2, 3)
+    result = Result("c", "success", "{}", None, Verification("skipped"), (), 1, 2, 3)
     frame = bytearray(encode_frame(result, CAP))
     body = frame[4:]
     body[at % len(body) : at % len(body) + len(noise)] = noise
-    box: Decoder[m.Message] = Decoder(m.WorkerToFront, CAP)
+    box: Decoder[Message] = Decoder(WorkerToFront, CAP)
     try:
         box.feed(len(body).to_bytes(4, "big") + bytes(body))
         message = box.next_message()
     except FrameError:
         return
-    assert isinstance(message, m.Result | m.WorkerReady)
+    assert isinstance(message, Result | WorkerReady)

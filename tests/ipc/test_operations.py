@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from ipc import operations
-from ipc.messages import Asked, AskedByDeliverer
+from ipc.messages.delivering import AskedByDeliverer
+from ipc.messages.notary_frames import Asked
 from ipc.operations.askable import MODULES, OF_DELIVERERS, OF_FRONTS
 from ipc.operations.calls import CallEnd, Open
 from ipc.operations.deliveries import ClaimDeliveries

@@ -7,22 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc import messages as m
 from ipc.framing import FrameError
+from ipc.messages.attesting import NotaryToWorker, NoWord, Tied, Word, WorkerToNotary
+from ipc.messages.calling import Result, Verification
 from ipc.packets import PACKET_BYTES, PacketChannel, packet_pair
 from ipc.sessions import NOTARY_TO_WORKER, WORKER_TO_NOTARY, ProtocolError
 
 CAP = 500_000
-WORD = m.Word("c1", "sha256:00", is_approved=False, settled=("c0",))
-RESULT = m.Result("c1", "success", "{}", None, m.Verification("skipped"), (), 1, 2, 3)
+WORD = Word("c1", "sha256:00", is_approved=False, settled=("c0",))
+RESULT = Result("c1", "success", "{}", None, Verification("skipped"), (), 1, 2, 3)
 
 
-def notary_end(sock: socket.socket) -> PacketChannel[m.Result]:
-    return PacketChannel(sock, m.WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=CAP, cap_out=CAP)
+def notary_end(sock: socket.socket) -> PacketChannel[Result]:
+    return PacketChannel(sock, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=CAP, cap_out=CAP)
 
 
-def worker_end(sock: socket.socket) -> PacketChannel[m.NotaryToWorker]:
-    return PacketChannel(sock, m.NotaryToWorker, table=NOTARY_TO_WORKER, start="tied", cap_in=CAP, cap_out=CAP)
+def worker_end(sock: socket.socket) -> PacketChannel[NotaryToWorker]:
+    return PacketChannel(sock, NotaryToWorker, table=NOTARY_TO_WORKER, start="tied", cap_in=CAP, cap_out=CAP)
 
 
 def long_result(size: int) -> bytes:
@@ -109,4 +110,4 @@ def test_a_mutated_word_is_a_message_of_a_notary_or_refused(noise: bytes, at: in
             message = worker_end(left).receive()
         except FrameError:
             return
-    assert isinstance(message, m.Tied | m.Word | m.NoWord)
+    assert isinstance(message, Tied | Word | NoWord)

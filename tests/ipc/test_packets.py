@@ -11,36 +11,38 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
+from ipc.messages.attesting import NotaryToWorker, NoWord, Tied, Word, WorkerToNotary
+from ipc.messages.calling import Result, Verification
+from ipc.messages.message import Message
 from ipc.packets import PACKET_BYTES, PacketChannel, packet_pair
 from ipc.sessions import NOTARY_TO_WORKER, WORKER_TO_NOTARY, ProtocolError
 
 CAP = 500_000
-WORD = m.Word("c1", "sha256:00", is_approved=False, settled=("c0",))
+WORD = Word("c1", "sha256:00", is_approved=False, settled=("c0",))
 
-M = TypeVar("M", bound=m.Message)
+M = TypeVar("M", bound=Message)
 
 Ends = tuple[socket.socket, socket.socket]
 """The notary's and the worker's."""
-Notary = PacketChannel[m.Result]
-Worker = PacketChannel[m.NotaryToWorker]
+Notary = PacketChannel[Result]
+Worker = PacketChannel[NotaryToWorker]
 
 
 def notary_end(sock: socket.socket, cap: int = CAP) -> Notary:
-    return PacketChannel(sock, m.WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=cap, cap_out=cap)
+    return PacketChannel(sock, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=cap, cap_out=cap)
 
 
 def worker_end(sock: socket.socket, start: str = "new") -> Worker:
-    return PacketChannel(sock, m.NotaryToWorker, table=NOTARY_TO_WORKER, start=start, cap_in=CAP, cap_out=CAP)
+    return PacketChannel(sock, NotaryToWorker, table=NOTARY_TO_WORKER, start=start, cap_in=CAP, cap_out=CAP)
 
 
-def result_of(call_id: str = "c1", output: str = "{}") -> m.Result:
-    return m.Result(call_id, "success", output, None, m.Verification("skipped"), (), 1, 2, 3)
+def result_of(call_id: str = "c1", output: str = "{}") -> Result:
+    return Result(call_id, "success", output, None, Verification("skipped"), (), 1, 2, 3)
 
 
-def sized(size: int) -> m.Result:
+def sized(size: int) -> Result:
     """A result whose body has so many bytes, about half of them its output."""
     half = size // 2
     base = len(msgspec.msgpack.encode(result_of("x" * (half - 200), "x" * half))) + 200
@@ -76,7 +78,7 @@ def is_empty(sock: socket.socket) -> bool:
 
 def test_each_message_arrives_as_one_packet_in_order(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
-    sent = [m.Tied(), WORD, m.NoWord("c2"), m.Tied()]
+    sent = [Tied(), WORD, NoWord("c2"), Tied()]
     for message in sent:
         notary.send(message)
     assert [worker.receive() for _ in sent] == sent
@@ -100,7 +102,7 @@ def test_a_message_larger_than_the_socket_holds_arrives_whole(ends: Ends) -> Non
     cap = 8_000_000
     notary = notary_end(ends[0], cap)
     worker: Worker = PacketChannel(
-        ends[1], m.NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=cap, cap_out=cap
+        ends[1], NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=cap, cap_out=cap
     )
     large = result_of(output="x" * 5_000_000)
     sending = threading.Thread(target=worker.send, args=(large,), daemon=True)
@@ -132,13 +134,13 @@ def test_half_a_message_of_a_sender_that_died_is_skipped(ends: Ends) -> None:
 
 def test_a_message_is_read_once_by_two_processes_at_the_same_end(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
-    notary.send(m.Tied())
+    notary.send(Tied())
     for name in ("c1", "c2", "c3"):
-        notary.send(m.Word(name, "sha256:00", is_approved=False))
-    assert worker.receive() == m.Tied()
+        notary.send(Word(name, "sha256:00", is_approved=False))
+    assert worker.receive() == Tied()
     with ends[1].dup() as others:
         assert b"c1" in others.recv(PACKET_BYTES + 1)
-    assert worker.receive() == m.Word("c2", "sha256:00", is_approved=False)
+    assert worker.receive() == Word("c2", "sha256:00", is_approved=False)
     with ends[1].dup() as others:
         assert b"c3" in others.recv(PACKET_BYTES + 1)
     assert is_empty(ends[1])
@@ -149,7 +151,7 @@ def test_a_message_is_read_once_by_two_processes_at_the_same_end(ends: Ends) -> 
 def test_two_ends_that_take_at_once_take_every_message_once(ends: Ends) -> None:
     count, seed = 2000, random.randrange(2**32)
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
-    notary.send(m.Tied())
+    notary.send(Tied())
     worker.receive()
     kept, taken = [], []
     others = ends[1].dup()
@@ -163,24 +165,24 @@ def test_two_ends_that_take_at_once_take_every_message_once(ends: Ends) -> None:
                     packet = others.recv(PACKET_BYTES + 1, socket.MSG_DONTWAIT)
                 except BlockingIOError:
                     break
-                taken.append(msgspec.msgpack.decode(packet[1:], type=m.NoWord).call_id)
+                taken.append(msgspec.msgpack.decode(packet[1:], type=NoWord).call_id)
 
     def read() -> None:
-        while isinstance(message := whole(worker), m.NoWord):
+        while isinstance(message := whole(worker), NoWord):
             kept.append(message.call_id)
 
     threads = [threading.Thread(target=run, daemon=True) for run in (take_back, read)]
     for thread in threads:
         thread.start()
     for number in range(count):
-        notary.send(m.NoWord(str(number)))
+        notary.send(NoWord(str(number)))
     deadline = time.monotonic() + 60
     while len(kept) + len(taken) < count and all(thread.is_alive() for thread in threads):
         assert time.monotonic() < deadline, f"seed {seed}"
         time.sleep(0.002)
     is_over.set()
     threads[0].join(60)
-    notary.send(m.Tied())
+    notary.send(Tied())
     threads[1].join(60)
     others.close()
     assert sorted(kept + taken, key=int) == [str(number) for number in range(count)], f"seed {seed}"
@@ -190,10 +192,10 @@ def test_two_ends_that_take_at_once_take_every_message_once(ends: Ends) -> None:
 def test_a_message_over_the_cap_is_not_sent_and_moves_nothing(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
     with pytest.raises(FrameError, match="exceeds the cap"):
-        notary.send(m.Word("c", "x" * CAP, is_approved=False))
+        notary.send(Word("c", "x" * CAP, is_approved=False))
     assert is_empty(ends[1])
-    notary.send(m.Tied())
-    assert worker.receive() == m.Tied()
+    notary.send(Tied())
+    assert worker.receive() == Tied()
 
 
 def test_a_message_over_the_cap_is_refused_before_it_is_whole(ends: Ends) -> None:
@@ -207,8 +209,8 @@ def test_a_message_over_the_cap_is_refused_before_it_is_whole(ends: Ends) -> Non
 
 def test_a_message_of_exactly_the_cap_is_sent_and_taken(ends: Ends) -> None:
     size = 2 * PACKET_BYTES
-    sender = PacketChannel[m.NotaryToWorker](
-        ends[1], m.NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=CAP, cap_out=size
+    sender = PacketChannel[NotaryToWorker](
+        ends[1], NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=CAP, cap_out=size
     )
     sender.send(sized(size))
     assert whole(notary_end(ends[0], cap=size)) == sized(size)
@@ -226,9 +228,9 @@ def test_a_message_out_of_turn_is_neither_sent_nor_taken(ends: Ends) -> None:
 
 def test_an_end_is_notified_that_its_peer_is_gone(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
-    notary.send(m.Tied())
+    notary.send(Tied())
     ends[0].close()
-    assert worker.receive() == m.Tied()
+    assert worker.receive() == Tied()
     with pytest.raises(ChannelClosed):
         worker.receive()
     with pytest.raises(OSError, match="Broken pipe"):
@@ -240,7 +242,7 @@ def test_an_end_that_may_not_wait_says_that_it_would(ends: Ends) -> None:
     notary = notary_end(ends[0])
     with pytest.raises(BlockingIOError):
         notary.receive()
-    notary.send(m.Tied())
+    notary.send(Tied())
     with pytest.raises(BlockingIOError):
         while True:
-            notary.send(m.NoWord("x" * 1000))
+            notary.send(NoWord("x" * 1000))

@@ -13,11 +13,21 @@ from typing import Any
 import msgspec
 
 from contract.audit import ChainReport
-from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.clock import ClockWrong, iso
 from ipc.evidence import EventQuery
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.notarising import (
+    AttachDeliverer,
+    AttachFront,
+    FrontDetached,
+    NotaryReady,
+    NotaryToSupervisor,
+    StartNotary,
+    StopNotary,
+    WorkerBroke,
+)
+from ipc.operations.evidence import QueryEvents
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
@@ -198,7 +208,7 @@ def _walked(connection: Connection) -> ChainReport:
 
 def query(front: Asker, **given: Any) -> list[bytes]:
     """Events as stored, newest first."""
-    answer: list[bytes] = front.ask(m.QueryEvents(EventQuery(**given)))
+    answer: list[bytes] = front.ask(QueryEvents(EventQuery(**given)))
     return answer
 
 
@@ -214,12 +224,12 @@ class NotaryProcess:
             ]  # fmt: skip
             self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=(theirs.fileno(),), text=True, **popen)
         ours.settimeout(60)
-        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached | m.WorkerBroke] = BlockingChannel(
-            ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        self._control: BlockingChannel[NotaryReady | FrontDetached | WorkerBroke] = BlockingChannel(
+            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self._path = Path(settings.state_dir) / "ledger.sqlite3"
-        self._control.send(m.StartNotary(settings))
+        self._control.send(StartNotary(settings))
         self.workers = workers or Workers(make_result)
         self._keeps_workers = workers is None
         self.workers.tie_all(self._control.send)
@@ -232,19 +242,19 @@ class NotaryProcess:
         """One more front."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
+            self._control.send(AttachFront(front_id), (theirs.fileno(),))
         return Asker(ours, self._path, front_id, self.workers, lambda: self.attach_deliverer("deliverer-a"))
 
     def attach_deliverer(self, deliverer_id: str) -> Deliverer:
         """The deliverer; one that was attached before has lost its channel."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._control.send(m.AttachDeliverer(deliverer_id), (theirs.fileno(),))
+            self._control.send(AttachDeliverer(deliverer_id), (theirs.fileno(),))
         return Deliverer(ours, self._path)
 
     def stop(self) -> int:
         """Have it finish; its exit code."""
-        self._control.send(m.StopNotary())
+        self._control.send(StopNotary())
         return self.end()
 
     def kill(self) -> None:

@@ -11,23 +11,12 @@ from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.evidence import Delivery
 from ipc.identifiers import new
-from ipc.messages import (
-    Approver,
-    ClaimDeliveries,
-    Closed,
-    Hold,
-    Issue,
-    MoveHold,
-    Note,
-    Open,
-    Proof,
-    Refuse,
-    Result,
-    Revoke,
-    SettleDelivery,
-    Terms,
-    Verification,
-)
+from ipc.messages.calling import Result, Verification
+from ipc.operations.calls import Approver, Closed, Open, Proof, Refuse, Terms
+from ipc.operations.deliveries import ClaimDeliveries, SettleDelivery
+from ipc.operations.evidence import Note
+from ipc.operations.holds import Hold, MoveHold
+from ipc.operations.leases import Issue, Revoke
 from ipc.settings import WebhookSettings
 from ipc.store import ApprovalRecord
 from notary.ledger.receipts import Attested, Receipt, build_receipt

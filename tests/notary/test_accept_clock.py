@@ -8,7 +8,9 @@ import pytest
 
 from ipc.clock import Clock, ClockWrong, parse_iso
 from ipc.exits import Exit
-from ipc.messages import Enter, ListHolds, Proof, ReadEpoch
+from ipc.operations.calls import Enter, Proof
+from ipc.operations.holds import ListHolds
+from ipc.operations.leases import ReadEpoch
 from notary.accept_clock import accept, main
 from notary.accepting import NothingToAccept
 from notary.opening import open_state

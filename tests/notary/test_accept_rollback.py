@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from ipc.exits import Exit
-from ipc.messages import Enter, Proof, ReadCheckpoint, ReadEpoch
+from ipc.operations.calls import Enter, Proof
+from ipc.operations.evidence import ReadCheckpoint
+from ipc.operations.leases import ReadEpoch
 from ipc.settings import LedgerSettings, Settings, StoreSettings
 from notary import checkpoint_file
 from notary.accept_rollback import accept, main

@@ -12,7 +12,8 @@ import pytest
 
 from ipc.clock import parse_iso
 from ipc.events import ADMIN_DRAIN
-from ipc.messages import NextDelivery, ReadCheckpoint
+from ipc.operations.deliveries import NextDelivery
+from ipc.operations.evidence import ReadCheckpoint
 from notary.announcing import KIND, Announcements
 from notary.checkpoints import public_keys
 from notary.ledger.message import MAX_BODY_BYTES

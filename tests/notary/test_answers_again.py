@@ -9,18 +9,13 @@ import msgspec
 import pytest
 
 from ipc.evidence import EventQuery
-from ipc.messages import (
-    Answered,
-    ClaimDeliveries,
-    Enter,
-    FollowKeys,
-    GetHold,
-    Issue,
-    Issued,
-    Proof,
-    QueryEvents,
-    Withdraw,
-)
+from ipc.messages.notary_frames import Answered
+from ipc.operations.calls import Enter, Proof, Withdraw
+from ipc.operations.deliveries import ClaimDeliveries
+from ipc.operations.evidence import QueryEvents
+from ipc.operations.holds import GetHold
+from ipc.operations.keys import FollowKeys
+from ipc.operations.leases import Issue, Issued
 from notary.backends.sqlite import connect
 from notary.units import remembered
 from tests.notary.conftest import StartNotary

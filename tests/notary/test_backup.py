@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ipc.exits import Exit
-from ipc.messages import ReadCheckpoint
+from ipc.operations.evidence import ReadCheckpoint
 from ipc.private_files import KeyFileError
 from ipc.settings import LedgerSettings, Settings
 from notary import backup, checkpoint_file

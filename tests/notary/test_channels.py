@@ -7,19 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from ipc import messages as m
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
+from ipc.messages.notary_frames import Asked, InForce
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import ReadEpoch
 from notary.channels import READ_BYTES, FrontChannel, FrontGone
 from tests.support.notary_thread import LIMITS
 
-ASKED = m.ReadEpoch()
-FIRST = m.InForce(0, 0.0, (), "{}", "{}", {})
-WORD = m.InForce(1, 0.0, (), "chat" * 1000, "{}", {})
+ASKED = ReadEpoch()
+FIRST = InForce(0, 0.0, (), "{}", "{}", {})
+WORD = InForce(1, 0.0, (), "chat" * 1000, "{}", {})
 
 
-def frames(count: int, operation: m.ReadEpoch | m.GetHold = ASKED) -> bytes:
-    return b"".join(encode_frame(m.Asked(number, operation), MAX_NOTARY_FRAME) for number in range(1, count + 1))
+def frames(count: int, operation: ReadEpoch | GetHold = ASKED) -> bytes:
+    return b"".join(encode_frame(Asked(number, operation), MAX_NOTARY_FRAME) for number in range(1, count + 1))
 
 
 class Pair:
@@ -61,7 +63,7 @@ def test_as_much_is_taken_at_once_as_one_unit_performs_and_no_more(pair: Pair) -
 
 
 def test_a_message_of_several_reads_is_taken_whole(pair: Pair) -> None:
-    large = m.GetHold("x" * (2 * READ_BYTES))
+    large = GetHold("x" * (2 * READ_BYTES))
     data = frames(1, large)
     assert pair.front.send(data) == len(data)
     pair.channel.receive()

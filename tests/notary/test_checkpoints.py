@@ -14,7 +14,8 @@ import pytest
 from gateway_client import verify_bundle
 
 from contract.evidence import Bundle
-from ipc.messages import Approver, Prove, ProveConsistency, ReadCheckpoint
+from ipc.operations.calls import Approver
+from ipc.operations.evidence import Prove, ProveConsistency, ReadCheckpoint
 from notary import checkpoint_file
 from notary.backends.sqlite import connect
 from notary.checkpoints import Checkpoints, RolledBack, problem_of_return, public_keys

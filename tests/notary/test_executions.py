@@ -13,7 +13,11 @@ import pytest
 from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
-from ipc.messages import Answered, Approver, Begun, Open, Seen, TieWorker, Unbegun, VerifyIntent, WorkerEnded
+from ipc.messages.attesting import Seen
+from ipc.messages.notarising import TieWorker, WorkerEnded
+from ipc.messages.notary_frames import Answered, Begun
+from ipc.operations.calls import Approver, Open, Unbegun
+from ipc.operations.intents import VerifyIntent
 from notary.executions import Executions
 from notary.ledger.intents import OpenIntent
 from notary.operations.closing import Reported

@@ -8,9 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
+from ipc.messages.delivering import Woken
+from ipc.messages.notary_frames import Answered, Asked, InForce
+from ipc.operations.leases import ReadEpoch
 from notary.fronts import Fronts
 from notary.opening import open_state
 from notary.state import State
@@ -19,14 +21,14 @@ from tests.notary.running import HandClock, settings_in
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
 
-FIRST = m.InForce(0, 0.0, (), "{}", "{}", {})
-WORD = m.InForce(1, 0.0, (), "chat" * 1000, "{}", {})
+FIRST = InForce(0, 0.0, (), "{}", "{}", {})
+WORD = InForce(1, 0.0, (), "chat" * 1000, "{}", {})
 NOTHING = msgspec.Raw(msgspec.msgpack.encode(None))
 
 
 def asked(count: int, first: int = 1) -> bytes:
     return b"".join(
-        encode_frame(m.Asked(number, m.ReadEpoch()), MAX_NOTARY_FRAME) for number in range(first, first + count)
+        encode_frame(Asked(number, ReadEpoch()), MAX_NOTARY_FRAME) for number in range(first, first + count)
     )
 
 
@@ -86,7 +88,7 @@ def test_a_front_that_asked_for_a_whole_unit_is_not_looked_at_until_that_is_perf
     tasks = list(several.fronts.gathered())
     assert [task.number for task in tasks] == list(range(1, MAX_OPERATIONS + 1))
     assert not several.fronts.have_tasks
-    several.fronts.say({"front-1": [m.Answered(1, NOTHING)]})
+    several.fronts.say({"front-1": [Answered(1, NOTHING)]})
     assert several.serve() == [select.EPOLLIN]
     assert [task.number for task in several.fronts.gathered()] == [MAX_OPERATIONS + number for number in (1, 2, 3)]
     assert several.serve() == []
@@ -109,9 +111,9 @@ def test_a_front_that_does_not_take_its_answers_is_not_read_until_it_does(severa
     (channel,) = several.fronts._channels.values()
     while not channel.wants_writing:
         several.fronts.say_to_all(WORD)
-    task = Task("front-1", 1, m.ReadEpoch())
+    task = Task("front-1", 1, ReadEpoch())
     several.fronts.note_unheard(task, Outcome(7))
-    several.fronts.note_unheard(Task("front-2", 1, m.ReadEpoch()), Outcome(8))
+    several.fronts.note_unheard(Task("front-2", 1, ReadEpoch()), Outcome(8))
     assert several.fronts.unheard() == {("front-1", 1): Outcome(7)}
     front.sendall(asked(1))
     assert several.serve() == [], "neither is there room, nor may anything be read"
@@ -166,7 +168,7 @@ def test_there_is_one_deliverer_apart_from_fronts_which_is_notified_of_deliverie
         end.recv(1 << 20)
     several.fronts.wake(())
     several.fronts.wake({"chat"})
-    assert after.recv(1 << 20) == encode_frame(m.Woken(("chat",)), MAX_NOTARY_FRAME)
+    assert after.recv(1 << 20) == encode_frame(Woken(("chat",)), MAX_NOTARY_FRAME)
     several.fronts.say_to_all(WORD)
     for silent in (after, before):
         silent.setblocking(False)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages import ListUnresolved, ReadBudget, ReadEpoch
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.settings import Settings
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import call_event, make_issue, make_open, make_result

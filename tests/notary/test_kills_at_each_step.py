@@ -19,7 +19,10 @@ import pytest
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
-from ipc.messages import Closed, ListUnresolved, Operation, ReadCheckpoint
+from ipc.operations.calls import Closed
+from ipc.operations.evidence import ReadCheckpoint
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.operation import Operation
 from ipc.settings import Settings
 from notary import checkpoint_file
 from notary.offline import main

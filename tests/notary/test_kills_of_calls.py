@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from ipc.limits import MAX_AHEAD
-from ipc.messages import ListUnresolved, ReadEpoch, ShowReceipt
+from ipc.operations.evidence import ShowReceipt
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadEpoch
 from ipc.settings import Settings
 from tests.notary.running import NotaryProcess, settings_in, stored, walk
 from tests.notary.samples import make_open, make_result

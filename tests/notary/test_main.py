@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.notarising import AttachFront, StartNotary, StopNotary
 from ipc.settings import LedgerSettings, Settings, StoreSettings
 from notary.main import run
 from notary.walls import WallRefused
@@ -113,7 +113,7 @@ def begun(*more: str) -> Iterator[tuple["subprocess.Popen[str]", socket.socket]]
 
 
 @pytest.mark.parametrize(
-    "data", [b"\0\0\0\5hello", encode_frame(m.AttachFront("front-1"), MAX_CONTROL_FRAME)],
+    "data", [b"\0\0\0\5hello", encode_frame(AttachFront("front-1"), MAX_CONTROL_FRAME)],
     ids=["no message", "a front before the settings"],
 )  # fmt: skip
 def test_a_supervisor_that_breaks_the_protocol_is_not_served(data: bytes) -> None:
@@ -140,7 +140,7 @@ def test_a_refused_wall_and_an_internal_error_have_exit_codes_of_their_own(
     monkeypatch.setattr("notary.walls.enter", fails)
     ours, theirs = socket.socketpair()
     with ours, theirs, capture_logs() as lines:
-        ours.sendall(encode_frame(m.StartNotary(settings_in(tmp_path)), MAX_CONTROL_FRAME))
+        ours.sendall(encode_frame(StartNotary(settings_in(tmp_path)), MAX_CONTROL_FRAME))
         assert run(theirs) is code
     assert [(line["log_level"], line["event"]) for line in lines] == [("error", words)]
 
@@ -154,7 +154,7 @@ def test_a_supervisor_that_is_gone_leaves_no_notary() -> None:
 def test_a_stopped_notary_exits_with_0_and_logs_no_error(tmp_path: Path) -> None:
     process = NotaryProcess(settings_in(tmp_path), stderr=subprocess.PIPE)
     process.ready()
-    process._control.send(m.StopNotary())
+    process._control.send(StopNotary())
     code, lines = ended(process.process)
     process.end()
     assert code == Exit.OK

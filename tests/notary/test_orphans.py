@@ -8,7 +8,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ipc.messages import FollowSettings, NotaryReady, ReadLedger, SettingsFollowed
+from ipc.messages.control import FollowSettings, SettingsFollowed
+from ipc.messages.notarising import NotaryReady
+from ipc.operations.status import ReadLedger
 from ipc.reloadable import reloadable_of
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE
 from notary.opening import open_state

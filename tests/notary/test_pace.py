@@ -1,8 +1,11 @@
 """Reads of the notary in slices of time, in turns by who asks: with a clock that each read moves on."""
 
-from ipc import messages as m
 from ipc.evidence import EventQuery
 from ipc.limits import MAX_OPERATIONS
+from ipc.operations.evidence import QueryEvents, ShowReceipt
+from ipc.operations.holds import ListHolds
+from ipc.operations.leases import ReadBudget
+from ipc.operations.status import ReadLedger
 from notary.pace import SLICE_SECONDS, PacedReads
 from notary.tasks import Task
 
@@ -18,11 +21,11 @@ class Reader:
 
     def ask(self, asker: str, seconds: float) -> bool:
         self._number += 1
-        return self.reads.takes(Task("front", self._number, m.ShowReceipt(f"{asker} {seconds}", asker)))
+        return self.reads.takes(Task("front", self._number, ShowReceipt(f"{asker} {seconds}", asker)))
 
     def perform(self, tasks: list[Task]) -> None:
         (task,) = tasks
-        assert isinstance(task.operation, m.ShowReceipt)
+        assert isinstance(task.operation, ShowReceipt)
         asker, seconds = task.operation.receipt_id.split()
         self.now += float(seconds)
         self.done.append(asker)
@@ -60,9 +63,9 @@ def test_an_asker_gets_time_and_not_turns() -> None:
 
 def test_writes_and_internal_reads_do_not_wait() -> None:
     reader = Reader()
-    for operation in (m.ReadLedger(), m.ReadBudget("sess_1"), m.ListHolds(None, 5)):
+    for operation in (ReadLedger(), ReadBudget("sess_1"), ListHolds(None, 5)):
         assert not reader.reads.takes(Task("front", 1, operation))
-    assert reader.reads.takes(Task("front", 2, m.QueryEvents(EventQuery(), "operator o")))
+    assert reader.reads.takes(Task("front", 2, QueryEvents(EventQuery(), "operator o")))
 
 
 def test_a_bounded_number_of_reads_waits() -> None:

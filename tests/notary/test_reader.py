@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 import notary.reader
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.events import AuditEvent
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_READER_FRAME
+from ipc.messages.reading import NotRead, ReaderToFront, VerifyChain, Walking
+from ipc.operations.evidence import Note
 from ipc.sessions import READER_TO_FRONT
 from ipc.walls.given import Given
 from notary.reading.source import NotReadable, Source
@@ -39,7 +40,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with played_supervisor(folder) as supervisor:
         front = supervisor.attach("front-1-a")
         for _ in range(EVENTS):
-            front.value(m.Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow")))
+            front.value(Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow")))
         supervisor.stop()
     file = folder / "state" / "ledger.sqlite3"
     with closing(sqlite3.connect(file)) as notarys:
@@ -61,13 +62,13 @@ class PlayedFront:
             )  # fmt: skip
         self.sock = ours
         self.channel: BlockingChannel[Any] = BlockingChannel(
-            ours, m.ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+            ours, ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
             cap_out=MAX_READER_FRAME,
         )  # fmt: skip
 
     def answer(self) -> Any:
         """The reader's message after its walk has ended."""
-        while isinstance(message := self.channel.receive(), m.Walking):
+        while isinstance(message := self.channel.receive(), Walking):
             pass
         return message
 
@@ -90,8 +91,8 @@ def reader(file: Path, parent: int | None = None) -> Iterator[PlayedFront]:
 
 def test_it_says_that_it_walks_answers_and_leaves(ledger: Path) -> None:
     with reader(ledger) as front:
-        front.channel.send(m.VerifyChain())
-        assert front.channel.receive() == m.Walking(0)
+        front.channel.send(VerifyChain())
+        assert front.channel.receive() == Walking(0)
         report = front.answer().report
         assert (report.intact, report.events_checked, report.total_events) == (True, EVENTS, EVENTS)
         with pytest.raises(ChannelClosed):
@@ -103,13 +104,13 @@ def test_killed_in_the_middle_it_leaves_an_end_of_its_channel_and_a_whole_ledger
     with reader(ledger) as front:
         front.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, front.process.pid, os.WSTOPPED | os.WNOWAIT)
-        front.channel.send(m.VerifyChain())
+        front.channel.send(VerifyChain())
         front.process.kill()
         with pytest.raises((ChannelClosed, OSError)):
             front.channel.receive()
         assert front.ended()[0] == -signal.SIGKILL
     with reader(ledger) as front:
-        front.channel.send(m.VerifyChain())
+        front.channel.send(VerifyChain())
         assert front.answer().report.intact is True
 
 
@@ -117,7 +118,7 @@ def test_it_ends_when_its_front_does_not_listen_any_more(ledger: Path) -> None:
     with reader(ledger) as front:
         front.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, front.process.pid, os.WSTOPPED | os.WNOWAIT)
-        front.channel.send(m.VerifyChain())
+        front.channel.send(VerifyChain())
         front.channel.close()
         front.process.send_signal(signal.SIGCONT)
         assert front.ended() == (Exit.ORPHANED, "")
@@ -140,9 +141,9 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
         if content is not None:
             file.write_bytes(content)
         with reader(file) as front:
-            front.channel.send(m.VerifyChain())
+            front.channel.send(VerifyChain())
             answer = front.answer()
-            told = answer.reason if isinstance(answer, m.NotRead) else answer.report.reason
+            told = answer.reason if isinstance(answer, NotRead) else answer.report.reason
             assert why in told
             assert front.ended()[0] == Exit.OK
 
@@ -169,7 +170,7 @@ def test_a_refused_wall_and_an_internal_error_have_exit_codes_of_their_own(
     monkeypatch.setattr(notary.reader, place, fails)
     ours, theirs = socket.socketpair()
     with ours, theirs, capture_logs() as lines:
-        ours.sendall(encode_frame(m.VerifyChain(), MAX_READER_FRAME))
+        ours.sendall(encode_frame(VerifyChain(), MAX_READER_FRAME))
         assert notary.reader.run(theirs, Source(str(ledger)), Given()) is code
     assert [(line["log_level"], line["event"]) for line in lines] == [("error", words)]
 
@@ -177,14 +178,14 @@ def test_a_refused_wall_and_an_internal_error_have_exit_codes_of_their_own(
 def test_a_long_walk_tells_how_far_it_is(ledger: Path) -> None:
     ours, theirs = socket.socketpair()
     channel: BlockingChannel[Any] = BlockingChannel(
-        ours, m.ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+        ours, ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
         cap_out=MAX_READER_FRAME,
     )  # fmt: skip
     with closing(channel), theirs:
-        channel.send(m.VerifyChain())
+        channel.send(VerifyChain())
         assert notary.reader.run(theirs, Source(str(ledger)), tell_seconds=0.0) is Exit.OK
         heard = [channel.receive()]
-        while isinstance(heard[-1], m.Walking):
+        while isinstance(heard[-1], Walking):
             heard.append(channel.receive())
     *told, verified = heard
     assert verified.report.total_events == EVENTS
@@ -208,7 +209,7 @@ def test_a_file_is_opened_behind_the_walls_and_a_connection_is_made_before_they_
     monkeypatch.setattr(notary.reader, "opened", opens)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.sendall(encode_frame(m.VerifyChain(), MAX_READER_FRAME))
+        ours.sendall(encode_frame(VerifyChain(), MAX_READER_FRAME))
         assert notary.reader.run(theirs, Source(place), Given()) is Exit.OK
         assert b"there is none" in ours.recv(4096)
     assert done == order

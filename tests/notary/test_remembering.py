@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ipc import messages as m
 from ipc.events import AuditEvent
+from ipc.operations.calls import Enter, Entered, Proof
+from ipc.operations.evidence import Note
 from notary.database import Connection, DatabaseGone
 from notary.ledger.journal import SLOT_BYTES
 from notary.opening import open_state
@@ -27,10 +28,10 @@ from tests.support.notary_thread import LIMITS
 def note(number: int) -> Task:
     """An event of a front."""
     event = AuditEvent(event_type="GatewayStarted", trace_id=f"trc_{number}", decision="allow")
-    return Task("front-1", number, m.Note(event))
+    return Task("front-1", number, Note(event))
 
 
-def breaks(unit: Unit, asked: m.Enter) -> m.Entered:
+def breaks(unit: Unit, asked: Enter) -> Entered:
     """Fail with an unexpected error."""
     raise RuntimeError("ours")
 
@@ -40,8 +41,8 @@ def test_every_answer_is_remembered_when_tasks_are_performed_one_by_one(tmp_path
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), limits=LIMITS)
     try:
-        units = Units(state, {**PERFORMERS, m.Enter: Performer(breaks, writes=True)})
-        tasks = [note(1), Task("front-1", 2, m.Enter(m.Proof("p"))), note(3), Task("front-2", 1, note(4).operation)]
+        units = Units(state, {**PERFORMERS, Enter: Performer(breaks, writes=True)})
+        tasks = [note(1), Task("front-1", 2, Enter(Proof("p"))), note(3), Task("front-2", 1, note(4).operation)]
         outcomes = units.perform(tasks)
         assert [outcome.problem for outcome in outcomes] == [None, "fault", None, None]
         with state.database.unit(writes=False) as connection:
@@ -86,8 +87,8 @@ def test_a_revocation_whose_unit_failed_although_it_was_committed_is_in_force(
         with monkeypatch.context() as patching:
             patching.setattr(state.database, "unit", answerless)
             (failed,) = units.perform([Task("front-1", 1, make_revoke())])
-        (entered,) = units.perform([Task("front-1", 2, m.Enter(m.Proof("p")))])
-        assert (failed.problem, entered.value) == ("unavailable", m.Entered(is_fresh=True, epoch=1))
+        (entered,) = units.perform([Task("front-1", 2, Enter(Proof("p")))])
+        assert (failed.problem, entered.value) == ("unavailable", Entered(is_fresh=True, epoch=1))
     finally:
         state.database.close()
 

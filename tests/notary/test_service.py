@@ -10,13 +10,18 @@ from typing import Any, cast
 
 import pytest
 
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
+from ipc.messages.delivering import Woken
+from ipc.messages.notarising import FrontDetached, NotaryReady, StopNotary, WorkerEnded
+from ipc.messages.notary_frames import Asked
+from ipc.operations.evidence import QueryEvents
+from ipc.operations.holds import DueHolds, GetHold, OrphanedHolds
+from ipc.operations.leases import ReadEpoch, RevokeSession
 from ipc.settings import ApprovalSettings
 from notary.channels import FrontChannel
 from notary.opening import open_state
@@ -42,7 +47,7 @@ from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
 from tests.support.supervised import wait_until
 
-ALL = m.QueryEvents(EventQuery(limit=1000))
+ALL = QueryEvents(EventQuery(limit=1000))
 
 
 def is_gone(front: Asker) -> bool:
@@ -58,14 +63,10 @@ BROKEN = {
     "too large a frame": struct.pack(">I", MAX_NOTARY_FRAME + 1),
     "no message": struct.pack(">I", 5) + b"hello",
     "nothing": struct.pack(">I", 0),
-    "another direction": encode_frame(m.Woken(("chat",)), MAX_NOTARY_FRAME),
-    "a message of another channel": encode_frame(m.StopNotary(), MAX_NOTARY_FRAME),
-    "an unknown operation": encode_frame(m.Asked(1, m.ReadEpoch()), MAX_NOTARY_FRAME).replace(
-        b"ReadEpoch", b"RiseEpoch"
-    ),
-    "a field too many": encode_frame(m.Asked(1, m.GetHold("a")), MAX_NOTARY_FRAME).replace(
-        b"approval_id", b"approval_ix"
-    ),
+    "another direction": encode_frame(Woken(("chat",)), MAX_NOTARY_FRAME),
+    "a message of another channel": encode_frame(StopNotary(), MAX_NOTARY_FRAME),
+    "an unknown operation": encode_frame(Asked(1, ReadEpoch()), MAX_NOTARY_FRAME).replace(b"ReadEpoch", b"RiseEpoch"),
+    "a field too many": encode_frame(Asked(1, GetHold("a")), MAX_NOTARY_FRAME).replace(b"approval_id", b"approval_ix"),
 }
 
 
@@ -83,21 +84,21 @@ def test_a_front_that_breaks_the_protocol_loses_its_channel_and_no_other_does(no
 
 def test_the_supervisor_is_notified_of_each_front_without_a_channel(notary: Running) -> None:
     assert notary.thread is not None
-    assert notary.thread.hears() == m.NotaryReady()
+    assert notary.thread.hears() == NotaryReady()
     notary.attach("again")
-    assert notary.attach("again").ask(m.ReadEpoch()) == 0
+    assert notary.attach("again").ask(ReadEpoch()) == 0
     hostile, leaves = notary.attach("hostile"), notary.attach("leaves")
     hostile.send_raw(BROKEN["no message"])
-    assert notary.thread.hears() == m.FrontDetached("hostile")
+    assert notary.thread.hears() == FrontDetached("hostile")
     leaves.close()
-    assert notary.thread.hears() == m.FrontDetached("leaves")
+    assert notary.thread.hears() == FrontDetached("leaves")
 
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_notary_ends_on_request_and_when_its_supervisor_is_gone(notary: Running, is_told: bool) -> None:
     thread = notary.thread
     assert thread is not None
-    assert thread.hears() == m.NotaryReady()
+    assert thread.hears() == NotaryReady()
     record_call(notary.front)
     (thread.stop if is_told else thread.leave)()
     notary.thread = None
@@ -109,7 +110,7 @@ def test_requests_before_a_protocol_violation_are_done_whole_or_not_at_all(
     notary: Running,
 ) -> None:
     hostile = notary.attach("hostile")
-    hostile.send_raw(encode_frame(m.Asked(1, make_note()), MAX_NOTARY_FRAME) + BROKEN["no message"])
+    hostile.send_raw(encode_frame(Asked(1, make_note()), MAX_NOTARY_FRAME) + BROKEN["no message"])
     assert is_gone(hostile)
     assert walk(notary.front).total_events in (0, 1)
     assert walk(notary.front).intact
@@ -148,7 +149,7 @@ def test_a_front_that_leaves_too_much_unread_is_gone(start_notary: StartNotary) 
 def test_an_answer_that_is_too_large_is_a_fault_and_no_end(start_notary: StartNotary) -> None:
     notary = start_notary(limits=replace(LIMITS, answer_bytes=200_000))
     grown(notary, 100)
-    numbers = notary.front.send(m.ReadEpoch(), ALL, m.ReadEpoch())
+    numbers = notary.front.send(ReadEpoch(), ALL, ReadEpoch())
     heard = [notary.front.heard(number) for number in numbers]
     assert [(one.problem, one.part) for one in heard] == [(None, None), ("fault", "notary"), (None, None)]
 
@@ -164,7 +165,7 @@ def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(start_notary: Star
         notary.front.ask(make_hold(make_approval(approval_id=f"apr_{number}", body=LARGE)))
     notary.clock.time += 1000
     seen: list[str] = []
-    while due := notary.front.ask(m.DueHolds(100)):
+    while due := notary.front.ask(DueHolds(100)):
         for approval in due:
             seen.append(approval.approval_id)
             notary.front.ask(make_expiry(approval))
@@ -181,7 +182,7 @@ def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(start_
     later = notary.attach("front-9")
     notary.front.close()
     seen: list[str] = []
-    while orphans := later.ask(m.OrphanedHolds(("front-9",))):
+    while orphans := later.ask(OrphanedHolds(("front-9",))):
         seen += [approval.approval_id for approval in orphans]
         for approval in orphans:
             later.ask(make_denial(approval))
@@ -201,7 +202,7 @@ def test_one_unit_has_room_for_each_front_however_much_one_of_them_asks(service:
     class Waiting:
         def __init__(self, front_id: str, count: int) -> None:
             self.front_id = front_id
-            self.tasks = deque(Task(front_id, number, m.ReadEpoch()) for number in range(count))
+            self.tasks = deque(Task(front_id, number, ReadEpoch()) for number in range(count))
 
     flood, small = Waiting("flood", 5000), Waiting("small", 3)
     service._fronts._channels = {1: flood, 2: small}  # type: ignore[dict-item]
@@ -239,11 +240,11 @@ def test_a_notary_with_work_waits_for_nothing(service: Service) -> None:
     busy = FrontChannel("front-1", notarys, LIMITS)
     for channels in ({}, {1: busy}):
         service._fronts._channels = channels
-        busy.tasks.append(Task("front-1", 1, m.ReadEpoch()))
+        busy.tasks.append(Task("front-1", 1, ReadEpoch()))
         with pytest.raises(Looked):
             service.run()
     service._fronts._channels = {}
-    service._executions.note_end(m.WorkerEnded("worker-1", "exit 0"))
+    service._executions.note_end(WorkerEnded("worker-1", "exit 0"))
     with pytest.raises(Looked):
         service.run()
     idle, *with_work = polled.seconds
@@ -259,7 +260,7 @@ def test_a_front_that_comes_after_a_failure_gets_the_state_in_force(notary: Runn
     units = Units(state, PERFORMERS)
     session_id = units.perform([Task("front-1", 1, make_issue())])[0].value.session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-    for number, asked in enumerate((m.RevokeSession(session_id, event), make_revoke()), 2):
+    for number, asked in enumerate((RevokeSession(session_id, event), make_revoke()), 2):
         assert units.perform([Task("front-1", number, asked)])[0].value is not None
     service = Service(state, notary.thread._notarys, {})
     state.forget()
@@ -277,7 +278,7 @@ def test_a_front_that_asks_thousands_of_things_at_once_does_not_keep_another_wai
     flood = notary.attach("flood")
     numbers = flood.send(*[make_note()] * 2000)
     for _ in range(3):
-        notary.front.ask(m.ReadEpoch())
+        notary.front.ask(ReadEpoch())
     for number in numbers:
         flood.answer(number)
     assert walk(notary.front).total_events == 2000

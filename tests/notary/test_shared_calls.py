@@ -3,7 +3,8 @@
 from collections import Counter
 
 from ipc.limits import MAX_AHEAD
-from ipc.messages import Closed, ListUnresolved, Open, Withdraw
+from ipc.operations.calls import Closed, Open, Withdraw
+from ipc.operations.intents import ListUnresolved
 from tests.notary.running import Running, walk
 from tests.notary.samples import make_open, make_result
 from tests.support.played_workers import PlayedWorker

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.messages import Assign, ListUnresolved, NoSuchWorker, ReadBudget, ReadEpoch, Recall, Unbegun, Withdraw
+from ipc.operations.calls import Assign, NoSuchWorker, Recall, Unbegun, Withdraw
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadBudget, ReadEpoch
 from notary.ledger.intents import OpenIntent
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk

@@ -10,23 +10,14 @@ import pytest
 from ipc.blocking import ChannelClosed
 from ipc.evidence import EventQuery
 from ipc.logs import log
-from ipc.messages import (
-    ClaimDeliveries,
-    Enter,
-    FrontDetached,
-    GetHold,
-    ListDeliveries,
-    NextDelivery,
-    NotaryReady,
-    Proof,
-    QueryEvents,
-    ReadBudget,
-    ReadEpoch,
-    ReadLedger,
-    ReadStore,
-    Welcome,
-    Withdraw,
-)
+from ipc.messages.delivering import Welcome
+from ipc.messages.notarising import FrontDetached, NotaryReady
+from ipc.operations.calls import Enter, Proof, Withdraw
+from ipc.operations.deliveries import ClaimDeliveries, ListDeliveries, NextDelivery
+from ipc.operations.evidence import QueryEvents
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import ReadBudget, ReadEpoch
+from ipc.operations.status import ReadLedger, ReadStore
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import FollowKeys, Operation
+from ipc.operations.keys import FollowKeys
+from ipc.operations.operation import Operation
 from notary.backends.sqlite import FileLimits, connect
 from notary.ledger.settling import SETTLED_AT
 from notary.opening import open_state

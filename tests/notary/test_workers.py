@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc import messages as m
 from ipc.expected import FileToLeave
 from ipc.limits import MAX_AHEAD
+from ipc.messages import attesting
+from ipc.messages.attesting import Look, NoWord, Seen, Word, WorkerToNotary
+from ipc.messages.calling import Result
 from notary.workers import WorkerChannel, WorkerFault
 from tests.notary.samples import DIGEST, make_result
 from tests.support.played_workers import PlayedWorker
@@ -33,10 +35,10 @@ class Tied:
         messages: list[object] = []
         while self.worker.has_news():
             messages.append(self.worker.hear())
-        return [message for message in messages if not isinstance(message, m.Tied)]
+        return [message for message in messages if not isinstance(message, attesting.Tied)]
 
     def words(self) -> list[str]:
-        return [message.call_id for message in self.heard() if isinstance(message, m.Word)]
+        return [message.call_id for message in self.heard() if isinstance(message, Word)]
 
     def close(self) -> None:
         for channel in self.channels:
@@ -62,11 +64,11 @@ def give(channel: WorkerChannel, *names: str, is_repeated: bool = False) -> None
         assert channel.give_word(name, DIGEST, is_approved=False, **more) is None
 
 
-def result(name: str) -> m.Result:
+def result(name: str) -> Result:
     return make_result(call_id=name)
 
 
-def taken(channel: WorkerChannel) -> list[m.WorkerToNotary]:
+def taken(channel: WorkerChannel) -> list[WorkerToNotary]:
     return channel.results(to_the_end=False)
 
 
@@ -75,7 +77,7 @@ def test_a_result_before_the_repeated_permit_counts_and_the_permit_is_not_sent(
 ) -> None:
     tied.worker.tell(result("a"))
     (told,) = taken(channel)
-    assert isinstance(told, m.Result)
+    assert isinstance(told, Result)
     assert not channel.accepts(told)
     late = channel.give_word("a", DIGEST, is_approved=False, is_repeated=True)
     assert (late, tied.heard()) == (result("a"), [])
@@ -84,7 +86,7 @@ def test_a_result_before_the_repeated_permit_counts_and_the_permit_is_not_sent(
     assert not channel.accepts(told)
     give(channel, "b")
     (word,) = tied.heard()
-    assert word == m.Word("b", DIGEST, False, ("a",))
+    assert word == Word("b", DIGEST, False, ("a",))
 
 
 def test_an_early_result_without_a_repeated_permit_is_kept_once(channel: WorkerChannel) -> None:
@@ -138,16 +140,16 @@ def test_words_that_were_not_taken_are_taken_back_and_all_else_is_said_again_in_
     assert tied.words() == ["settled"]
     channel.finish("settled")
     give(channel, "a", "b")
-    channel.tell(m.NoWord("n"))
+    channel.tell(NoWord("n"))
     give(channel, "c")
     assert channel.take_back("a") == ["a"]
     assert channel.take_back("unknown") == []
     assert list(channel.calls) == ["b", "c"]
     said = tied.heard()
-    assert said == [m.Word("b", DIGEST, False, ()), m.NoWord("n"), m.Word("c", DIGEST, False, ())]
+    assert said == [Word("b", DIGEST, False, ()), NoWord("n"), Word("c", DIGEST, False, ())]
     assert (channel.take_back(), channel.take_back("b"), tied.heard()) == ([], [], [])
     give(channel, "d")
-    assert tied.heard() == [m.Word("d", DIGEST, False, ("settled",))], "what the word said that was taken back"
+    assert tied.heard() == [Word("d", DIGEST, False, ("settled",))], "what the word said that was taken back"
     give(channel, "e", "f")
     assert (channel.take_back(), tied.heard(), list(channel.calls)) == (["e", "f"], [], ["b", "c", "d"])
 
@@ -164,9 +166,9 @@ def test_a_word_that_the_notary_before_may_have_given_is_never_taken_back(tied: 
     before = tied.tie()
     give(before, "taken", "untaken")
     assert tied.worker.word().call_id == "taken"
-    before.tell(m.NoWord("n"))
+    before.tell(NoWord("n"))
     channel = tied.tie()
-    assert tied.heard() == [m.NoWord("n")], "whoever waits for a plan hears that it is refused"
+    assert tied.heard() == [NoWord("n")], "whoever waits for a plan hears that it is refused"
     give(channel, "taken", "untaken", is_repeated=True)
     give(channel, "fresh")
     assert channel.take_back() == ["untaken", "fresh"], "the worker has not taken them, and never will"
@@ -176,8 +178,8 @@ def test_a_word_that_the_notary_before_may_have_given_is_never_taken_back(tied: 
     assert channel.take_back() == ["taken"]
 
 
-def seen(number: int, state: str = "matches", sha256: str | None = DIGEST) -> m.Seen:
-    return m.Seen(number, state, sha256)
+def seen(number: int, state: str = "matches", sha256: str | None = DIGEST) -> Seen:
+    return Seen(number, state, sha256)
 
 
 def test_a_worker_is_believed_of_what_it_was_asked_to_look_at_and_of_one_look_that_the_notary_before_asked_for(
@@ -185,7 +187,7 @@ def test_a_worker_is_believed_of_what_it_was_asked_to_look_at_and_of_one_look_th
 ) -> None:
     for number in (1, 2):
         channel.look(number, "fs_hash", FILE, 3.0)
-    assert tied.heard() == [m.Look(1, "fs_hash", FILE, 3.0), m.Look(2, "fs_hash", FILE, 3.0)]
+    assert tied.heard() == [Look(1, "fs_hash", FILE, 3.0), Look(2, "fs_hash", FILE, 3.0)]
     assert channel.accepts_look(seen(1))
     assert channel.accepts_look(seen(2, sha256=None))
     assert channel.looks == set()
@@ -197,7 +199,7 @@ def test_a_worker_is_believed_of_what_it_was_asked_to_look_at_and_of_one_look_th
 
 
 @pytest.mark.parametrize("told", [seen(1, "no state"), seen(1, sha256=DIGEST[:-1]), seen(1, sha256=f"{DIGEST}0")])
-def test_a_look_that_cannot_be_is_no_look(channel: WorkerChannel, told: m.Seen) -> None:
+def test_a_look_that_cannot_be_is_no_look(channel: WorkerChannel, told: Seen) -> None:
     channel.look(1, "fs_hash", FILE, 3.0)
     with pytest.raises(WorkerFault, match="a look that cannot be"):
         channel.accepts_look(told)

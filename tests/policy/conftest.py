@@ -9,7 +9,7 @@ import pytest
 
 from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision, parse_decision
-from ipc.messages import Ask
+from ipc.messages.deciding import Ask
 from tests.support.policy import DEFAULT_POLICY, PolicyPeer, question
 
 Decide = Callable[..., Decision]

@@ -9,7 +9,7 @@ import pytest
 from frontend.policy.data import PolicyData, parse_data
 from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision, Question, parse_decision
-from ipc.messages import Ask
+from ipc.messages.deciding import Ask
 from tests.support.policy import DEFAULT_POLICY, REPOSITORY, PolicyPeer, question
 
 TEXT = (REPOSITORY / "docs" / "policy.md").read_text()

@@ -9,7 +9,7 @@ import yaml
 
 from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.question import Decision, parse_decision
-from ipc.messages import Ask
+from ipc.messages.deciding import Ask
 from tests.support.policy import REPOSITORY, PolicyPeer, question
 
 PRODUCTION = REPOSITORY / "contrib" / "policy"

@@ -6,9 +6,10 @@ import socket
 import pytest
 import trio
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import AttachPolicy, Drain, Draining, FrontToSupervisor, StartFront, SupervisorToFront
+from ipc.messages.message import Message
 from ipc.sessions import FRONT_TO_SUPERVISOR, SUPERVISOR_TO_FRONT
 from ipc.settings import Settings
 from supervisor.control import MAX_QUEUED, Control
@@ -16,13 +17,13 @@ from supervisor.control import MAX_QUEUED, Control
 SETTINGS = Settings(state_dir="/s", public_base_url="http://h")
 
 
-def control() -> Control[m.Message]:
-    return Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
+def control() -> Control[Message]:
+    return Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
 
 
-def front_end(one: Control[m.Message]) -> BlockingChannel[m.Message]:
+def front_end(one: Control[Message]) -> BlockingChannel[Message]:
     return BlockingChannel(
-        one.child_end, m.SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new",
+        one.child_end, SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new",
         cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
 
@@ -31,20 +32,20 @@ async def test_messages_arrive_in_the_order_they_were_posted_with_their_descript
     one = control()
     peer = front_end(one)
     read, write = os.pipe()
-    one.post(m.StartFront("front-1-x", ("front-1-x",), SETTINGS, ()))
-    one.post(m.AttachPolicy(pid=7), (read,))
-    one.post(m.Drain())
-    answered: list[m.Message] = []
+    one.post(StartFront("front-1-x", ("front-1-x",), SETTINGS, ()))
+    one.post(AttachPolicy(pid=7), (read,))
+    one.post(Drain())
+    answered: list[Message] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one.serve, answered.append)
         received = [await trio.to_thread.run_sync(peer.receive) for _ in range(3)]
-        peer.send(m.Draining(0))
+        peer.send(Draining(0))
         with trio.fail_after(60):
             while not answered:
                 await trio.testing.wait_all_tasks_blocked(0.01)
         nursery.cancel_scope.cancel()
-    assert [type(message) for message in received] == [m.StartFront, m.AttachPolicy, m.Drain]
-    assert answered == [m.Draining(0)]
+    assert [type(message) for message in received] == [StartFront, AttachPolicy, Drain]
+    assert answered == [Draining(0)]
     os.write(write, b"x")
     received_read = peer.fds.popleft()
     assert os.read(received_read, 1) == b"x"
@@ -61,8 +62,8 @@ async def test_a_peer_that_never_reads_is_given_up_when_the_queue_is_full_and_de
     one = control()
     read, write = os.pipe()
     for _ in range(MAX_QUEUED):
-        one.post(m.Drain())
-    one.post(m.AttachPolicy(pid=7), (read,))
+        one.post(Drain())
+    one.post(AttachPolicy(pid=7), (read,))
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(read)
     with trio.fail_after(60):
@@ -75,9 +76,9 @@ async def test_closing_closes_what_is_still_queued_and_later_posts_go_nowhere() 
     one = control()
     read, write = os.pipe()
     second_read, second_write = os.pipe()
-    one.post(m.AttachPolicy(pid=7), (read,))
+    one.post(AttachPolicy(pid=7), (read,))
     one.close()
-    one.post(m.AttachPolicy(pid=8), (second_read,))
+    one.post(AttachPolicy(pid=8), (second_read,))
     for fd in (read, second_read):
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
@@ -87,8 +88,8 @@ async def test_closing_closes_what_is_still_queued_and_later_posts_go_nowhere() 
 
 async def test_descriptors_that_a_child_sends_are_dropped() -> None:
     one = control()
-    answered: list[m.Message] = []
-    front_end(one).send(m.Draining(0), (0,))
+    answered: list[Message] = []
+    front_end(one).send(Draining(0), (0,))
     before = set(os.listdir("/proc/self/fd"))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one.serve, answered.append)
@@ -102,7 +103,7 @@ async def test_descriptors_that_a_child_sends_are_dropped() -> None:
 
 async def test_a_child_that_leaves_with_messages_unread_has_closed_and_not_broken_the_protocol() -> None:
     one = control()
-    one.post(m.StartFront("front-1-x", ("front-1-x",), SETTINGS, ()))
+    one.post(StartFront("front-1-x", ("front-1-x",), SETTINGS, ()))
     async with trio.open_nursery() as nursery:
 
         async def leave() -> None:
@@ -119,7 +120,7 @@ async def test_a_child_that_leaves_with_messages_unread_has_closed_and_not_broke
 async def test_a_message_that_a_child_may_not_get_yet_ends_the_channel_with_a_reason() -> None:
     one = control()
     peer = front_end(one)
-    one.post(m.Drain())
+    one.post(Drain())
     with trio.fail_after(60):
         assert await one.serve(lambda _: None) == "could not be sent Drain: Drain while new"
     one.close()

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from ipc import messages as m
 from ipc.logs import Lines, write_lines
+from ipc.messages.control import FrontToSupervisor, StartFront
+from ipc.messages.message import Message
 from ipc.sessions import FRONT_TO_SUPERVISOR
 from ipc.settings import Settings
 from supervisor.children import Child
@@ -20,10 +21,10 @@ from tests.support.supervised import told
 @pytest.mark.parametrize("has_unsent", [False, True], ids=["nothing to send", "a message on the way"])
 async def test_a_channel_that_the_child_closed_is_known_as_closed(has_unsent: bool) -> None:
     """Otherwise `serve_until_end` kills the child at once, and its exit code is lost."""
-    control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
+    control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
     control.child_end.close()
     if has_unsent:
-        control.post(m.StartFront("front-1-a", (), Settings(state_dir="/nowhere", public_base_url="http://h"), ()))
+        control.post(StartFront("front-1-a", (), Settings(state_dir="/nowhere", public_base_url="http://h"), ()))
     await control.serve(lambda _message: None)
     assert control.was_closed
     control.close()
@@ -41,7 +42,7 @@ async def test_a_child_that_closed_its_channel_and_stays_is_killed(
     sleeper: "subprocess.Popen[bytes]", capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_lines(Lines())
-    control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
+    control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
     child = Child("front 1", sleeper)
 
     async def reap() -> None:

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from ipc import messages as m
+from ipc.messages.control import AttachReader, NeedReader
+from ipc.messages.message import Message
 from ipc.settings import Settings
 from supervisor.children import Children
 from supervisor.programs import Programs
@@ -24,15 +25,15 @@ class PlayedFront:
     """Hears of its readers."""
 
     def __init__(self) -> None:
-        self.readers: list[tuple[m.AttachReader, socket.socket]] = []
+        self.readers: list[tuple[AttachReader, socket.socket]] = []
         self.heard = trio.Event()
 
-    def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
-        assert isinstance(message, m.AttachReader)
+    def post(self, message: Message, fds: tuple[int, ...] = ()) -> None:
+        assert isinstance(message, AttachReader)
         self.readers.append((message, socket.socket(fileno=fds[0])))
         self.heard.set()
 
-    async def reader(self) -> tuple[m.AttachReader, socket.socket]:
+    async def reader(self) -> tuple[AttachReader, socket.socket]:
         """The next one."""
         with trio.fail_after(60):
             await self.heard.wait()
@@ -83,11 +84,11 @@ async def gone(pid: int) -> None:
 
 async def test_a_reader_is_started_for_each_request_once_the_one_before_has_ended() -> None:
     async with keeper() as (kept, front, _):
-        kept.need(m.NeedReader("read_1"))
+        kept.need(NeedReader("read_1"))
         first, sock = await front.reader()
         assert first.request_id == "read_1"
         for number in (2, 3):
-            kept.need(m.NeedReader(f"read_{number}"))
+            kept.need(NeedReader(f"read_{number}"))
         await trio.testing.wait_all_tasks_blocked()
         assert len(front.readers) == 1
         sock.sendall(b"x")
@@ -99,7 +100,7 @@ async def test_a_reader_is_started_for_each_request_once_the_one_before_has_ende
 async def test_a_reader_is_killed_at_its_deadline() -> None:
     with capture_logs() as lines:
         async with keeper(seconds=0.2) as (kept, front, _):
-            kept.need(m.NeedReader("read_1"))
+            kept.need(NeedReader("read_1"))
             reader, sock = await front.reader()
             assert await trio.to_thread.run_sync(sock.recv, 1) == b""
             await gone(reader.pid)
@@ -109,7 +110,7 @@ async def test_a_reader_is_killed_at_its_deadline() -> None:
 
 async def test_a_reader_ends_with_the_life_of_its_front() -> None:
     async with keeper() as (kept, front, life):
-        kept.need(m.NeedReader("read_1"))
+        kept.need(NeedReader("read_1"))
         reader, _ = await front.reader()
         life.cancel()
         await gone(reader.pid)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ipc.messages import FrontStatus
+from ipc.messages.control import FrontStatus
 from supervisor.status_line import Standing, status_line
 
 UP = {"redis": True, "opa": True}

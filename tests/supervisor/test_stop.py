@@ -4,8 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages.control import Drain, Draining, Stop
+from ipc.messages.message import Message
 from ipc.settings import LimitSettings, Settings
 from supervisor.children import Children
 from supervisor.fronts import Front
@@ -19,10 +20,10 @@ class Posted(Front):
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self.told: list[tuple[m.Message, float]] = []
+        self.told: list[tuple[Message, float]] = []
         self._began = trio.current_time()
 
-    def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+    def post(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         self.told.append((message, trio.current_time() - self._began))
 
 
@@ -32,7 +33,7 @@ def opened(drain_seconds: float) -> tuple[State, Posted, list[Front]]:
     state = State(settings, Programs(), Children({}))
     state.lifecycle.move("ready")
     front = Posted(state)
-    front.note_draining(m.Draining(1))
+    front.note_draining(Draining(1))
     return state, front, [front]
 
 
@@ -49,11 +50,11 @@ async def test_calls_have_the_whole_drain_time_and_are_cut_after_it(seconds: flo
         for part in (0.0, seconds * 0.9, seconds * 0.099):
             mock_clock.jump(part)
             await wait_all_tasks_blocked()
-            assert front.told == [(m.Drain(), 0.0)], "calls in flight go on"
+            assert front.told == [(Drain(), 0.0)], "calls in flight go on"
         mock_clock.jump(seconds * 0.001)
         await wait_all_tasks_blocked()
         ((stop_message, when),) = front.told[1:]
-        assert (stop_message, round(when, 6)) == (m.Stop(seconds=0.0), seconds)
+        assert (stop_message, round(when, 6)) == (Stop(seconds=0.0), seconds)
         mock_clock.jump(LEAVING_SECONDS * 0.99)
         await wait_all_tasks_blocked()
         assert not codes, "what was cut is recorded"
@@ -68,8 +69,8 @@ async def test_a_front_that_has_no_call_left_is_stopped_at_once(mock_clock: Mock
         nursery.start_soon(stop_fronts, state, lambda: fronts)
         await wait_all_tasks_blocked()
         mock_clock.jump(12.0)
-        front.note_draining(m.Draining(0))
+        front.note_draining(Draining(0))
         await wait_all_tasks_blocked()
-        assert front.told[1:] == [(m.Stop(seconds=18.0), 12.0)], "the rest of its time is told to it"
+        assert front.told[1:] == [(Stop(seconds=18.0), 12.0)], "the rest of its time is told to it"
         fronts.clear()
         state.condition.notify_all()

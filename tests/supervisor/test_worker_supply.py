@@ -10,7 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from ipc import messages as m
+from ipc.messages.control import WorkerServes
+from ipc.messages.forking import SpawnWorker, WorkerExited, WorkerStarted
+from ipc.messages.message import Message
 from ipc.settings import PoolSettings, Settings, WorkerSettings
 from supervisor.children import Children
 from supervisor.fronts import Front
@@ -30,7 +32,7 @@ class PlayedFront(Front):
     def __init__(self, number: int) -> None:
         self.name = self.front_id = f"front-{number}"
 
-    def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+    def post(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         _close(fds)
 
 
@@ -46,23 +48,23 @@ class Supplied:
         self.supply.open()
         self.supply.add_front(self.front)
 
-    def _ordered(self, message: m.Message, fds: tuple[int, ...]) -> None:
+    def _ordered(self, message: Message, fds: tuple[int, ...]) -> None:
         _close(fds)
-        if isinstance(message, m.SpawnWorker):
+        if isinstance(message, SpawnWorker):
             self.spawned.append(message.worker_id)
 
     def start(self, worker_id: str, *, serves: bool) -> None:
         """The template has forked it; it greets its front, or does not."""
-        self.supply.answer_started(m.WorkerStarted(worker_id, 1, 0), 0)
+        self.supply.answer_started(WorkerStarted(worker_id, 1, 0), 0)
         if serves:
-            self.supply.note_serving(self.front, m.WorkerServes(worker_id))
+            self.supply.note_serving(self.front, WorkerServes(worker_id))
 
     def die(self, worker_id: str) -> None:
         """It is killed, by none of us."""
-        self.supply.answer_exited(m.WorkerExited(worker_id, 1, -signal.SIGKILL))
+        self.supply.answer_exited(WorkerExited(worker_id, 1, -signal.SIGKILL))
 
 
-def _tell(_message: m.Message, fds: tuple[int, ...] = ()) -> None:
+def _tell(_message: Message, fds: tuple[int, ...] = ()) -> None:
     _close(fds)
 
 
@@ -120,11 +122,11 @@ async def test_a_front_speaks_for_its_own_workers_alone() -> None:
     async with supplied() as one:
         other = PlayedFront(2)
         one.start(one.spawned[-1], serves=False)
-        one.supply.note_serving(other, m.WorkerServes(one.spawned[-1]))
-        one.supply.note_serving(one.front, m.WorkerServes("compute-99"))
+        one.supply.note_serving(other, WorkerServes(one.spawned[-1]))
+        one.supply.note_serving(one.front, WorkerServes("compute-99"))
         one.die(one.spawned[-1])
         one.start(one.spawned[-1], serves=False)
-        one.supply.note_serving(other, m.WorkerServes(one.spawned[-1]))
+        one.supply.note_serving(other, WorkerServes(one.spawned[-1]))
         one.die(one.spawned[-1])
         await wait_all_tasks_blocked()
         assert len(one.spawned) == 2, "the second in a row waits"

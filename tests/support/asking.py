@@ -9,11 +9,14 @@ from typing import Any
 
 import msgspec
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
+from ipc.messages.calling import Result
+from ipc.messages.delivering import AskedByDeliverer, NotaryToDeliverer, Welcome, Woken
+from ipc.messages.notary_frames import Answered, Asked, Begun, InForce, NotaryToFront
 from ipc.operations.askable import OF_DELIVERERS
+from ipc.operations.calls import Open
 from ipc.operations.operation import answer_type
 from ipc.sessions import NOTARY_TO_DELIVERER, NOTARY_TO_FRONT, Table
 from tests.support.played_workers import PlayedWorker, Workers
@@ -26,7 +29,7 @@ ANSWER_SECONDS = 60.0
 class Told(Exception):
     """The notary has no answer, and says why."""
 
-    def __init__(self, answered: m.Answered) -> None:
+    def __init__(self, answered: Answered) -> None:
         super().__init__(f"{answered.problem} ({answered.part}): {answered.cause}")
         self.problem, self.part, self.cause = answered.problem, answered.part, answered.cause
 
@@ -38,9 +41,9 @@ class Asker:
     runs while an answer is waited for.
     """
 
-    _union: Any = m.NotaryToFront
+    _union: Any = NotaryToFront
     _table: Table = NOTARY_TO_FRONT
-    _asked_in: Any = m.Asked
+    _asked_in: Any = Asked
 
     def __init__(
         self, sock: socket.socket, path: Path, front_id: str = "", workers: Workers | None = None,
@@ -48,8 +51,8 @@ class Asker:
     ) -> None:  # fmt: skip
         sock.settimeout(ANSWER_SECONDS)
         self.front_id = front_id
-        self.in_force: list[m.InForce] = []
-        self.welcomes: list[m.Welcome] = []
+        self.in_force: list[InForce] = []
+        self.welcomes: list[Welcome] = []
         self.woken: list[tuple[str, ...]] = []
         """Every wake-up that has come: to a deliverer alone."""
         self.frames = 0
@@ -67,7 +70,7 @@ class Asker:
         self._deliverer = deliverer
         self._numbers = itertools.count(1)
         self._asked: dict[int, Any] = {}
-        self._arrived: dict[int, m.Answered] = {}
+        self._arrived: dict[int, Answered] = {}
 
     def send(self, *operations: Any) -> list[int]:
         """Ask all of these in one piece; their numbers."""
@@ -88,7 +91,7 @@ class Asker:
         """Any bytes."""
         self._sock.sendall(data)
 
-    def heard(self, number: int) -> m.Answered:
+    def heard(self, number: int) -> Answered:
         """The answer to a number as it came. Raises ChannelClosed when the notary has closed this channel."""
         while number not in self._arrived:
             self._hear()
@@ -107,7 +110,7 @@ class Asker:
             return self._deliverer().ask(operation)
         return self.answer(self.send(operation)[0])
 
-    def begin(self, asked: m.Open, worker: PlayedWorker | None = None) -> int:
+    def begin(self, asked: Open, worker: PlayedWorker | None = None) -> int:
         """Have a call begun, by a worker that does what the test has it do; its number."""
         if worker is not None:
             asked = msgspec.structs.replace(asked, worker_id=worker.worker_id)
@@ -122,7 +125,7 @@ class Asker:
             assert number not in self._arrived, self._arrived[number]
             self._hear()
 
-    def finish(self, asked: m.Open, number: int, result: m.Result) -> Any:
+    def finish(self, asked: Open, number: int, result: Result) -> Any:
         """Have the worker of a call that was begun tell this result of it; what the Open comes to."""
         self.workers.of(asked.intent_id).tell(msgspec.structs.replace(result, call_id=asked.intent_id))
         return self.answer(number)
@@ -155,22 +158,22 @@ class Asker:
     def _take(self, message: Any) -> None:
         self.frames += 1
         match message:
-            case m.InForce():
+            case InForce():
                 self.in_force.append(message)
-            case m.Welcome():
+            case Welcome():
                 self.welcomes.append(message)
-            case m.Woken(endpoints):
+            case Woken(endpoints):
                 self.woken.append(endpoints)
-            case m.Begun(number):
+            case Begun(number):
                 self.begun.append(number)
             case answered:
                 assert answered.number not in self._arrived, "answered twice"
                 self._arrived[answered.number] = answered
-                if isinstance(asked := self._asked.get(answered.number), m.Open):
+                if isinstance(asked := self._asked.get(answered.number), Open):
                     self.workers.ended(asked.intent_id)
 
 
 class Deliverer(Asker):
     """The deliverer's end of its channel."""
 
-    _union, _table, _asked_in = m.NotaryToDeliverer, NOTARY_TO_DELIVERER, m.AskedByDeliverer
+    _union, _table, _asked_in = NotaryToDeliverer, NOTARY_TO_DELIVERER, AskedByDeliverer

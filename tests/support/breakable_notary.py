@@ -16,7 +16,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect
 from frontend.notary.waiting import Course, Waiter
-from ipc import messages as m
+from ipc.operations.calls import Assign, Open, Withdraw
 from ipc.operations.operation import Operation
 from notary.database import DatabaseGone
 from notary.tasks import NotOpen
@@ -195,10 +195,10 @@ class BreakableClient(NotaryClient):
         if course is None and name != "Withdraw":
             return super().begin(operation, seconds=seconds)
         self.asked.append(name)
-        if isinstance(operation, m.Withdraw):
+        if isinstance(operation, Withdraw):
             self._withdraws.set()
         elif (fault := self.faults.get("Close")) is not None:
-            assert isinstance(operation, m.Open | m.Assign), "nothing else has a course"
+            assert isinstance(operation, Open | Assign), "nothing else has a course"
             self._closings[operation.intent_id] = _Closing(fault)
         closing = None if course is None else self._closings.get(getattr(operation, "intent_id", ""))
         begin = partial(super().begin, operation, course, seconds=self.patience.get(name, seconds))

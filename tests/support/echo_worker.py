@@ -19,16 +19,8 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import (
-    Call,
-    FrontToWorker,
-    NotaryToWorker,
-    ProviderFailure,
-    Result,
-    Verification,
-    Word,
-    WorkerReady,
-)
+from ipc.messages.attesting import NotaryToWorker, Word
+from ipc.messages.calling import Call, FrontToWorker, ProviderFailure, Result, Verification, WorkerReady
 from ipc.packets import PacketChannel
 from ipc.parent import die_with_parent
 from ipc.plan import hash_of

@@ -9,7 +9,7 @@ import msgspec
 
 from ipc.framing import encode_frame
 from ipc.limits import MAX_RESULT_FRAME
-from ipc.messages import Result, Verification, WorkerReady
+from ipc.messages.calling import Result, Verification, WorkerReady
 from ipc.packets import PACKET_BYTES
 from tests.support.escape_steps import Facts, Step
 

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ipc.messages import Call, Result, Verification, Word
+from ipc.messages.attesting import Word
+from ipc.messages.calling import Call, Result, Verification
 from tests.support.escape_frames import LIES
 from tests.support.escape_steps import IS_X86
 from tests.support.escape_table import STEPS

@@ -34,10 +34,11 @@ from frontend.notary.client import NotaryClient
 from frontend.policy.engine import Commit, MemoStatus, PolicySources
 from frontend.policy.question import BudgetUnread, Decision, Question
 from frontend.services import Services
-from ipc import messages as m
 from ipc.evidence import EventQuery
+from ipc.messages.control import StartFront
+from ipc.messages.modules import ModuleVerdict
 from ipc.operations.evidence import QueryEvents, ShowReceipt
-from ipc.operations.leases import ReadBudget
+from ipc.operations.leases import ReadBudget, Revoke
 from ipc.operations.operation import A, Operation
 from ipc.operations.status import ReadLedger
 from ipc.settings import (
@@ -223,7 +224,7 @@ class Core:
 
     async def raise_epoch(self) -> None:
         """As an operator of another front does: every earlier lease and hold ends."""
-        await self.real.ask(m.Revoke(self.services.journal.own_event("AdminRevokeAll")))
+        await self.real.ask(Revoke(self.services.journal.own_event("AdminRevokeAll")))
 
     @property
     def real(self) -> "_Unbroken":
@@ -293,7 +294,7 @@ def registry_of(
     loaded, problems = load_manifests(write_manifests(folder, *manifests), has_proxy=has_proxy)
     assert not problems, problems
     verdicts = [
-        m.ModuleVerdict(reference, verdict, reference)
+        ModuleVerdict(reference, verdict, reference)
         for reference in dict.fromkeys(manifest.provider_module_digest for manifest in loaded)
     ]
     return Registry.build(loaded, verdicts, Trusted(frozenset({DIGEST})))
@@ -347,7 +348,7 @@ async def front_core(
     ours, theirs = socket.socketpair()
     control = Control(ours, deadlines.control)
     control.kill_worker = desk.kill  # type: ignore[method-assign]  # no supervisor reads this front's channel
-    start = m.StartFront(front_id, (front_id,), settings, ())
+    start = StartFront(front_id, (front_id,), settings, ())
     services = build_services(start, control, client, clock, deadlines=deadlines)
     services.configuration.current.registry = registry_of(
         folder / "actions", *(manifests or (action(),)), has_proxy=settings.egress_proxy_url is not None

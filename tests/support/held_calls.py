@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ipc.approvals import CLAIMED, PENDING, Outcome
-from ipc.messages import ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.messages.modules import ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.operations.holds import GetHold
 from tests.support.front_core import HOLD, Agent, Core, action
 

@@ -6,11 +6,15 @@ from typing import Any
 
 import msgspec
 
-from ipc import messages as m
 from ipc.clock import parse_iso
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
 from ipc.identifiers import new
+from ipc.operations.calls import Closed, Open, Proof, Refusal, Terms
+from ipc.operations.evidence import Note, QueryEvents
+from ipc.operations.holds import Held, Hold, MoveHold
+from ipc.operations.leases import Issue, Issued, ReadBudget
+from ipc.operations.operation import Operation
 from ipc.store import ApprovalRecord, Budget
 from tests.support.ledger_file import settled
 from tests.support.played_supervisor_of_notary import (
@@ -34,28 +38,28 @@ def call_event(**given: Any) -> AuditEvent:
     return AuditEvent(**fields | given)
 
 
-def terms(**given: Any) -> m.Terms:
+def terms(**given: Any) -> Terms:
     fields: dict[str, Any] = {
         "plan_hash": DIGEST, "module_digest": DIGEST, "epoch": 0, "verifier_kind": "none", "max_response_bytes": 1000,
         "fuel": 1_000_000, "memory_mb": 64, "timeout_seconds": 30.0, "max_io_calls": 8,
     }  # fmt: skip
-    return m.Terms(**fields | given)
+    return Terms(**fields | given)
 
 
-def an_open(**given: Any) -> m.Open:
+def an_open(**given: Any) -> Open:
     fields: dict[str, Any] = {
         "intent_id": new("intent_"), "event": call_event(), "terms": terms(), "worker_id": "",
-        "proof": m.Proof(new("proof_")),
+        "proof": Proof(new("proof_")),
     }  # fmt: skip
-    return m.Open(**fields | given)
+    return Open(**fields | given)
 
 
-def called(front: PlayedFront, **given: Any) -> m.Closed:
+def called(front: PlayedFront, **given: Any) -> Closed:
     """One whole call that goes well."""
     return front.end(opened(front, **given), sound_result())
 
 
-def opened(front: PlayedFront, **given: Any) -> m.Open:
+def opened(front: PlayedFront, **given: Any) -> Open:
     """A call that was begun, and ends when the test has its worker tell so."""
     asked = an_open(**given)
     front.begin(asked)
@@ -65,17 +69,17 @@ def opened(front: PlayedFront, **given: Any) -> m.Open:
 def with_budget(front: PlayedFront, calls: int) -> str:
     """A session of its own with so many calls."""
     event = AuditEvent(event_type="LeaseIssued", trace_id=new("trc_"), principal="p", decision="allow")
-    asked = m.Issue("p", None, ("tools:call",), calls, "thumbprint", "none", event)
-    issued: m.Issued = front.value(asked, m.Issued)
+    asked = Issue("p", None, ("tools:call",), calls, "thumbprint", "none", event)
+    issued: Issued = front.value(asked, Issued)
     return issued.session_id
 
 
 def left(front: PlayedFront, session_id: str) -> int:
-    budget: Budget = front.value(m.ReadBudget(session_id), Budget)
+    budget: Budget = front.value(ReadBudget(session_id), Budget)
     return budget.remaining
 
 
-def a_hold(approval_id: str = "", session_id: str = "ses_1", **given: Any) -> m.Hold:
+def a_hold(approval_id: str = "", session_id: str = "ses_1", **given: Any) -> Hold:
     event = call_event(session_id=session_id)
     plan = f'{{"principal":"{event.principal}"}}'
     approval = ApprovalRecord(
@@ -83,12 +87,12 @@ def a_hold(approval_id: str = "", session_id: str = "ses_1", **given: Any) -> m.
         f'{{"plan_hash":"{DIGEST}","has_budget":true,"plan":{plan}}}', principal=event.principal or "",
     )  # fmt: skip
     fields: dict[str, Any] = {"event": event, "approval": approval, "epoch": 0, "limit": 20, "has_budget": True}
-    return m.Hold(**fields | given)
+    return Hold(**fields | given)
 
 
 def now_of(front: PlayedFront) -> float:
     """The notary's time, as its newest event has it."""
-    front.value(m.Note(AuditEvent(event_type="AdminDrain", trace_id="trc_t", decision="allow")))
+    front.value(Note(AuditEvent(event_type="AdminDrain", trace_id="trc_t", decision="allow")))
     return parse_iso(events(front, event_type="AdminDrain")[0]["timestamp"])
 
 
@@ -97,8 +101,8 @@ def held(front: PlayedFront, seconds: float = 300.0) -> tuple[str, str]:
     session_id, now = with_budget(front, 2), now_of(front)
     asked = a_hold(session_id=session_id)
     approval = msgspec.structs.replace(asked.approval, created_at=now, expires_at=now + seconds)
-    answer = front.value(msgspec.structs.replace(asked, approval=approval), m.Held | m.Refusal)
-    assert isinstance(answer, m.Held)
+    answer = front.value(msgspec.structs.replace(asked, approval=approval), Held | Refusal)
+    assert isinstance(answer, Held)
     return approval.approval_id, session_id
 
 
@@ -109,20 +113,20 @@ def granted(approval_id: str, **given: Any) -> AuditEvent:
     )
 
 
-def a_claim(front: PlayedFront, approval_id: str, **given: Any) -> m.MoveHold:
+def a_claim(front: PlayedFront, approval_id: str, **given: Any) -> MoveHold:
     fields: dict[str, Any] = {
         "outcome": '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z"}', "holder": front.front_id,
         "event": granted(approval_id),
     }  # fmt: skip
-    return m.MoveHold(approval_id, "pending", "claimed", **fields | given)
+    return MoveHold(approval_id, "pending", "claimed", **fields | given)
 
 
-def an_end(approval_id: str, state: str = "denied", **given: Any) -> m.MoveHold:
+def an_end(approval_id: str, state: str = "denied", **given: Any) -> MoveHold:
     fields: dict[str, Any] = {
         "outcome": '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z"}',
         "event": granted(approval_id, event_type="ApprovalDenied", decision="deny"),
     }  # fmt: skip
-    return m.MoveHold(approval_id, "claimed", state, **fields | given)
+    return MoveHold(approval_id, "claimed", state, **fields | given)
 
 
 def claimed(front: PlayedFront) -> tuple[str, str]:
@@ -135,7 +139,7 @@ def claimed(front: PlayedFront) -> tuple[str, str]:
 
 
 def events(front: PlayedFront, **filters: Any) -> list[dict[str, Any]]:
-    encoded = front.value(m.QueryEvents(EventQuery(**filters, limit=1000)), list[bytes])
+    encoded = front.value(QueryEvents(EventQuery(**filters, limit=1000)), list[bytes])
     return [msgspec.json.decode(event) for event in encoded]
 
 
@@ -150,7 +154,7 @@ def counted(supervisor: PlayedSupervisor) -> dict[str, int]:
     return {table: rows(supervisor, table) for table in tables}
 
 
-def assert_refused(supervisor: PlayedSupervisor, front: PlayedFront, *asked: m.Operation[Any]) -> None:
+def assert_refused(supervisor: PlayedSupervisor, front: PlayedFront, *asked: Operation[Any]) -> None:
     """Each of them is answered `refused`, leaves no row anywhere, and one line in the log."""
     for operation in asked:
         before, lines = counted(supervisor), len(supervisor.said(REFUSED))

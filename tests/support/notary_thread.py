@@ -13,11 +13,25 @@ from pathlib import Path
 from typing import Any
 
 from frontend.errors import GateError
-from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.clock import Clock, ClockWrong, iso
 from ipc.exits import Exit
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.message import Message
+from ipc.messages.notarising import (
+    AttachDeliverer,
+    AttachFront,
+    FrontDetached,
+    NotaryReady,
+    NotaryToSupervisor,
+    StartNotary,
+    StopNotary,
+    SupervisorToNotary,
+    TieWorker,
+    WorkerBroke,
+    WorkerEnded,
+)
+from ipc.operations.calls import Closed, Open
 from ipc.sessions import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.settings import Settings
 from notary.backends.sqlite import FileLimits
@@ -46,17 +60,17 @@ class NotaryThread:
     ) -> None:  # fmt: skip
         ours, theirs = socket.socketpair()
         ours.settimeout(END_SECONDS)
-        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached | m.WorkerBroke] = BlockingChannel(
-            ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        self._control: BlockingChannel[NotaryReady | FrontDetached | WorkerBroke] = BlockingChannel(
+            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         notarys: Control = BlockingChannel(
-            theirs, m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
+            theirs, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
-        self._control.send(m.StartNotary(settings))
+        self._control.send(StartNotary(settings))
         notarys.receive()
-        notarys.send(m.NotaryReady())
+        notarys.send(NotaryReady())
         state, remembered = open_state(settings, clock, limits=limits, is_accepted=is_accepted, places=places)
         self.state = state
         self.numbers = itertools.count(1)
@@ -65,7 +79,7 @@ class NotaryThread:
         self._service = Service(state, notarys, remembered if remembers else {})
         self._guards: list[Callable[[str], None]] = []
         self._opening: Callable[[], object] = lambda: None
-        self._service._units._handlers |= {Reported: self._report, Lost: self._lose, m.Open: self._open}
+        self._service._units._handlers |= {Reported: self._report, Lost: self._lose, Open: self._open}
         self.code: Exit | None = None
         """With what it has ended."""
         self._thread = threading.Thread(target=self._run, name="notary", daemon=True)
@@ -81,21 +95,21 @@ class NotaryThread:
         """A front's end of a new channel."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
+            self._control.send(AttachFront(front_id), (theirs.fileno(),))
         return ours
 
     def attach_deliverer(self, deliverer_id: str = "deliverer-a") -> socket.socket:
         """The deliverer's end of a new channel."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._control.send(m.AttachDeliverer(deliverer_id), (theirs.fileno(),))
+            self._control.send(AttachDeliverer(deliverer_id), (theirs.fileno(),))
         return ours
 
-    def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+    def tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         """Say something as its supervisor, with descriptors: TieWorker, WorkerEnded."""
         self._control.send(message, fds)
 
-    def hears_now(self) -> list[m.NotaryReady | m.FrontDetached | m.WorkerBroke]:
+    def hears_now(self) -> list[NotaryReady | FrontDetached | WorkerBroke]:
         """The messages from the notary to its supervisor so far."""
         heard = []
         while True:
@@ -114,27 +128,27 @@ class NotaryThread:
         """Call this, in the notary's thread, before a call is opened."""
         self._opening = guard
 
-    def _open(self, unit: Unit, asked: m.Open) -> Any:
+    def _open(self, unit: Unit, asked: Open) -> Any:
         self._opening()
         return open_call(unit, asked)
 
-    def _report(self, unit: Unit, asked: Reported) -> m.Closed:
+    def _report(self, unit: Unit, asked: Reported) -> Closed:
         for guard in self._guards:
             guard(asked.result.call_id)
         return report_call(unit, asked)
 
-    def _lose(self, unit: Unit, asked: Lost) -> m.Closed:
+    def _lose(self, unit: Unit, asked: Lost) -> Closed:
         for guard in self._guards:
             guard(asked.intent_id)
         return lose_call(unit, asked)
 
-    def hears(self) -> m.NotaryReady | m.FrontDetached | m.WorkerBroke:
+    def hears(self) -> NotaryReady | FrontDetached | WorkerBroke:
         """Wait for the notary's next message to its supervisor."""
         return self._control.receive()
 
     def stop(self) -> None:
         """Have it finish, and wait for that."""
-        self._control.send(m.StopNotary())
+        self._control.send(StopNotary())
         self._ended()
 
     def leave(self) -> None:
@@ -207,12 +221,12 @@ class TiesOf:
 
     def tie(self, worker_id: str, front_id: str, notarys: socket.socket, workers: socket.socket) -> None:
         """A worker's channel: both ends, which stay the caller's."""
-        self._notary.tell(m.TieWorker(worker_id, front_id), (notarys.fileno(), workers.fileno()))
+        self._notary.tell(TieWorker(worker_id, front_id), (notarys.fileno(), workers.fileno()))
 
     def end(self, worker_id: str, reason: str) -> None:
         """A worker's process has ended."""
-        self._notary.tell(m.WorkerEnded(worker_id, reason))
+        self._notary.tell(WorkerEnded(worker_id, reason))
 
-    def broken(self) -> list[m.WorkerBroke]:
+    def broken(self) -> list[WorkerBroke]:
         """Workers that the notary can't believe, as told since the last call of `hears_now`."""
-        return [heard for heard in self._notary.hears_now() if isinstance(heard, m.WorkerBroke)]
+        return [heard for heard in self._notary.hears_now() if isinstance(heard, WorkerBroke)]

@@ -15,7 +15,9 @@ from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision
 from ipc.framing import encode_frame
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages import Ask, FrontToPolicy, LoadPolicy, Message, Ping, PolicyCompiled, Pong, UsePolicy
+from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy
+from ipc.messages.message import Message
+from ipc.messages.pinging import Ping, Pong
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_POLICY
 from tests.support.patience import PATIENCE, PATIENT

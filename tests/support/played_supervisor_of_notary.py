@@ -15,11 +15,24 @@ from typing import Any
 
 import msgspec
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.events import AuditEvent
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
+from ipc.messages.calling import Result
+from ipc.messages.control import FollowSettings, SettingsFollowed
+from ipc.messages.notarising import (
+    AttachFront,
+    FrontDetached,
+    NotaryReady,
+    NotaryToSupervisor,
+    StartNotary,
+    StopNotary,
+    WorkerBroke,
+)
+from ipc.messages.notary_frames import Answered, Asked, Begun, InForce, NotaryToFront
+from ipc.operations.calls import Closed, Open
+from ipc.operations.evidence import Note
 from ipc.reloadable import Reloadable
 from ipc.sessions import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
@@ -29,7 +42,7 @@ from supervisor.programs import INTERPRETER
 from tests.support.played_workers import Workers
 from tests.support.supervised import told
 
-Heard = m.NotaryReady | m.FrontDetached | m.WorkerBroke | m.SettingsFollowed
+Heard = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed
 SECONDS = 60.0
 """For one answer, a start or an end."""
 
@@ -52,18 +65,18 @@ class PlayedFront:
         sock.settimeout(SECONDS)
         self.front_id = front_id
         self.sock = sock
-        self.in_force: m.InForce | None = None
+        self.in_force: InForce | None = None
         self.begun: set[int] = set()
         """Numbers of calls that the notary said of that they were begun."""
         self.workers = workers
         self._numbers_of: dict[str, int] = {}
         self._numbers = itertools.count(first)
         self._channel: BlockingChannel[Any] = BlockingChannel(
-            sock, m.NotaryToFront, table=NOTARY_TO_FRONT, start="new", cap_in=MAX_NOTARY_FRAME,
+            sock, NotaryToFront, table=NOTARY_TO_FRONT, start="new", cap_in=MAX_NOTARY_FRAME,
             cap_out=MAX_NOTARY_FRAME,
         )  # fmt: skip
 
-    def ask(self, operation: Any) -> m.Answered:
+    def ask(self, operation: Any) -> Answered:
         """One operation, and its answer."""
         return self.heard(self.send(operation))
 
@@ -77,7 +90,7 @@ class PlayedFront:
         """A call without a worker gets one that has room; anything else as it is."""
         return self.workers.staffed(self.front_id, operation, obeys=False)
 
-    def begin(self, asked: m.Open) -> int:
+    def begin(self, asked: Open) -> int:
         """Have a call begun; its number."""
         number = self.send(msgspec.structs.replace(asked, wants_begun=True))
         while number not in self.begun:
@@ -86,29 +99,29 @@ class PlayedFront:
         self._numbers_of[asked.intent_id] = number
         return number
 
-    def end(self, asked: m.Open, result: m.Result) -> m.Closed:
+    def end(self, asked: Open, result: Result) -> Closed:
         """Have the worker of a call that was begun tell this result of it; how the call ended."""
         self.workers.of(asked.intent_id).tell(msgspec.structs.replace(result, call_id=asked.intent_id))
         return self.ended(asked)
 
-    def lose(self, asked: m.Open, reason: str) -> m.Closed:
+    def lose(self, asked: Open, reason: str) -> Closed:
         """Have the worker of a call that was begun take the word and end; how the call ended."""
         worker = self.workers.of(asked.intent_id)
         worker.word()
         self.workers.end(worker, reason)
         return self.ended(asked)
 
-    def unbegun(self, asked: m.Open) -> bool:
+    def unbegun(self, asked: Open) -> bool:
         """Whether the next answer to a call that was begun is that its worker will not run it."""
         answered = self.heard(self._numbers_of[asked.intent_id])
         return answered.problem is None and b"Unbegun" in bytes(answered.value)
 
-    def ended(self, asked: m.Open) -> m.Closed:
+    def ended(self, asked: Open) -> Closed:
         """How a call that was begun has ended."""
         answered = self.heard(self._numbers_of[asked.intent_id])
         assert answered.problem is None, answered
         self.workers.ended(asked.intent_id)
-        closed: m.Closed = msgspec.msgpack.decode(answered.value, type=m.Closed)
+        closed: Closed = msgspec.msgpack.decode(answered.value, type=Closed)
         return closed
 
     def value(self, operation: Any, answer: Any = Any) -> Any:
@@ -117,18 +130,18 @@ class PlayedFront:
         assert answered.problem is None, answered
         return msgspec.msgpack.decode(answered.value, type=answer)
 
-    def heard(self, number: int) -> m.Answered:
+    def heard(self, number: int) -> Answered:
         """The answer with this number; what the notary says besides is kept."""
         while True:
             message = self._hear()
-            if isinstance(message, m.Answered) and message.number == number:
+            if isinstance(message, Answered) and message.number == number:
                 return message
 
     def _hear(self) -> Any:
         message = self._channel.receive()
-        if isinstance(message, m.InForce):
+        if isinstance(message, InForce):
             self.in_force = message
-        if isinstance(message, m.Begun):
+        if isinstance(message, Begun):
             self.begun.add(message.number)
         return message
 
@@ -147,7 +160,7 @@ class PlayedFront:
 
 def framed(number: int, operation: Any) -> bytes:
     """One operation as it goes over the channel."""
-    return encode_frame(m.Asked(number, operation), MAX_NOTARY_FRAME)
+    return encode_frame(Asked(number, operation), MAX_NOTARY_FRAME)
 
 
 def framed_raw(fields: Any) -> bytes:
@@ -171,22 +184,22 @@ class PlayedSupervisor:
                 pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/",
             )  # fmt: skip
         self._control: BlockingChannel[Heard] = BlockingChannel(
-            ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
-        self._control.send(m.StartNotary(settings))
+        self._control.send(StartNotary(settings))
         self.workers = workers or Workers()
         self.workers.tie_all(self._control.send)
         self._fronts: list[PlayedFront] = []
 
     def wait_ready(self) -> None:
         """Until it serves."""
-        assert self.hears() == m.NotaryReady()
+        assert self.hears() == NotaryReady()
 
     def follow(self, reloadable: Reloadable) -> None:
         """Have it decide by other operators from now on."""
-        self._control.send(m.FollowSettings("reload-1", reloadable))
-        assert self.hears() == m.SettingsFollowed("reload-1")
+        self._control.send(FollowSettings("reload-1", reloadable))
+        assert self.hears() == SettingsFollowed("reload-1")
 
     def hears(self) -> Heard:
         """Wait for the notary's next message to its supervisor."""
@@ -196,7 +209,7 @@ class PlayedSupervisor:
         """A front's end of a new channel. `first` is the number of its first operation: a front goes on counting."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
+            self._control.send(AttachFront(front_id), (theirs.fileno(),))
         self._fronts.append(PlayedFront(front_id, ours, first, self.workers))
         return self._fronts[-1]
 
@@ -207,7 +220,7 @@ class PlayedSupervisor:
     def stop(self) -> int:
         """Have it finish; its exit code."""
         if self.process.poll() is None:
-            self._control.send(m.StopNotary())
+            self._control.send(StopNotary())
         return self.process.wait(SECONDS)
 
     def close(self) -> None:
@@ -252,7 +265,7 @@ def sound_notary(folder: Path, **settings: Any) -> Iterator[PlayedSupervisor]:
         yield running
         assert running.process.poll() is None
         sound = running.attach("front-9-sound")
-        sound.value(m.Note(AuditEvent(event_type="GatewayStopped", trace_id="trc_end", decision="allow")))
+        sound.value(Note(AuditEvent(event_type="GatewayStopped", trace_id="trc_end", decision="allow")))
         assert running.stop() == 0
         checked_offline(Path(running.settings.state_dir))
         assert "Traceback" not in running.log.read_text()

@@ -13,8 +13,12 @@ from typing import Any
 
 import msgspec
 
-from ipc import messages as m
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
+from ipc.messages.attesting import NotaryToWorker, NoWord, Tied, Word, WorkerToNotary
+from ipc.messages.calling import Result, Verification
+from ipc.messages.message import Message
+from ipc.messages.notarising import TieWorker, WorkerEnded
+from ipc.operations.calls import Open
 from ipc.packets import PacketChannel, packet_pair
 from ipc.sessions import NOTARY_TO_WORKER
 from tests.support.readable import readable
@@ -22,18 +26,18 @@ from tests.support.readable import readable
 SECONDS = 60.0
 """For one message."""
 
-Tell = Callable[[m.Message, tuple[int, ...]], None]
+Tell = Callable[[Message, tuple[int, ...]], None]
 """Say something to a notary as its supervisor."""
 _ids = itertools.count(1)
 
 
-def sound_result(call_id: str = "c", **given: Any) -> m.Result:
+def sound_result(call_id: str = "c", **given: Any) -> Result:
     """A worker's report of a successful call without a verifier; `given` are fields."""
     fields: dict[str, Any] = {
-        "outcome": "success", "output": '{"a":1}', "failure": None, "verification": m.Verification("skipped"),
+        "outcome": "success", "output": '{"a":1}', "failure": None, "verification": Verification("skipped"),
         "observations": (), "fuel_consumed": 1, "duration_us": 1, "io_calls": 0,
     }  # fmt: skip
-    return m.Result(**fields | given | {"call_id": call_id})
+    return Result(**fields | given | {"call_id": call_id})
 
 
 class PlayedWorker:
@@ -44,7 +48,7 @@ class PlayedWorker:
         self.front_id = front_id
         self.calls: set[str] = set()
         """The calls that its front believes it has."""
-        self.words: list[m.Word] = []
+        self.words: list[Word] = []
         """All that it has heard, repeated ones too."""
         self.refused: list[str] = []
         """Calls that it heard NoWord of."""
@@ -52,9 +56,9 @@ class PlayedWorker:
         """Calls that it has run: each time that it did."""
         self.notarys, self.own = packet_pair()
         self.own.settimeout(SECONDS)
-        self._told: deque[m.Result] = deque(maxlen=MAX_AHEAD)
+        self._told: deque[Result] = deque(maxlen=MAX_AHEAD)
         self._channel: PacketChannel[Any] = PacketChannel(
-            self.own, m.NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME,
+            self.own, NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_RESULT_FRAME,
         )  # fmt: skip
 
@@ -63,20 +67,20 @@ class PlayedWorker:
         while (message := self._channel.receive()) is None:
             pass
         match message:
-            case m.Word():
+            case Word():
                 self.words.append(message)
-            case m.NoWord():
+            case NoWord():
                 self.refused.append(message.call_id)
         return message
 
     def wait_tied(self) -> None:
         """Until a notary watches the channel."""
-        while not isinstance(self.hear(), m.Tied):
+        while not isinstance(self.hear(), Tied):
             pass
 
-    def word(self) -> m.Word:
+    def word(self) -> Word:
         """Take the next word."""
-        while not isinstance(message := self.hear(), m.Word):
+        while not isinstance(message := self.hear(), Word):
             pass
         return message
 
@@ -84,7 +88,7 @@ class PlayedWorker:
         """Whether anything waits to be taken."""
         return readable(self.own, 0)
 
-    def tell(self, told: m.WorkerToNotary) -> None:
+    def tell(self, told: WorkerToNotary) -> None:
         """Any result of any call, or what it saw, once."""
         self._channel.send(told)
 
@@ -93,7 +97,7 @@ class PlayedWorker:
         for packet in packets:
             self.own.send(packet)
 
-    def run(self, word: m.Word, result: m.Result) -> None:
+    def run(self, word: Word, result: Result) -> None:
         """Act as a correct worker on a permit: run the plan once with this result, and repeat an earlier report. It
         keeps a report until it is known to be durable, as workers/desk.py does.
         """
@@ -120,7 +124,7 @@ class Workers:
     Obedient workers run their calls while a caller waits in `serve_until`; a test drives the others.
     """
 
-    def __init__(self, result: Callable[[], m.Result] = sound_result) -> None:
+    def __init__(self, result: Callable[[], Result] = sound_result) -> None:
         """`result` is the result of each call of an obedient worker."""
         self._result = result
         self._tell: Tell | None = None
@@ -148,14 +152,14 @@ class Workers:
     def end(self, worker: PlayedWorker, reason: str = "SIGKILL") -> None:
         """End its process, and report that to the notary."""
         self.forget(worker)
-        self.told(m.WorkerEnded(worker.worker_id, reason))
+        self.told(WorkerEnded(worker.worker_id, reason))
 
     def forget(self, worker: PlayedWorker) -> None:
         """Its process has ended, and there was no notary to be told so."""
         del self._all[worker.worker_id]
         worker.close()
 
-    def told(self, message: m.Message) -> None:
+    def told(self, message: Message) -> None:
         """Say something to the notary of now, if there is one."""
         if self._tell is not None:
             self._tell(message, ())
@@ -171,7 +175,7 @@ class Workers:
     def staffed(self, front_id: str, asked: Any, *, obeys: bool = True) -> Any:
         """An Open with a worker that has room, where none is named; asked again it names the same one. Anything else
         as it is."""
-        if not isinstance(asked, m.Open) or (asked.worker_id and asked.worker_id not in self._all):
+        if not isinstance(asked, Open) or (asked.worker_id and asked.worker_id not in self._all):
             return asked
         worker = (
             self._all.get(asked.worker_id) or self._of.get(asked.intent_id) or self._with_room(front_id, obeys=obeys)
@@ -199,7 +203,7 @@ class Workers:
             if not ready:
                 raise TimeoutError("the notary says nothing")
             for descriptor in ready:
-                if (worker := obeying.get(descriptor)) is not None and isinstance(word := worker.hear(), m.Word):
+                if (worker := obeying.get(descriptor)) is not None and isinstance(word := worker.hear(), Word):
                     worker.run(word, self._result())
             if sock.fileno() in ready:
                 return
@@ -219,4 +223,4 @@ class Workers:
     def _tie(self, worker: PlayedWorker) -> None:
         assert self._tell is not None, "no notary was started"
         fds = (worker.notarys.fileno(), worker.own.fileno())
-        self._tell(m.TieWorker(worker.worker_id, worker.front_id), fds)
+        self._tell(TieWorker(worker.worker_id, worker.front_id), fds)

@@ -15,7 +15,7 @@ from frontend.policy.engine import PolicySources
 from frontend.policy.question import Question
 from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages import LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
+from ipc.messages.deciding import LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
 from ipc.sessions import POLICY_TO_FRONT
 from tests.support.patience import PATIENT
 

@@ -12,9 +12,10 @@ import trio
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import NOTHING
 from frontend.notary.link import FRONTS, Dialect
-from ipc import messages as m
 from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
+from ipc.messages.message import Message
+from ipc.messages.notary_frames import Answered, Asked, FrontToNotary
 
 
 class Scripted:
@@ -23,11 +24,11 @@ class Scripted:
     def __init__(self, sock: socket.socket, *, greets: bool = True) -> None:
         self._raw = sock
         self._sock = trio.socket.from_stdlib_socket(sock)
-        self._decoder: Decoder[m.Asked] = Decoder(m.FrontToNotary, MAX_NOTARY_FRAME)
-        self._heard: deque[m.Asked] = deque()
+        self._decoder: Decoder[Asked] = Decoder(FrontToNotary, MAX_NOTARY_FRAME)
+        self._heard: deque[Asked] = deque()
         self._greets = greets
 
-    async def asked(self) -> m.Asked:
+    async def asked(self) -> Asked:
         """The next operation."""
         with trio.fail_after(60):
             while not self._heard:
@@ -37,7 +38,7 @@ class Scripted:
                     self._heard.append(message)
         return self._heard.popleft()
 
-    async def say(self, *messages: m.Message) -> None:
+    async def say(self, *messages: Message) -> None:
         """After the greeting that comes first."""
         greeting = (NOTHING,) if self._greets else ()
         self._greets = False
@@ -48,7 +49,7 @@ class Scripted:
         while data:
             data = data[await self._sock.send(data) :]
 
-    def say_now(self, *messages: m.Message) -> None:
+    def say_now(self, *messages: Message) -> None:
         """In this very turn of the loop."""
         data = b"".join(encode_frame(message, MAX_NOTARY_FRAME) for message in (NOTHING, *messages))
         assert self._raw.send(data) == len(data)
@@ -63,9 +64,9 @@ class Scripted:
         self._sock.close()
 
 
-def answer(number: int, value: Any = None, problem: str | None = None, part: str | None = None) -> m.Answered:
+def answer(number: int, value: Any = None, problem: str | None = None, part: str | None = None) -> Answered:
     """An answer of the notary."""
-    return m.Answered(number, msgspec.Raw(msgspec.msgpack.encode(value)), problem, part, problem and "why")
+    return Answered(number, msgspec.Raw(msgspec.msgpack.encode(value)), problem, part, problem and "why")
 
 
 class Client(NotaryClient):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from ipc.messages import Issue
+from ipc.operations.leases import Issue
 from notary.signing.keys import HeldKey
 from notary.signing.leases import new_terms, sign_lease
 

@@ -14,7 +14,10 @@ from frontend.pool.pool import Pools
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import AttachWorker, Call, Result, Tied, Word, WorkerBroke, WorkerToNotary
+from ipc.messages.attesting import Tied, Word, WorkerToNotary
+from ipc.messages.calling import Call, Result
+from ipc.messages.control import AttachWorker
+from ipc.messages.notarising import WorkerBroke
 from ipc.packets import PacketChannel, packet_pair
 from ipc.plan import Egress, Limits, Plan, hash_of, seal
 from ipc.sessions import WORKER_TO_NOTARY

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 
 import psutil
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
+from ipc.messages.attesting import Tied, WorkerToNotary
+from ipc.messages.calling import Result, Secrets, WorkerReady, WorkerToFront
+from ipc.messages.message import Message
 from ipc.packets import PacketChannel
 from ipc.plan import Plan
 from ipc.sessions import WORKER_TO_FRONT, WORKER_TO_NOTARY
@@ -22,7 +24,7 @@ from tests.support.worker_plans import call_of, word_for
 
 WAIT_SECONDS = 60.0
 
-M = TypeVar("M", bound=m.Message)
+M = TypeVar("M", bound=Message)
 
 
 @dataclass
@@ -45,22 +47,22 @@ class Worker:
         for sock in (self.sock, self.attesting):
             sock.settimeout(WAIT_SECONDS)
         self.channel: BlockingChannel[Any] = BlockingChannel(
-            self.sock, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=MAX_RESULT_FRAME,
+            self.sock, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CALL_FRAME,
         )  # fmt: skip
 
     def tie(self) -> None:
         """Replace the notary by a new one, which has none of the earlier messages, nor half of one."""
-        self.notary: PacketChannel[m.WorkerToNotary] = PacketChannel(
-            self.attesting, m.WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
+        self.notary: PacketChannel[WorkerToNotary] = PacketChannel(
+            self.attesting, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
-        self.notary.send(m.Tied())
+        self.notary.send(Tied())
 
     def meet(self) -> None:
         """Speak as its first notary, and read WorkerReady."""
         self.tie()
-        self.ready = self.receive(m.WorkerReady)
+        self.ready = self.receive(WorkerReady)
 
     def receive(self, kind: type[M]) -> M:
         """The next message to the front, which must be of this kind."""
@@ -72,7 +74,7 @@ class Worker:
         """The front's part of a call: the plan, and what it needs."""
         self.channel.send(call_of(plan, call_id))
         if secrets is not None:
-            self.channel.send(m.Secrets(call_id, dict(secrets)))
+            self.channel.send(Secrets(call_id, dict(secrets)))
 
     def allow(self, plan: Plan, call_id: str, **changes: Any) -> None:
         """The notary's part: the word, with what has ended since the last one."""
@@ -84,29 +86,29 @@ class Worker:
         self.give(plan, call_id)
         self.allow(plan, call_id)
 
-    def told(self) -> m.WorkerToNotary:
+    def told(self) -> WorkerToNotary:
         """The next message to the notary."""
         while (told := self.notary.receive()) is None:
             pass
         return told
 
-    def attested(self) -> m.Result:
+    def attested(self) -> Result:
         """The next result that the notary hears."""
         result = self.told()
-        assert isinstance(result, m.Result), result
+        assert isinstance(result, Result), result
         return result
 
-    def ended(self, call_id: str) -> m.Result:
+    def ended(self, call_id: str) -> Result:
         """The next result, which both peers must hear alike, and which must be of this call."""
         result = self.attested()
-        assert self.receive(m.Result) == result
+        assert self.receive(Result) == result
         assert result.call_id == call_id
         self.unsaid.append(call_id)
         return result
 
     def call(
         self, plan: Plan, call_id: str | None = None, *, secrets: Mapping[str, str] | None = None, **word: Any
-    ) -> m.Result:
+    ) -> Result:
         """Run one plan, from its beginning to the result that both peers hear; `word` replaces fields of the word."""
         self.calls += 1
         call_id = call_id or f"call-{self.calls}"
@@ -114,7 +116,7 @@ class Worker:
         self.allow(plan, call_id, **word)
         self.channel.finish(rest)  # a large plan is read once the permit has come
         if secrets is not None:
-            self.channel.send(m.Secrets(call_id, dict(secrets)))
+            self.channel.send(Secrets(call_id, dict(secrets)))
         return self.ended(call_id)
 
     def raw(self, data: bytes) -> None:

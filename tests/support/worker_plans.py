@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from ipc.messages import Call, Word
+from ipc.messages.attesting import Word
+from ipc.messages.calling import Call
 from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, seal
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from wasmtime import Engine
 from wasmtime.component import Component
 
-from ipc.messages import Result, Word
+from ipc.messages.attesting import Word
+from ipc.messages.calling import Result
 from ipc.plan import Plan
 from tests.support.worker_plans import call_of, word_for
 from workers.host.connection import make_tls

@@ -13,9 +13,18 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.forking import (
+    SpawnWorker,
+    StartTemplate,
+    TemplateReady,
+    TemplateToSupervisor,
+    WorkerExited,
+    WorkerStarted,
+)
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
 from ipc.packets import packet_pair
 from ipc.sessions import TEMPLATE_TO_SUPERVISOR
 from ipc.walls.given import Given
@@ -24,7 +33,7 @@ from tests.support.worker_peers import WAIT_SECONDS, Worker
 from tests.support.worker_plans import post_plan
 from tests.support.worker_upstream import Upstream, holding
 
-M = TypeVar("M", bound=m.Message)
+M = TypeVar("M", bound=Message)
 
 
 @dataclass
@@ -34,7 +43,7 @@ class Template:
     process: "subprocess.Popen[bytes]"
     sock: socket.socket
     channel: BlockingChannel[Any]
-    early: list[m.Message] = field(default_factory=list)
+    early: list[Message] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
 
     def receive(self, kind: type[M], seconds: float = WAIT_SECONDS) -> M:
@@ -51,10 +60,10 @@ class Template:
                 return message
             self.early.append(message)
 
-    def load(self, *modules: m.ModuleFile, request_id: str = "r") -> m.ModulesLoaded:
+    def load(self, *modules: ModuleFile, request_id: str = "r") -> ModulesLoaded:
         """Load modules and wait for their verdicts."""
-        self.channel.send(m.LoadModules(request_id, modules))
-        return self.receive(m.ModulesLoaded)
+        self.channel.send(LoadModules(request_id, modules))
+        return self.receive(ModulesLoaded)
 
     def spawn(self, profile: str = "compute", worker_id: str | None = None) -> Worker:
         """Fork a worker and take the ends of its peers."""
@@ -62,9 +71,9 @@ class Template:
         attesting, kept = packet_pair()
         worker_id = worker_id or f"w{len(self.workers)}"
         with workers:
-            message = m.SpawnWorker(worker_id, profile, f"gateway: worker {profile} {worker_id}")
+            message = SpawnWorker(worker_id, profile, f"gateway: worker {profile} {worker_id}")
             self.channel.send(message, (workers.fileno(), kept.fileno()))
-        started = self.receive(m.WorkerStarted)
+        started = self.receive(WorkerStarted)
         worker = Worker(worker_id, started.pid, fronts, attesting, kept)
         self.workers.append(worker)
         return worker
@@ -77,7 +86,7 @@ class Template:
 
     def exit_status(self, worker: Worker) -> int:
         """Wait for a worker to end."""
-        while (exited := self.receive(m.WorkerExited)).worker_id != worker.worker_id:
+        while (exited := self.receive(WorkerExited)).worker_id != worker.worker_id:
             pass
         return exited.status
 
@@ -104,7 +113,7 @@ def template(
             start_new_session=True,
         )  # fmt: skip
     channel: BlockingChannel[Any] = BlockingChannel(
-        ours, m.TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        ours, TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     running = Template(process, ours, channel)
@@ -112,8 +121,8 @@ def template(
         if start:
             files = files_dir or str(folder.parent)
             given = walls or Given()
-            channel.send(m.StartTemplate(str(folder / "modules-cache"), files, recycle_after_calls, given))
-            running.receive(m.TemplateReady)
+            channel.send(StartTemplate(str(folder / "modules-cache"), files, recycle_after_calls, given))
+            running.receive(TemplateReady)
         yield running
     finally:
         for worker in running.workers:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.messages import ModuleFile
+from ipc.messages.modules import ModuleFile
 from tests.support.worker_runner import Bench
 from tests.support.worker_template import Template, template
 

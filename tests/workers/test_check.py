@@ -13,7 +13,7 @@ import pytest
 from ipc.blocking import BlockingChannel
 from ipc.checking import FROM_MODULE_CHECKER
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from tests.support.manifests import PROVIDERS, REPOSITORY
 from workers.cache import Cache, code_digest
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ipc.messages import Call, Result, Verification, Word
+from ipc.messages.attesting import Word
+from ipc.messages.calling import Call, Result, Verification
 from ipc.plan import seal
 from tests.support.worker_plans import make_plan, word_for
 from workers.crew import Crew, EndedCall

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ipc import messages as m
 from ipc.exits import Exit
 from ipc.limits import MAX_AHEAD
+from ipc.messages.attesting import Word
+from ipc.messages.calling import Call, Result, Secrets
 from ipc.plan import hash_of, seal
 from tests.support.worker_plans import plan_for, post_plan, word_for, write_plan
 from tests.support.worker_template import Template, busy
@@ -37,7 +38,7 @@ def test_a_word_for_another_plan_refuses_this_one_and_executes_nothing(running: 
 def test_other_bytes_of_the_same_plan_are_refused(running: Template, tmp_path: Path) -> None:
     worker = running.born("fs")
     plan = write_plan(tmp_path, "a")
-    worker.channel.send(m.Call("c1", seal(plan).encoded + b" ", 30.0))
+    worker.channel.send(Call("c1", seal(plan).encoded + b" ", 30.0))
     worker.allow(plan, "c1")
     assert worker.ended("c1").outcome == "plan_refused"
     assert list(tmp_path.iterdir()) == []
@@ -46,8 +47,8 @@ def test_other_bytes_of_the_same_plan_are_refused(running: Template, tmp_path: P
 def test_bytes_that_are_no_plan_end_the_worker_and_nothing_runs(running: Template, tmp_path: Path) -> None:
     worker = running.born("fs")
     encoded = seal(write_plan(tmp_path, "a")).encoded[:-1]
-    worker.channel.send(m.Call("c1", encoded, 30.0))
-    worker.notary.send(m.Word("c1", hash_of(encoded), is_approved=False))
+    worker.channel.send(Call("c1", encoded, 30.0))
+    worker.notary.send(Word("c1", hash_of(encoded), is_approved=False))
     assert running.exit_status(worker) == Exit.PROTOCOL
     assert list(tmp_path.iterdir()) == []
 
@@ -67,7 +68,7 @@ def test_secrets_that_follow_the_plan_are_waited_for(running: Template) -> None:
         plan = post_plan(up.address, secrets=("token",))
         worker.start(plan, "c1")
         worker.wait_for(worker.has_heard)
-        worker.channel.send(m.Secrets("c1", {"token": "s3cret-value"}))
+        worker.channel.send(Secrets("c1", {"token": "s3cret-value"}))
         assert worker.ended("c1").verification.outcome == "verified"
     assert b"x-token: s3cret-value" in up.requests[0]
 
@@ -92,7 +93,7 @@ def test_the_secrets_of_a_call_serve_no_later_one(running: Template) -> None:
         worker.give(plan, "c1")  # the same call once more, which its notary knows to have ended
         worker.allow(plan, "c1")
         worker.wait_for(worker.has_heard)
-        worker.channel.send(m.Secrets("c1", {"token": "the-second-token"}))
+        worker.channel.send(Secrets("c1", {"token": "the-second-token"}))
         assert worker.ended("c1").outcome == "success"
     assert b"x-token: the-second-token" in up.requests[1]
 
@@ -127,7 +128,7 @@ def test_a_word_repeated_while_the_call_runs_runs_it_once(running: Template) -> 
 def test_a_result_that_no_notary_has_read_is_there_for_the_next_one(running: Template) -> None:
     worker = running.born()
     worker.start(ECHO, "c1")
-    told = worker.receive(m.Result)
+    told = worker.receive(Result)
     worker.tie()
     assert worker.attested() == told
 
@@ -140,7 +141,7 @@ def test_a_half_read_result_is_sent_whole_to_the_next_notary(running: Template) 
     assert worker.notary.receive() is None
     worker.tie()
     worker.allow(plan, "c1")
-    assert worker.attested() == worker.receive(m.Result)
+    assert worker.attested() == worker.receive(Result)
 
 
 def test_results_that_are_settled_are_forgotten(running: Template, tmp_path: Path) -> None:

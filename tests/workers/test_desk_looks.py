@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.expected import FileToLeave
+from ipc.messages.attesting import Look, Seen
 from ipc.plan import Plan
 from ipc.verifiers import kept_file
 from tests.support.worker_peers import Worker
@@ -15,10 +15,10 @@ from tests.support.worker_plans import text, write_plan
 from tests.support.worker_template import Template
 
 
-def seen(worker: Worker, file: FileToLeave, number: int = 1, seconds: float = 60.0) -> m.Seen:
-    worker.notary.send(m.Look(number, "fs_hash", file, seconds))
+def seen(worker: Worker, file: FileToLeave, number: int = 1, seconds: float = 60.0) -> Seen:
+    worker.notary.send(Look(number, "fs_hash", file, seconds))
     told = worker.told()
-    assert isinstance(told, m.Seen)
+    assert isinstance(told, Seen)
     assert told.number == number
     return told
 
@@ -37,9 +37,9 @@ def worker(running: Template) -> Worker:
 def test_it_tells_whether_the_file_is_what_a_call_was_to_leave(worker: Worker, tmp_path: Path) -> None:
     plan = write_plan(tmp_path, "notes/a", "hello")
     file = kept(plan)
-    assert seen(worker, file) == m.Seen(1, "absent")
+    assert seen(worker, file) == Seen(1, "absent")
     assert worker.call(plan).verification.outcome == "verified"
-    assert seen(worker, file, 2) == m.Seen(2, "matches", file.sha256)
+    assert seen(worker, file, 2) == Seen(2, "matches", file.sha256)
     (tmp_path / "notes" / "a").write_text("hello, world")
     differs = seen(worker, file, 3)
     assert (differs.state, differs.sha256 != file.sha256) == ("differs", True)

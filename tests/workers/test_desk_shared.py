@@ -10,9 +10,11 @@ import msgspec
 import psutil
 import pytest
 
-from ipc import messages as m
 from ipc.exits import Exit
 from ipc.limits import HTTP_WORKER_THREADS, MAX_AHEAD, MAX_SHARED_MEMORY_MB
+from ipc.messages.attesting import NoWord
+from ipc.messages.calling import Drop, Result, Secrets
+from ipc.messages.modules import ModuleFile
 from ipc.plan import Limits, Plan
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import file_plan, plan_for, post_plan
@@ -40,12 +42,12 @@ def start(worker: Worker, plans: dict[str, Plan]) -> None:
         worker.start(plan, name)
 
 
-def ended(worker: Worker, names: Iterable[str]) -> dict[str, m.Result]:
+def ended(worker: Worker, names: Iterable[str]) -> dict[str, Result]:
     """Results of these calls and no others, in any order; both peers must hear them alike."""
-    results: dict[str, m.Result] = {}
+    results: dict[str, Result] = {}
     for _ in names:
         result = worker.attested()
-        assert worker.receive(m.Result) == result
+        assert worker.receive(Result) == result
         results[result.call_id] = result
     assert set(results) == set(names)
     worker.unsaid += results
@@ -79,7 +81,7 @@ def test_each_call_has_its_own_secrets_answer_and_observations(running: Template
             worker.give(plan := shared(post_plan(up.address, path=f"/{name}", secrets=("token",))), name)
             worker.allow(plan, name)
         for name in reversed(NAMES):
-            worker.channel.send(m.Secrets(name, {"token": f"token-of-{name}-alone"}))
+            worker.channel.send(Secrets(name, {"token": f"token-of-{name}-alone"}))
         results = ended(worker, NAMES)
     sent = {path_of(request): request for request in up.requests}
     for name in NAMES:
@@ -205,15 +207,15 @@ def test_results_go_out_while_the_worker_waits_for_its_front(running: Template) 
         worker.wait_for(lambda: len(up.requests) == 1 and worker.has_heard())
         release.set()
         assert worker.ended("c1").outcome == "success"
-        worker.channel.send(m.Secrets("c2", {"token": "s3cret-value"}))
+        worker.channel.send(Secrets("c2", {"token": "s3cret-value"}))
         assert worker.ended("c2").outcome == "success"
         release.clear()
         worker.start(shared(post_plan(up.address, path="/c3")), "c3")
-        worker.notary.send(m.NoWord("c4"))
+        worker.notary.send(NoWord("c4"))
         worker.wait_for(lambda: len(up.requests) == 3 and worker.has_heard())
         release.set()
         assert worker.ended("c3").outcome == "success"
-        worker.channel.send(m.Drop("c4"))
+        worker.channel.send(Drop("c4"))
         assert worker.call(shared(post_plan(up.address)), "c5").outcome == "success"
 
 
@@ -225,9 +227,9 @@ def test_a_call_that_its_front_has_given_up_holds_up_no_other(running: Template)
         secret = shared(post_plan(up.address, path="/c2", secrets=("token",)))
         for name in ("c2", "c3"):
             worker.give(secret, name)
-            worker.channel.send(m.Drop(name, is_given_up=True))
+            worker.channel.send(Drop(name, is_given_up=True))
         worker.allow(secret, "c2")
-        worker.notary.send(m.NoWord("c3"))
+        worker.notary.send(NoWord("c3"))
         told = worker.ended("c2")
         assert (told.outcome, told.io_calls) == ("plan_refused", 0)
         assert told.failure is not None
@@ -266,7 +268,7 @@ def test_calls_end_before_a_worker_leaves_whose_front_broke_the_protocol(running
 
 def test_a_worker_that_has_served_its_share_ends_its_calls_first(tmp_path: Path) -> None:
     with template(tmp_path, recycle_after_calls=2) as running:
-        running.load(m.ModuleFile("builtin:http", None, ("http",)))
+        running.load(ModuleFile("builtin:http", None, ("http",)))
         worker = running.born("http")
         with holding() as (up, release):
             names = NAMES[:4]

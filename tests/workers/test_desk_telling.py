@@ -20,18 +20,8 @@ import workers.desk
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME
-from ipc.messages import (
-    Call,
-    Drop,
-    FrontToWorker,
-    NotaryToWorker,
-    NoWord,
-    Observation,
-    Result,
-    Verification,
-    Word,
-    WorkerReady,
-)
+from ipc.messages.attesting import NotaryToWorker, NoWord, Word
+from ipc.messages.calling import Call, Drop, FrontToWorker, Observation, Result, Verification, WorkerReady
 from ipc.packets import PacketChannel, packet_pair
 from ipc.plan import Limits, SecretUse
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipc.approvals import TTL_SECONDS
-from ipc.messages import LoadModules, ModuleFile
+from ipc.messages.modules import LoadModules, ModuleFile
 from ipc.walls.given import Given
 from tests.support.compiling import kept
 from tests.support.worker_plans import builtin, digest_of

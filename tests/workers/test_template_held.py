@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.messages import ModuleFile
+from ipc.messages.modules import ModuleFile
 from tests.support.worker_plans import builtin, digest_of
 from tests.support.worker_template import template
 

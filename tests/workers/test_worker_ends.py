@@ -5,10 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_AHEAD, MAX_CALL_FRAME, MAX_CONTROL_FRAME
+from ipc.messages.attesting import NoWord
+from ipc.messages.calling import Drop, Retire, Secrets
+from ipc.messages.message import Message
+from ipc.messages.modules import ModuleFile
 from ipc.packets import PACKET_BYTES
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import call_of, endless_plan, plan_for, word_for
@@ -20,7 +23,7 @@ ECHO = plan_for("echo", {})
 
 def test_a_worker_that_has_served_its_share_says_so_and_leaves(tmp_path: Path) -> None:
     with template(tmp_path, recycle_after_calls=3) as running:
-        running.load(m.ModuleFile("builtin:echo", None, ()))
+        running.load(ModuleFile("builtin:echo", None, ()))
         worker = running.born()
         assert [worker.call(ECHO).retiring for _ in range(3)] == [False, False, True]
         worker.hang_up()
@@ -29,7 +32,7 @@ def test_a_worker_that_has_served_its_share_says_so_and_leaves(tmp_path: Path) -
 
 def test_a_worker_that_has_served_its_share_runs_what_it_was_given_ahead(tmp_path: Path) -> None:
     with template(tmp_path, recycle_after_calls=1) as running:
-        running.load(m.ModuleFile("builtin:echo", None, ()))
+        running.load(ModuleFile("builtin:echo", None, ()))
         worker = running.born()
         names = [f"c{number}" for number in range(MAX_AHEAD)]
         for name in names:
@@ -41,7 +44,7 @@ def test_a_worker_that_has_served_its_share_runs_what_it_was_given_ahead(tmp_pat
 
 def test_a_retired_worker_leaves_recycled(running: Template) -> None:
     worker = running.born()
-    worker.channel.send(m.Retire())
+    worker.channel.send(Retire())
     worker.hang_up()
     assert running.exit_status(worker) == Exit.RECYCLED
 
@@ -145,24 +148,24 @@ def test_a_message_of_the_notary_over_the_cap_ends_the_worker(running: Template)
     assert running.exit_status(worker) == Exit.PROTOCOL
 
 
-@pytest.mark.parametrize("message", [word_for(ECHO), m.NoWord("c1")], ids=["a word", "no word"])
-def test_a_notary_that_does_not_begin_with_tied_ends_the_worker(running: Template, message: m.Message) -> None:
+@pytest.mark.parametrize("message", [word_for(ECHO), NoWord("c1")], ids=["a word", "no word"])
+def test_a_notary_that_does_not_begin_with_tied_ends_the_worker(running: Template, message: Message) -> None:
     worker = running.spawn()
     worker.packet(b"\x03" + msgspec.msgpack.encode(message))
     assert running.exit_status(worker) == Exit.PROTOCOL
 
 
-FRONTS: dict[str, list[m.Message]] = {
-    "secrets of no call": [m.Secrets("c1", {"a": "b"})],
-    "secrets of a dropped call": [call_of(ECHO), m.Drop("c1"), m.Secrets("c1", {"a": "b"})],
-    "a call after it was retired": [m.Retire(), call_of(ECHO)],
-    "retired twice": [m.Retire(), m.Retire()],
+FRONTS: dict[str, list[Message]] = {
+    "secrets of no call": [Secrets("c1", {"a": "b"})],
+    "secrets of a dropped call": [call_of(ECHO), Drop("c1"), Secrets("c1", {"a": "b"})],
+    "a call after it was retired": [Retire(), call_of(ECHO)],
+    "retired twice": [Retire(), Retire()],
     "more plans than it keeps": [call_of(ECHO, f"other-{number}") for number in range(MAX_PLANS + 1)],
 }
 
 
 @pytest.mark.parametrize("said", FRONTS.values(), ids=FRONTS.keys())
-def test_a_front_that_says_what_no_front_says_ends_the_worker(running: Template, said: list[m.Message]) -> None:
+def test_a_front_that_says_what_no_front_says_ends_the_worker(running: Template, said: list[Message]) -> None:
     worker = running.born()
     worker.raw(b"".join(encode_frame(message, MAX_CALL_FRAME) for message in said))
     worker.allow(ECHO, "another")
@@ -172,7 +175,7 @@ def test_a_front_that_says_what_no_front_says_ends_the_worker(running: Template,
 @pytest.mark.parametrize("is_computing", [False, True])
 def test_a_worker_dies_with_the_template_even_while_it_computes(tmp_path: Path, is_computing: bool) -> None:
     with template(tmp_path) as running:
-        running.load(m.ModuleFile("builtin:spin", None, ("clock",)))
+        running.load(ModuleFile("builtin:spin", None, ("clock",)))
         worker: Worker = running.born()
         if is_computing:
             worker.start(endless_plan(), "c")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Linker
 
-from ipc.messages import ProviderFailure
+from ipc.messages.calling import ProviderFailure
 from workers.host.encoding import BASE64, UTF8, to_text
 from workers.host.fs import FileHost
 from workers.host.functions import define

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from ipc.messages import Observation
+from ipc.messages.calling import Observation
 from ipc.paths import matches
 from ipc.plan import FileAccess
 from workers.host.encoding import to_bytes, to_text

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ipc.addresses import is_public, split_address
 from ipc.domains import matches
-from ipc.messages import Observation
+from ipc.messages.calling import Observation
 from ipc.plan import Plan
 from ipc.secret_values import is_searchable
 from workers.host.connection import connect

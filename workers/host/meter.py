@@ -6,7 +6,7 @@ at most once, and that the first failure of the host is remembered: a provider t
 
 import time
 
-from ipc.messages import Observation, ProviderFailure
+from ipc.messages.calling import Observation, ProviderFailure
 
 MAX_OBSERVATIONS = 1000
 """Beyond this host calls are refused whatever the budget says: observations travel in one frame."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from wasmtime import WasmtimeError
 from wasmtime import _ffi as ffi
 
-from ipc.messages import ProviderFailure
+from ipc.messages.calling import ProviderFailure
 
 MAX_ITEMS = 1000
 """Of a list. The only ones that guests hand over are headers, of which far fewer are ever sent."""

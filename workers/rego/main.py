@@ -18,7 +18,8 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages import Ask, FrontToPolicy, LoadPolicy, Ping, PolicyCompiled, Pong, UsePolicy, Verdict
+from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.messages.pinging import Ping, Pong
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from wasmtime import Engine, Store, WasmtimeError
 
-from ipc.messages import Call, Observation, ProviderFailure, Result, Verification, Word
+from ipc.messages.attesting import Word
+from ipc.messages.calling import Call, Observation, ProviderFailure, Result, Verification
 from ipc.plan import Plan, hash_of
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost

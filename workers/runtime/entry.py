@@ -12,7 +12,7 @@ from wasmtime import Store, WasmtimeError
 from wasmtime import _ffi as ffi
 from wasmtime.component import Func
 
-from ipc.messages import ProviderFailure
+from ipc.messages.calling import ProviderFailure
 
 MAX_MESSAGE_BYTES = 2000
 MAX_DETAILS_BYTES = 4000

@@ -9,7 +9,7 @@ import mmap
 
 from wasmtime import Store, WasmtimeError
 
-from ipc.messages import ProviderFailure
+from ipc.messages.calling import ProviderFailure
 from ipc.walls.limits import data_in_use
 
 _PROBED_BYTES = 1 << 31

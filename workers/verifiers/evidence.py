@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ipc.messages import Observation
+from ipc.messages.calling import Observation
 from ipc.plan import Plan
 
 

@@ -8,7 +8,7 @@ whose observations are lost `look_at` still tells what is there, and claims no m
 from typing import Any
 
 from ipc.expected import FileToLeave, NotExpected, expected_file
-from ipc.messages import ABSENT, DIFFERS, MATCHES, UNREADABLE
+from ipc.messages.attesting import ABSENT, DIFFERS, MATCHES, UNREADABLE
 from workers.host.folders import NotAFile, Pulse, digest, open_file, open_folder, open_root
 from workers.host.meter import HostError
 from workers.host.paths import split_path

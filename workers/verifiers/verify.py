@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ipc.expected import FileToLeave
-from ipc.messages import UNREADABLE, Observation, Verification
+from ipc.messages.attesting import UNREADABLE
+from ipc.messages.calling import Observation, Verification
 from ipc.plan import Plan
 from ipc.verifiers import VERIFIERS
 from workers.host.folders import Pulse

@@ -12,8 +12,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.approvals import EXPIRED, PENDING
-from ipc.messages import ListHolds
-from ipc.operations.holds import GetHold
+from ipc.operations.holds import GetHold, ListHolds
 from ipc.signed_approvals import APPROVE, DENY
 from ipc.store import ApprovalRecord
 

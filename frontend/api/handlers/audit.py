@@ -11,8 +11,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.evidence import EventQuery
-from ipc.messages import Prove
-from ipc.operations.evidence import ProveConsistency, QueryEvents, ReadCheckpoint
+from ipc.operations.evidence import Prove, ProveConsistency, QueryEvents, ReadCheckpoint
 
 
 @codes("ledger_unavailable")

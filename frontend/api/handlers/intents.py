@@ -18,8 +18,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.events import INTENT_RESOLVED
-from ipc.messages import ResolveIntent
-from ipc.operations.intents import ListUnresolved
+from ipc.operations.intents import ListUnresolved, ResolveIntent
 from ipc.operations.status import ReadLedger
 
 

@@ -17,7 +17,7 @@ from frontend.services import Services
 from frontend.telemetry.logs import log
 from ipc.events import LEASE_ISSUED
 from ipc.jwk import KeyRefused, PublicKey
-from ipc.messages import Issue, TooManySessions
+from ipc.operations.leases import Issue, TooManySessions
 
 
 @codes(

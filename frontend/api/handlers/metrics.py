@@ -16,7 +16,8 @@ from frontend.telemetry import families as f
 from frontend.telemetry.cells import Labels
 from frontend.telemetry.readings import CONTENT_TYPE, Readings, exposition, shown
 from ipc.clock import parse_iso
-from ipc.messages import GIVEN_UP_FOR, LastCheckpoint
+from ipc.operations.deliveries import GIVEN_UP_FOR
+from ipc.operations.witnesses import LastCheckpoint
 
 ATTEMPTS = ("delivered", "failed")
 DROPS = (*GIVEN_UP_FOR, "outbox_full")

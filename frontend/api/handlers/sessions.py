@@ -8,7 +8,7 @@ from frontend.contract.annotations import codes
 from frontend.contract.sessions import SessionsQuery
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.messages import ListSessions
+from ipc.operations.leases import ListSessions
 
 
 @codes("ledger_unavailable")

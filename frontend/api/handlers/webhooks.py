@@ -13,7 +13,7 @@ from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.clock import iso
 from ipc.events import WEBHOOK_TESTED, WEBHOOKS_REDELIVERED
-from ipc.messages import ListDeliveries, RedeliverDeliveries
+from ipc.operations.deliveries import ListDeliveries, RedeliverDeliveries
 from ipc.webhooks import status_of
 
 

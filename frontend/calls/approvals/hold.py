@@ -19,8 +19,8 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, Body
 from ipc.identifiers import new
-from ipc.messages import Held, Hold, Refusal
-from ipc.operations.holds import GetHold
+from ipc.operations.calls import Refusal
+from ipc.operations.holds import GetHold, Held, Hold
 from ipc.plan import SealedPlan
 from ipc.store import ApprovalRecord
 

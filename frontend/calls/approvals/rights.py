@@ -12,8 +12,7 @@ from frontend.notary.errors import notary_errors_as
 from frontend.policy.data import PolicyData
 from frontend.telemetry.logs import log
 from ipc.approvals import PENDING
-from ipc.messages import ListHolds
-from ipc.operations.holds import VoidHolds
+from ipc.operations.holds import ListHolds, VoidHolds
 
 WILDCARD = "*"
 MOST_HOLDS = 10_000

@@ -37,7 +37,7 @@ from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, Body
 from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
-from ipc.messages import Approver
+from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold
 from ipc.plan import Plan
 from ipc.signed_approvals import APPROVE

@@ -19,8 +19,7 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import ENDS, Metrics
 from ipc.approvals import CLAIMED, EXPIRED, PENDING, Outcome
 from ipc.events import AuditEvent
-from ipc.messages import MoveHold
-from ipc.operations.holds import UnsettledHolds
+from ipc.operations.holds import MoveHold, UnsettledHolds
 from ipc.store import ApprovalRecord
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.approvals import CLAIMED, ENDED, PENDING, listed, remains_of
-from ipc.messages import ListedHolds, ListHolds
+from ipc.operations.holds import ListedHolds, ListHolds
 from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.backends.redis.changes import Changes, milliseconds
 from notary.backends.redis.keys import Keys

@@ -5,7 +5,7 @@ from contextlib import suppress
 from math import ceil
 from typing import Final, Protocol
 
-from ipc.messages import ListedHolds, ListHolds
+from ipc.operations.holds import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.backends.redis.changes import Changes, StoreLost, milliseconds, number
 from notary.backends.redis.client import Client

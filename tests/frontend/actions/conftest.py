@@ -15,7 +15,7 @@ from frontend.auth.lease import Lease
 from frontend.files.problems import Problem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import manifest_of, read_bytes
-from ipc.messages import ModuleVerdict
+from ipc.messages.modules import ModuleVerdict
 from ipc.settings import Settings
 
 DIGEST = "sha256:" + "ab" * 32

@@ -6,7 +6,7 @@ import pytest
 from frontend.actions.modules import by_module, module_doubts, module_files, module_problems
 from frontend.actions.trust import Trusted
 from frontend.manifests.manifest import Manifest
-from ipc.messages import ModuleFile, ModuleVerdict
+from ipc.messages.modules import ModuleFile, ModuleVerdict
 
 DIGEST = "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64

@@ -14,7 +14,7 @@ from frontend.auth.lease import Lease
 from frontend.errors import GateError
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME
-from ipc.messages import Call
+from ipc.messages.calling import Call
 from ipc.plan import Plan, SecretUse, seal
 from ipc.settings import EgressSettings, Settings
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from frontend.actions.trust import Trusted, load_trusted
-from ipc.messages import ModuleVerdict
+from ipc.messages.modules import ModuleVerdict
 
 DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 

@@ -17,7 +17,7 @@ from frontend.errors import GateError
 from frontend.notary.in_force import NOTHING
 from ipc.clock import iso
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
-from ipc.messages import InForce
+from ipc.messages.notary_frames import InForce
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk
 from notary.signing.leases import lease_keys

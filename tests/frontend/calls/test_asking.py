@@ -10,7 +10,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
-from ipc import messages as m
+from ipc.operations.calls import Open, Proof, Refusal, Terms, Withdraw
 from ipc.plan import Limits, SecretUse, seal
 from tests.support.plans import a_plan
 
@@ -19,7 +19,7 @@ PLAN = a_plan(limits=LIMITS, max_response_bytes=5, epoch=6, verifier_kind="http_
 TERMS = terms_of(seal(PLAN))
 
 
-def asked(proof: m.Proof | None = None, **changes: object) -> m.Open:
+def asked(proof: Proof | None = None, **changes: object) -> Open:
     plan = msgspec.structs.replace(PLAN, **changes)
     record = CallRecord.of_plan(plan, "peercred", Weakened())
     record.proof, record.calls_per_hour = proof, 7
@@ -27,17 +27,17 @@ def asked(proof: m.Proof | None = None, **changes: object) -> m.Open:
 
 
 def test_the_notary_keeps_of_a_plan_what_its_result_is_judged_by() -> None:
-    assert m.Terms(
+    assert Terms(
         plan_hash=seal(PLAN).digest, module_digest="sha256:00", epoch=6, verifier_kind="http_status",
         max_response_bytes=5, fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4,
     ) == TERMS  # fmt: skip
 
 
 def test_each_call_is_opened_under_an_intent_of_its_own_with_its_event_as_far_as_it_is_known() -> None:
-    first, second = asked(m.Proof("key")), asked()
+    first, second = asked(Proof("key")), asked()
     assert first.intent_id != second.intent_id
     assert first.intent_id.startswith("intent_")
-    assert (first.worker_id, first.terms, first.proof, first.has_budget) == ("compute-1", TERMS, m.Proof("key"), True)
+    assert (first.worker_id, first.terms, first.proof, first.has_budget) == ("compute-1", TERMS, Proof("key"), True)
     assert (first.calls_per_hour, first.event.decision, first.event.principal) == (7, "allow", "p")
     assert second.proof is None
 
@@ -51,22 +51,22 @@ def test_the_begin_of_a_call_is_awaited_where_its_worker_must_get_secrets_then()
 def test_a_call_that_is_given_up_is_withdrawn_as_what_it_ended_with(code: str, decision: str) -> None:
     given_up = asked()
     told = withdrawal(given_up, GateError(code, cause="so it is"))
-    assert told == m.Withdraw(given_up.intent_id, decision, code, "so it is")
+    assert told == Withdraw(given_up.intent_id, decision, code, "so it is")
 
 
 @pytest.mark.parametrize(
     ("error", "proof", "code"),
     [
-        (NotaryUnavailable("x", "budget"), m.Proof("key"), "budget_store_unavailable"),
+        (NotaryUnavailable("x", "budget"), Proof("key"), "budget_store_unavailable"),
         (NotaryUnavailable("x", "budget"), None, "budget_store_unavailable"),
-        (NotaryUnavailable("x", "store"), m.Proof("key"), "replay_cache_unavailable"),
+        (NotaryUnavailable("x", "store"), Proof("key"), "replay_cache_unavailable"),
         (NotaryUnavailable("x", "store"), None, "evidence_persistence_failed"),
-        (NotaryRefused("x"), m.Proof("key"), "replay_cache_unavailable"),
+        (NotaryRefused("x"), Proof("key"), "replay_cache_unavailable"),
         (NotaryRefused("x"), None, "evidence_persistence_failed"),
     ],
 )
 def test_what_a_caller_hears_of_a_call_that_was_not_opened_is_the_store_that_failed(
-    error: NotaryUnavailable | NotaryRefused, proof: m.Proof | None, code: str
+    error: NotaryUnavailable | NotaryRefused, proof: Proof | None, code: str
 ) -> None:
     told = unavailable(asked(proof), error)
     assert (told.code, told.cause) == (code, "x")
@@ -74,10 +74,10 @@ def test_what_a_caller_hears_of_a_call_that_was_not_opened_is_the_store_that_fai
 
 def test_a_refusal_by_a_quota_names_and_counts_it_and_says_when_to_come_again() -> None:
     metrics = Metrics(dict)
-    told = refusal(m.Refusal("budget_exhausted", "used up", 60, "max_calls_per_hour"), metrics)
+    told = refusal(Refusal("budget_exhausted", "used up", 60, "max_calls_per_hour"), metrics)
     assert (told.code, told.cause, told.retry_after) == ("budget_exhausted", "used up", 60)
     assert told.body() == {"error": "budget_exhausted", "reason": "max_calls_per_hour"}
     assert metrics.quota_exhausted.value("max_calls_per_hour") == 1
-    told = refusal(m.Refusal("budget_exhausted", "none left", 5), metrics)
+    told = refusal(Refusal("budget_exhausted", "none left", 5), metrics)
     assert (told.cause, told.retry_after, told.body()) == ("none left", 5, {"error": "budget_exhausted"})
     assert metrics.quota_exhausted.value("max_calls_per_hour") == 1

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from frontend.auth.lease import Lease
 from frontend.calls.budgets import MAX_SPENT, Budgets
 from frontend.policy.question import Decision
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from tests.support.front_core import ALLOW, DENY, HOLD, Core, front_core
 
 EXHAUSTED = (403, {"error": "budget_exhausted"})

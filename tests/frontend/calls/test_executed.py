@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from frontend.calls.executed import Executed
-from ipc import messages as m
+from ipc.operations.calls import Closed
 from tests.support.plans import a_plan
 
-CLOSED = m.Closed(
+CLOSED = Closed(
     receipt_id="rcpt_1", grant_id="grant_1", outcome="success", kind="success", reason=None,
     verification_outcome="verified", runtime={"duration_ms": 1, "exit_code": 0, "fuel_consumed": 2},
 )  # fmt: skip

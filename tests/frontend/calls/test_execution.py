@@ -14,9 +14,9 @@ import trio
 from frontend.deadlines import Deadlines
 from frontend.notary.errors import NotaryUnavailable
 from frontend.pool.channel import WorkerChannel
-from ipc import messages as m
 from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES
+from ipc.messages.notarising import WorkerEnded
 from ipc.private_files import write_private
 from ipc.settings import SecretSettings
 from tests.support.coded import Coded
@@ -182,7 +182,7 @@ async def test_a_worker_that_the_notary_does_not_know_is_replaced_by_another_one
         agent = await core.agent(max_calls=3)
         unknown = core.services.pools._pools["compute"]._unused[-1].worker_id  # the next one to be taken
         core.desk.processes[unknown].send_signal(signal.SIGSTOP)  # it would leave, and be missed sooner
-        core.notary_thread.tell(m.WorkerEnded(unknown, "SIGKILL"))
+        core.notary_thread.tell(WorkerEnded(unknown, "SIGKILL"))
         assert (await agent.call())[0] == 200
         assert core.client.asked.count("Open") == 2
         assert core.desk.kills == [(unknown, "the notary does not know it")]

@@ -11,8 +11,9 @@ from frontend.auth.authentication import OperatorCaller
 from frontend.calls.intents import NOTHING_KEPT, why_not
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
-from ipc import messages as m
 from ipc.evidence import IntentDetail
+from ipc.operations.calls import NoSuchWorker
+from ipc.operations.intents import Looked, Unverifiable, VerifyIntent
 from ipc.verifiers import VERIFIERS
 from tests.support.front_core import Core, Fault, front_core, refuses
 from tests.support.held_calls import filing
@@ -42,7 +43,7 @@ def test_a_kind_that_looks_again_needs_the_file_that_was_kept() -> None:
 # ------------------------------------------------------------------ looking again
 
 OPERATOR = OperatorCaller("ada", "jkt", "jti")
-LOOKED = m.Looked("trc_1", "a", {"state": "as_expected"})
+LOOKED = Looked("trc_1", "a", {"state": "as_expected"})
 
 
 def says(answer: object) -> Fault:
@@ -72,9 +73,9 @@ async def code_of(core: Core) -> str:
 async def test_a_worker_that_has_run_nothing_looks_and_the_event_is_the_operator_s_act(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         worker_id = await with_worker(core)
-        asked: list[m.VerifyIntent] = []
+        asked: list[VerifyIntent] = []
 
-        async def hears(_operation: Any, args: Any, _kwargs: Any) -> m.Looked:
+        async def hears(_operation: Any, args: Any, _kwargs: Any) -> Looked:
             asked.append(args[0])
             return LOOKED
 
@@ -118,8 +119,8 @@ async def test_what_is_not_there_is_under_way_or_has_nothing_to_look_at_is_not_l
 @pytest.mark.parametrize(
     ("answer", "code", "is_killed"),
     [
-        (says(m.NoSuchWorker()), "overloaded", False),
-        (says(m.Unverifiable("intent_under_way")), "intent_under_way", False),
+        (says(NoSuchWorker()), "overloaded", False),
+        (says(Unverifiable("intent_under_way")), "intent_under_way", False),
         (refuses(NotaryUnavailable("the disk is full")), "evidence_store_unavailable", False),
         (refuses(NotaryRefused("it is not open")), "evidence_store_unavailable", False),
         (refuses(NotarySilent("late")), "evidence_store_unavailable", True),

@@ -12,7 +12,7 @@ from frontend.actions.registry import Registry
 from frontend.errors import GateError
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from ipc.messages import ReadBudget
+from ipc.operations.leases import ReadBudget
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
 from tests.support.proofs import Key

@@ -15,7 +15,7 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import MAX_POLICY_BYTES
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import PolicyFile
-from ipc import messages as m
+from ipc.messages.control import PolicyEdited
 from tests.support.front_core import Core, action, refuses, registry_of, then
 from tests.support.hanging_files import hanging
 from tests.support.patience import PATIENT
@@ -74,7 +74,7 @@ async def test_a_change_is_answered_when_it_is_in_evidence_on_the_disk_and_in_fo
         assert event["change"] == {"principal": "billing", "actions": ["note"]}
         assert (event["principal"], event["policy_version"]) == ("operator:op", version)
         assert event["operator_sender_binding"] == core.operator_key.jkt
-        assert await sent(core) == [m.PolicyEdited(in_force(core).sources.digest)]
+        assert await sent(core) == [PolicyEdited(in_force(core).sources.digest)]
         assert (await core.operate("GET", "/v1/admin/policy"))[1]["policy_version"] == version
 
 

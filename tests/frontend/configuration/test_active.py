@@ -23,9 +23,11 @@ from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySo
 from frontend.policy.file import PolicyFile
 from frontend.pool.pool import Pools
 from frontend.shared.memory import SharedMemory
-from ipc import messages as m
 from ipc.front_memory import Layout, make_memory
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import FrontToSupervisor, StartFront
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModulesLoaded, ModuleVerdict
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_SUPERVISOR
 from notary.signing.keys import rotate
@@ -66,18 +68,18 @@ async def loading(
     settings = settings_of(folder, "jkt")
     ours, theirs = socket.socketpair()
     control = Control(ours)
-    channel: TrioChannel[m.Message] = TrioChannel(
-        theirs, m.FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+    channel: TrioChannel[Message] = TrioChannel(
+        theirs, FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
 
     async def answer() -> None:
-        await channel.send(m.StartFront("front-1-a", (), settings, ()), (make_memory(Layout.of(settings)),))
+        await channel.send(StartFront("front-1-a", (), settings, ()), (make_memory(Layout.of(settings)),))
         while True:
             asked = await channel.receive()
-            assert isinstance(asked, m.LoadModules)
-            verdicts = tuple(m.ModuleVerdict(one.reference, "ok", DIGEST) for one in asked.modules)
-            await channel.send(m.ModulesLoaded(asked.request_id, 3, verdicts))
+            assert isinstance(asked, LoadModules)
+            verdicts = tuple(ModuleVerdict(one.reference, "ok", DIGEST) for one in asked.modules)
+            await channel.send(ModulesLoaded(asked.request_id, 3, verdicts))
 
     pools = Pools(settings.workers, control.need_worker, control.kill_worker, control.tell_serves, PATIENT.pool)
     engine = cast(PolicyEngine, policy or ScriptedPolicy())

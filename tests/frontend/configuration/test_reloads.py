@@ -16,7 +16,7 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
-from ipc import messages as m
+from ipc.messages.control import Reload, Reloaded, RequestReload
 from ipc.reloadable import reloadable_of
 from ipc.settings import Settings
 from tests.support.front_core import Core, ScriptedPolicy, front_core, refuses
@@ -54,22 +54,22 @@ class Supervisor:
     def __init__(self, core: Core, loading: Loading) -> None:
         self.core = core
         self.loading = loading
-        self.requests: list[m.RequestReload] = []
-        self.serves: Callable[[m.RequestReload], Awaitable[m.Reloaded | None]] = self.reloads
+        self.requests: list[RequestReload] = []
+        self.serves: Callable[[RequestReload], Awaitable[Reloaded | None]] = self.reloads
 
-    async def reloads(self, request: m.RequestReload) -> None:
+    async def reloads(self, request: RequestReload) -> None:
         """As the real one: every front reloads, and what it says goes to who asked."""
         await self.core.services.reloads.perform(
-            m.Reload(request.request_id, request.requested_by, request.operator_jkt, request.proof_jti)
+            Reload(request.request_id, request.requested_by, request.operator_jkt, request.proof_jti)
         )
 
     async def run(self) -> None:
         async for message in self.core.services.control._unsent_out:
-            if isinstance(message, m.RequestReload):
+            if isinstance(message, RequestReload):
                 self.requests.append(message)
                 answer = await self.serves(message)
             else:
-                answer = message if isinstance(message, m.Reloaded) else None
+                answer = message if isinstance(message, Reloaded) else None
             if answer is not None:
                 self.core.services.control._hand_on(answer, cast(Any, None))
 
@@ -85,12 +85,12 @@ async def supervised(folder: Path, deadlines: Deadlines = PATIENT) -> AsyncItera
         nursery.cancel_scope.cancel()
 
 
-def answers(error: str | None) -> Callable[[m.RequestReload], Awaitable[m.Reloaded]]:
+def answers(error: str | None) -> Callable[[RequestReload], Awaitable[Reloaded]]:
     """An outcome of the supervisor's own, which no front has seen."""
 
-    async def serve(request: m.RequestReload) -> m.Reloaded:
+    async def serve(request: RequestReload) -> Reloaded:
         await trio.lowlevel.checkpoint()
-        return m.Reloaded(request.request_id, error, 0, "")
+        return Reloaded(request.request_id, error, 0, "")
 
     return serve
 
@@ -147,7 +147,7 @@ async def test_a_reload_that_was_never_performed_here_leaves_its_event_all_the_s
 
 
 async def test_a_supervisor_that_does_not_answer_is_an_answer_too(tmp_path: Path) -> None:
-    async def silent(_request: m.RequestReload) -> None:
+    async def silent(_request: RequestReload) -> None:
         await trio.lowlevel.checkpoint()
 
     async with supervised(tmp_path, replace(PATIENT, control=ControlDeadlines(reload_seconds=0.1))) as supervisor:
@@ -166,7 +166,7 @@ async def test_nothing_comes_into_force_without_its_event(tmp_path: Path) -> Non
         supervisor.core.client.faults["Note"] = refuses(FULL)
         assert await supervisor.core.operate(*RELOAD) == FAILED
         assert supervisor.loading.loads == 0
-        await supervisor.core.services.reloads.perform(m.Reload("hangup-1", "signal"))
+        await supervisor.core.services.reloads.perform(Reload("hangup-1", "signal"))
         assert supervisor.loading.loads == 0
         supervisor.core.client.faults.clear()
         assert await told(supervisor.core) == []
@@ -203,7 +203,7 @@ async def test_what_the_configuration_file_says_is_put_in_force_with_the_rest_an
     async with supervised(tmp_path) as supervisor:
         core = supervisor.core
         fresh = reloadable_of(core.services.settings)
-        asked = m.Reload(
+        asked = Reload(
             "r1", "signal", reloadable=fresh, problems=("a",), changed=("operators",), needs_restart=("b",)
         )  # fmt: skip
         await core.services.reloads.perform(asked)

@@ -10,7 +10,7 @@ import trio.testing
 
 from frontend.health.pulse import ClockTrouble, Health, Pulse
 from frontend.notary.errors import NotaryUnavailable
-from ipc.messages import ClockTold
+from ipc.operations.status import ClockTold
 from tests.support.front_core import Core, front_core, hangs, refuses
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs

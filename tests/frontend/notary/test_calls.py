@@ -7,7 +7,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from frontend.notary.client import MAX_WAITING
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from frontend.notary.waiting import Course
-from ipc import messages as m
+from ipc.messages.notary_frames import Answered, Begun
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import ReadEpoch
 from tests.support.scripted_notary import Client, answer, at_work, attach
 
 CALL_SECONDS = 60.0
@@ -25,7 +27,7 @@ class Call:
         course = Course(
             seconds, lambda: self.say("begun"), lambda: self.say("late"), lambda: self.say("cancelled")
         )  # fmt: skip
-        self.waiter = client.begin(m.ReadEpoch(), course)
+        self.waiter = client.begin(ReadEpoch(), course)
 
     def say(self, what: str) -> None:
         self.said.append(f"{what} at {trio.current_time():.0f}")
@@ -55,7 +57,7 @@ async def test_a_call_that_has_begun_has_its_own_time_and_is_late_once_after_it(
         nursery.start_soon(call.wait)
         number = (await notary.asked()).number
         await trio.sleep(5)
-        await notary.say(m.Begun(number), m.Begun(number))
+        await notary.say(Begun(number), Begun(number))
         await trio.sleep(CALL_SECONDS - 1)
         assert call.said == [f"begun at {began + 5:.0f}"]
         assert call.heard is None
@@ -74,7 +76,7 @@ async def test_a_call_shorter_than_the_usual_patience_is_late_in_its_own_time(au
         notary, began = attach(client), trio.current_time()
         call = Call(client, seconds=3)
         nursery.start_soon(call.wait)
-        await notary.say(m.Begun((await notary.asked()).number))
+        await notary.say(Begun((await notary.asked()).number))
         await trio.sleep(4)
         assert call.said == [f"begun at {began:.0f}", f"late at {began + 3:.0f}"]
 
@@ -98,7 +100,7 @@ async def test_the_end_of_a_call_is_heard_after_it_was_late(autojump_clock: Mock
         call = Call(client, seconds=3)
         nursery.start_soon(call.wait)
         number = (await notary.asked()).number
-        await notary.say(m.Begun(number))
+        await notary.say(Begun(number))
         await trio.sleep(8)
         await notary.say(answer(number, 7))
         await trio.sleep(1)
@@ -115,7 +117,7 @@ async def test_a_call_whose_task_is_cancelled_says_so_once_and_is_waited_for(
         nursery.start_soon(call.wait)
         number = (await notary.asked()).number
         if has_begun:
-            await notary.say(m.Begun(number))
+            await notary.say(Begun(number))
             await trio.sleep(20)
         call.scope.cancel()
         call.scope.cancel()
@@ -137,7 +139,7 @@ async def test_a_cancelled_call_that_does_not_end_is_given_up_after_the_usual_pa
         notary, began = attach(client), trio.current_time()
         call = Call(client)
         nursery.start_soon(call.wait)
-        await notary.say(m.Begun((await notary.asked()).number))
+        await notary.say(Begun((await notary.asked()).number))
         await trio.sleep(20)
         call.scope.cancel()
         await trio.sleep(11)
@@ -156,9 +158,9 @@ async def test_what_is_taken_back_before_it_was_sent_is_never_asked() -> None:
         nursery.start_soon(asked.wait)
         assert (await notary.asked()).number == asked.waiter.number
         for _ in range(MAX_WAITING - 1):
-            client.begin(m.ReadEpoch())
+            client.begin(ReadEpoch())
         with pytest.raises(NotaryUnavailable):
-            client.begin(m.ReadEpoch())
+            client.begin(ReadEpoch())
 
 
 async def test_what_was_sent_is_not_taken_back_not_even_when_it_is_to_be_sent_again() -> None:
@@ -181,13 +183,13 @@ async def test_a_call_is_asked_again_of_the_next_notary_and_begins_once() -> Non
         call = Call(client)
         nursery.start_soon(call.wait)
         number = (await first.asked()).number
-        await first.say(m.Begun(number))
+        await first.say(Begun(number))
         await wait_all_tasks_blocked()
         first.die()
         await wait_all_tasks_blocked()
         second = attach(client)
         assert (await second.asked()).number == number
-        await second.say(m.Begun(number), answer(number, 7))
+        await second.say(Begun(number), answer(number, 7))
         with trio.fail_after(60):
             while call.heard is None:
                 await trio.lowlevel.checkpoint()
@@ -200,18 +202,18 @@ async def test_what_is_posted_is_sent_once_and_its_answer_is_nobody_s() -> None:
         first = attach(client)
         call = Call(client)
         nursery.start_soon(call.wait)
-        client.post(m.GetHold("posted"))
+        client.post(GetHold("posted"))
         asked, posted = await first.asked(), await first.asked()
-        assert posted.operation == m.GetHold("posted")
+        assert posted.operation == GetHold("posted")
         await first.say(answer(posted.number, 3))
         await wait_all_tasks_blocked()
         first.die()
         await wait_all_tasks_blocked()
-        client.post(m.GetHold("while there is none"))
+        client.post(GetHold("while there is none"))
         second = attach(client)
-        client.post(m.GetHold("later"))
+        client.post(GetHold("later"))
         assert (await second.asked()).number == asked.number
-        assert (await second.asked()).operation == m.GetHold("later")
+        assert (await second.asked()).operation == GetHold("later")
 
 
 async def test_an_end_that_could_not_be_written_says_that_the_call_had_begun() -> None:
@@ -220,7 +222,7 @@ async def test_an_end_that_could_not_be_written_says_that_the_call_had_begun() -
         call = Call(client)
         nursery.start_soon(call.wait)
         number = (await notary.asked()).number
-        await notary.say(m.Answered(number, answer(0).value, "unavailable", "ledger", "full", is_begun=True))
+        await notary.say(Answered(number, answer(0).value, "unavailable", "ledger", "full", is_begun=True))
         with trio.fail_after(60):
             while call.heard is None:
                 await trio.lowlevel.checkpoint()

@@ -12,9 +12,12 @@ from frontend.notary.client import MAX_WAITING
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.in_force import NOTHING
 from frontend.webhooks.outbox import DELIVERERS
-from ipc import messages as m
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
+from ipc.messages.delivering import Welcome, Woken
+from ipc.messages.notary_frames import InForce
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import ReadEpoch
 from ipc.operations.operation import Operation
 from tests.support.logs import capture_logs
 from tests.support.scripted_notary import Client, answer, at_work, attach
@@ -29,7 +32,7 @@ class Askers:
         self._client, self._nursery = client, nursery
 
     def ask(self, name: str, operation: Operation[Any] | None = None, seconds: float | None = None) -> None:
-        self._nursery.start_soon(self._ask, name, operation or m.ReadEpoch(), seconds)
+        self._nursery.start_soon(self._ask, name, operation or ReadEpoch(), seconds)
 
     async def _ask(self, name: str, operation: Operation[Any], seconds: float | None) -> None:
         try:
@@ -160,7 +163,7 @@ async def test_a_frame_that_the_end_of_a_notary_cut_is_asked_whole_of_the_next_o
 
 def large(size: int = 4_000_000) -> Operation[Any]:
     """An operation far beyond what a socket holds."""
-    return m.GetHold("x" * size)
+    return GetHold("x" * size)
 
 
 async def test_frames_larger_than_the_socket_holds_arrive_whole_and_in_order() -> None:
@@ -172,7 +175,7 @@ async def test_frames_larger_than_the_socket_holds_arrive_whole_and_in_order() -
             await wait_all_tasks_blocked()
         asked = [await notary.asked() for _ in range(10)]
         assert [one.number for one in asked] == sorted(one.number for one in asked)
-        small = [one.number for one in asked if one.operation == m.ReadEpoch()]
+        small = [one.number for one in asked if one.operation == ReadEpoch()]
         await notary.say(*(answer(one.number, one.number if one.number in small else None) for one in asked))
         await until(lambda: len(askers.heard) == 10)
         assert [askers.heard[f"small {count}"] for count in range(5)] == small
@@ -193,7 +196,7 @@ async def test_what_waits_for_a_notary_that_does_not_read_is_forgotten_when_it_i
         askers.ask("fresh")
         first, second = await notary.asked(), await notary.asked()
         assert first.operation == large(), "what has begun to be sent is sent to its end"
-        assert second.operation == m.ReadEpoch()
+        assert second.operation == ReadEpoch()
 
 
 async def test_an_operation_too_large_for_any_frame_is_refused_and_never_sent() -> None:
@@ -201,7 +204,7 @@ async def test_an_operation_too_large_for_any_frame_is_refused_and_never_sent() 
         notary, askers = attach(client), Askers(client, nursery)
         askers.ask("too large", large(MAX_NOTARY_FRAME))
         askers.ask("b")
-        assert (await notary.asked()).operation == m.ReadEpoch()
+        assert (await notary.asked()).operation == ReadEpoch()
         assert isinstance(askers.heard["too large"], NotaryRefused)
 
 
@@ -261,7 +264,7 @@ async def test_a_cancelled_task_gets_its_answer_first_and_is_cancelled_at_its_ne
 
         async def ask() -> None:
             with scope:
-                heard.append(await client.ask(m.ReadEpoch()))
+                heard.append(await client.ask(ReadEpoch()))
                 await trio.lowlevel.checkpoint()
                 heard.append("not cancelled")
 
@@ -283,13 +286,13 @@ async def test_a_task_that_is_cancelled_already_asks_nothing() -> None:
             await client.ask(large(10))
         assert scope.cancelled_caught
         askers.ask("b")
-        assert (await notary.asked()).operation == m.ReadEpoch()
+        assert (await notary.asked()).operation == ReadEpoch()
 
 
 async def test_what_has_arrived_can_be_heard_without_waiting() -> None:
     async with at_work() as (client, _):
         notary = attach(client)
-        told: list[m.InForce] = []
+        told: list[InForce] = []
         client.on_in_force = told.append
         raised = msgspec.structs.replace(NOTHING, epoch=7)
         notary.say_now(raised)
@@ -318,7 +321,7 @@ async def test_a_deliverer_hears_of_the_newest_evidence_and_of_endpoints_with_ne
         notary = attach(client, greets=False)
         heard: list[Any] = []
         client.on_newest = client.on_woken = heard.append
-        await notary.say(m.Welcome(12.5), m.Woken(("ops", "audit")))
+        await notary.say(Welcome(12.5), Woken(("ops", "audit")))
         await until(lambda: heard == [12.5, ("ops", "audit")])
 
 
@@ -326,7 +329,7 @@ async def test_a_front_that_is_told_of_deliveries_takes_it_for_a_broken_protocol
     async with at_work() as (client, _):
         notary = attach(client)
         with capture_logs() as logs:
-            await notary.say(m.Woken(("ops",)))
+            await notary.say(Woken(("ops",)))
             await until(lambda: any("broke the protocol" in str(one.get("reason")) for one in logs))
 
 

@@ -11,9 +11,11 @@ import trio.testing
 from contract.audit import ChainReport
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.readers import Readers
-from ipc import messages as m
 from ipc.framing import encode_frame
 from ipc.limits import MAX_READER_FRAME
+from ipc.messages.control import AttachReader, NeedReader
+from ipc.messages.message import Message
+from ipc.messages.reading import ChainVerified, NotRead, VerifyChain, Walking
 from tests.support.logs import capture_logs
 
 REPORT = ChainReport(
@@ -30,8 +32,8 @@ class PlayedSupervisor:
         self.readers = Readers(self.post, seconds=600.0)
         self._plays = plays
 
-    def post(self, message: m.Message) -> None:
-        assert isinstance(message, m.NeedReader)
+    def post(self, message: Message) -> None:
+        assert isinstance(message, NeedReader)
         self.asked.append(message.request_id)
         if self._plays is not None:
             self._plays(self.start(message.request_id))
@@ -40,7 +42,7 @@ class PlayedSupervisor:
         """The reader's end of a fresh channel."""
         ours, theirs = socket.socketpair()
         self.ends.append(ours)
-        self.readers.attach(m.AttachReader(request_id, 7), theirs)
+        self.readers.attach(AttachReader(request_id, 7), theirs)
         return ours
 
     def close(self) -> None:
@@ -48,16 +50,16 @@ class PlayedSupervisor:
             end.close()
 
 
-def framed(*messages: m.Message) -> bytes:
+def framed(*messages: Message) -> bytes:
     return b"".join(encode_frame(message, MAX_READER_FRAME) for message in messages)
 
 
 def test_a_walk_is_heard_to_its_end_and_told_in_the_log() -> None:
-    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(m.Walking(0), m.Walking(3), m.ChainVerified(REPORT))))
+    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(Walking(0), Walking(3), ChainVerified(REPORT))))
     with capture_logs() as lines:
         assert trio.run(supervisor.readers.verify) == REPORT
     assert [line["event"] for line in lines] == ["the chain is intact"]
-    assert supervisor.ends[0].recv(4096) == framed(m.VerifyChain())
+    assert supervisor.ends[0].recv(4096) == framed(VerifyChain())
     assert supervisor.ends[0].recv(4096) == b""
     supervisor.close()
 
@@ -65,10 +67,10 @@ def test_a_walk_is_heard_to_its_end_and_told_in_the_log() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (framed(m.Walking(0)), "ended before its answer"),
-        (framed(m.NotRead("the file is gone")), "the file is gone"),
-        (framed(m.Walking(0))[:-1], "broke the protocol"),
-        (framed(m.VerifyChain()), "broke the protocol"),
+        (framed(Walking(0)), "ended before its answer"),
+        (framed(NotRead("the file is gone")), "the file is gone"),
+        (framed(Walking(0))[:-1], "broke the protocol"),
+        (framed(VerifyChain()), "broke the protocol"),
         ((MAX_READER_FRAME + 1).to_bytes(4, "big"), "broke the protocol"),
         (b"", "ended before its answer"),
     ],
@@ -85,12 +87,12 @@ async def test_a_reader_without_an_answer_is_an_unavailable_ledger(said: bytes, 
 
 
 async def test_a_reader_that_says_nothing_is_given_up_at_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(m.Walking(0))))
+    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(Walking(0))))
     began = trio.current_time()
     with pytest.raises(NotaryUnavailable, match="no answer within 600 s"):
         await supervisor.readers.verify()
     assert 600 <= trio.current_time() - began <= 660
-    assert supervisor.ends[0].recv(4096) + supervisor.ends[0].recv(4096) == framed(m.VerifyChain())
+    assert supervisor.ends[0].recv(4096) + supervisor.ends[0].recv(4096) == framed(VerifyChain())
     supervisor.close()
 
 
@@ -125,14 +127,14 @@ async def test_a_second_walk_waits_for_the_first_and_a_cancelled_one_lets_its_re
         first.cancel()
         await trio.testing.wait_all_tasks_blocked()
         assert len(supervisor.asked) == 2
-        assert supervisor.ends[0].recv(4096) + supervisor.ends[0].recv(4096) == framed(m.VerifyChain())
-        supervisor.ends[1].sendall(framed(m.ChainVerified(REPORT)))
+        assert supervisor.ends[0].recv(4096) + supervisor.ends[0].recv(4096) == framed(VerifyChain())
+        supervisor.ends[1].sendall(framed(ChainVerified(REPORT)))
     assert reports == [REPORT]
     supervisor.close()
 
 
 async def test_a_walk_that_waits_too_long_for_others_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
-    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(m.Walking(0))))
+    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(Walking(0))))
     why: list[str] = []
 
     async def ask() -> None:

@@ -12,7 +12,7 @@ from frontend.deadlines import QUESTION_SECONDS
 from frontend.errors import GateError
 from frontend.policy.embedded import MAX_OPEN_QUESTIONS, EmbeddedPolicy
 from ipc.framing import encode_frame
-from ipc.messages import PolicyCompiled, UsePolicy, Verdict
+from ipc.messages.deciding import PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing, serving
 from tests.support.policy import ALLOW_ALL, question
 

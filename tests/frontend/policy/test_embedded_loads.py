@@ -6,7 +6,7 @@ import trio.testing
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
-from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.messages.deciding import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, serving
 from tests.support.policy import ALLOW_ALL, sources
 

@@ -10,7 +10,8 @@ import trio.testing
 from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
 from ipc.blocking import ChannelClosed
-from ipc.messages import Pong, Verdict
+from ipc.messages.deciding import Verdict
+from ipc.messages.pinging import Pong
 from tests.support.patience import PATIENCE, PATIENT
 from tests.support.played_policy import ALLOWED, Outcome, PlayedEngine, PlayedPeer, asking, playing, serving
 from tests.support.policy import ALLOW_ALL, question, running_engine

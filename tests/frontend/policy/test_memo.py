@@ -14,7 +14,7 @@ from frontend.policy import memo as memos
 from frontend.policy.engine import MemoStatus, PolicyRefused
 from frontend.policy.memo import Memo, memo_for
 from frontend.policy.question import ATTRIBUTES, BudgetUnread, Decision, Question
-from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.messages.deciding import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing
 from tests.support.policy import document, question, running_engine, sources
 

@@ -12,7 +12,7 @@ from frontend.pool.channel import WorkerLost
 from frontend.pool.pool import Census
 from ipc.framing import FrameError
 from ipc.limits import MAX_CALL_FRAME
-from ipc.messages import AttachWorker
+from ipc.messages.control import AttachWorker
 from tests.support.echo_worker import HOSTILE
 from tests.support.patience import PATIENT
 from tests.support.worker_desk import Pooling, call, until

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from ipc.framing import encode_frame
 from ipc.limits import MAX_RESULT_FRAME
-from ipc.messages import AttachWorker, Result, WorkerReady
+from ipc.messages.calling import Result, WorkerReady
+from ipc.messages.control import AttachWorker
 from tests.support.echo_worker import result_of
 from tests.support.patience import PATIENT
 from tests.support.worker_desk import call

@@ -14,8 +14,8 @@ from frontend.webhooks.deliverer import Deliverer
 from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import open_endpoints
 from frontend.webhooks.outbox import DELIVERERS, Outbox
-from ipc import messages as m
 from ipc.evidence import Delivery
+from ipc.messages.control import TryWebhook, WebhookTried
 from ipc.settings import EgressSettings, WebhookSettings
 from tests.support.breakable_notary import BreakableClient
 from tests.support.front_core import Core, action, front_core
@@ -71,7 +71,7 @@ async def delivering(
     client.on_woken = deliverer.wake
     core.deliverer = client
 
-    async def tried(request: m.TryWebhook, seconds: float) -> m.WebhookTried:
+    async def tried(request: TryWebhook, seconds: float) -> WebhookTried:
         with trio.fail_after(seconds):
             return await deliverer.tried(request)
 

@@ -13,8 +13,8 @@ import trio
 
 from frontend.deadlines import WitnessDeadlines
 from frontend.witnesses.follower import MAX_REQUESTS, Follower, Means
-from ipc.messages import WitnessStatus
 from ipc.operations.status import ReadLedger
+from ipc.operations.witnesses import WitnessStatus
 from ipc.settings import EgressSettings
 from tests.support.cosigners import CITY, COAST, Cosigner, witnessed_by
 from tests.support.front_core import Core, front_core

@@ -3,7 +3,7 @@
 import pytest
 
 from frontend.witnesses.reply import INCONSISTENT, INVALID, REFUSED, UNREACHED, Reply, judged
-from ipc.messages import ToCosign
+from ipc.operations.witnesses import ToCosign
 
 ASKED = ToCosign(old_size=5, size=9, proof=(), note="")
 

@@ -8,7 +8,7 @@ import trio
 
 from frontend.witnesses.reply import Reply
 from frontend.witnesses.submission import body_of, open_submission
-from ipc.messages import ToCosign
+from ipc.operations.witnesses import ToCosign
 from ipc.settings import WitnessSettings
 from tests.support.patience import PATIENCE
 from tests.support.webhook_receiver import (

@@ -12,7 +12,10 @@ import pytest
 
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
-from ipc.messages import Hold, Open, Operation, Proof, ReadBudget
+from ipc.operations.calls import Open, Proof
+from ipc.operations.holds import Hold
+from ipc.operations.leases import ReadBudget
+from ipc.operations.operation import Operation
 from notary.backends.redis import scripts
 from notary.backends.redis.client import Client
 from notary.backends.redis.stores import Stores

@@ -19,21 +19,13 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages import (
-    Enter,
-    GetHold,
-    ListHolds,
-    ListUnresolved,
-    NextDelivery,
-    OrphanedHolds,
-    Proof,
-    ReadBudget,
-    ReadEpoch,
-    ReadLedger,
-    ShowReceipt,
-    TraceOfApproval,
-    Withdraw,
-)
+from ipc.operations.calls import Enter, Proof, Withdraw
+from ipc.operations.deliveries import NextDelivery
+from ipc.operations.evidence import ShowReceipt, TraceOfApproval
+from ipc.operations.holds import GetHold, ListHolds, OrphanedHolds
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadBudget, ReadEpoch
+from ipc.operations.status import ReadLedger
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import Database
 from notary.database import DatabaseGone

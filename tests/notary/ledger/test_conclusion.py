@@ -8,7 +8,8 @@ import pytest
 
 from ipc.canonical import MAX_SAFE_INTEGER, canonical_bytes, sha256_hex
 from ipc.limits import MAX_VALUES_JSON
-from ipc.messages import FAILED_OUTCOMES, Approver, ProviderFailure, Result, Verification
+from ipc.messages.calling import FAILED_OUTCOMES, ProviderFailure, Result, Verification
+from ipc.operations.calls import Approver
 from notary.ledger.conclusion import (
     CONCLUSIONS,
     CUT,

@@ -9,27 +9,20 @@ import pytest
 from contract.evidence import Bundle
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
-from ipc.messages import (
+from ipc.operations.calls import Approver, Closed
+from ipc.operations.deliveries import ClaimDeliveries, ListDeliveries, NextDelivery, RedeliverDeliveries
+from ipc.operations.evidence import (
     ApprovalTrace,
-    Approver,
-    ClaimDeliveries,
-    Closed,
-    Cosign,
-    ListDeliveries,
-    ListUnresolved,
-    NextCheckpoint,
-    NextDelivery,
     Prove,
     ProveConsistency,
     QueryEvents,
     ReadCheckpoint,
-    ReadLedger,
-    RedeliverDeliveries,
-    ResolveIntent,
-    ShowIntent,
     ShowReceipt,
     TraceOfApproval,
 )
+from ipc.operations.intents import ListUnresolved, ResolveIntent, ShowIntent
+from ipc.operations.status import ReadLedger
+from ipc.operations.witnesses import Cosign, NextCheckpoint
 from notary.tree.merkle import check_consistency
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, query, walk_of

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from ipc.messages import ListUnresolved
+from ipc.operations.intents import ListUnresolved
 from notary.ledger.intents import OpenIntent, known_among, row_of
 from tests.notary.running import Running
 from tests.notary.samples import call_event, make_open, make_terms

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.clock import ClockWrong
-from ipc.messages import Closed, Enter, Proof, ReadLedger, Withdraw
+from ipc.operations.calls import Closed, Enter, Proof, Withdraw
+from ipc.operations.status import ReadLedger
 from notary.backends.sqlite import Database, connect
 from notary.database import DatabaseGone
 from notary.ledger import journal, schema

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ipc.evidence import Delivery
-from ipc.messages import NextDelivery, ReadLedger
+from ipc.operations.deliveries import NextDelivery
+from ipc.operations.status import ReadLedger
 from notary.ledger import outbox
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE, MAX_GIVEN_UP
 from tests.notary.running import Running

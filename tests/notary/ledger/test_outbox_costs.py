@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import ClaimDeliveries
+from ipc.operations.deliveries import ClaimDeliveries
 from notary.ledger import outbox
 from tests.notary.running import Running
 from tests.notary.samples import NOW_MS, UNTIL

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.evidence import FAR_MS, Delivery
-from ipc.messages import ReadLedger
+from ipc.operations.status import ReadLedger
 from notary.ledger import outbox
 from tests.notary.running import Running
 from tests.notary.samples import NOW_MS, claim, hooks, notify, settled

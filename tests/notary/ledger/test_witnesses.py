@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.messages import WitnessStatus
+from ipc.operations.witnesses import WitnessStatus
 from ipc.settings import WitnessSettings
 from ipc.verifier_keys import WITNESS, VerifierKey
 from notary.database import DatabaseGone

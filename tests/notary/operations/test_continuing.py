@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.messages import Issued, ListSessions, RevokeSession, TooManySessions
+from ipc.operations.leases import Issued, ListSessions, RevokeSession, TooManySessions
 from notary.store.continued import CONTINUES_SECONDS
 from tests.notary.operations.test_sessions import ids, revocation
 from tests.notary.running import Running

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.messages import Enter, Note, Proof, Refuse, Refused
+from ipc.operations.calls import Enter, Proof, Refuse, Refused
+from ipc.operations.evidence import Note
 from notary.ledger.refused import MAX_KEYS, REFUSALS_AN_HOUR, WINDOW_SECONDS, RefusalCount, pruned
 from tests.notary.running import NotaryProcess, Running, settings_in
 from tests.notary.samples import answered, call_event, make_approval, make_hold

@@ -1,7 +1,8 @@
 """The counters of attempts and drops, and the wake-up of the deliverer."""
 
 from ipc.events import AuditEvent
-from ipc.messages import NextDelivery, ReadLedger, RedeliverDeliveries
+from ipc.operations.deliveries import NextDelivery, RedeliverDeliveries
+from ipc.operations.status import ReadLedger
 from tests.notary.running import Running
 from tests.notary.samples import NOW_MS, UNTIL, claim, claim_one, notify, settled
 

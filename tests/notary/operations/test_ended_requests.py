@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from ipc.approvals import ENDED, read_remains, remains_of
-from ipc.messages import Approver, GetHold, Withdraw
+from ipc.operations.calls import Approver, Withdraw
+from ipc.operations.holds import GetHold
 from ipc.store import ApprovalRecord
 from notary.backends.sqlite import connect
 from notary.state import Limits

@@ -1,6 +1,6 @@
 """Enter: a proof is used once, and every visit tells the epoch."""
 
-from ipc.messages import Enter, Entered, Proof
+from ipc.operations.calls import Enter, Entered, Proof
 from notary.store.proofs import REPLAY_SECONDS
 from tests.notary.running import Running
 from tests.notary.samples import make_revoke

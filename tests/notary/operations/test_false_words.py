@@ -14,7 +14,9 @@ from ipc.canonical import MAX_SAFE_INTEGER
 from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.limits import MAX_AHEAD
-from ipc.messages import Approver, Hold, Open, ReadEpoch, Refuse, Withdraw
+from ipc.operations.calls import Approver, Open, Refuse, Withdraw
+from ipc.operations.holds import Hold
+from ipc.operations.leases import ReadEpoch
 from ipc.store import ApprovalRecord
 from ipc.texts import MAX_REASON
 from tests.notary.running import Running

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Enter, GetHold, Held, ListHolds, Proof, ReadBudget, Refusal
+from ipc.operations.calls import Enter, Proof, Refusal
+from ipc.operations.holds import GetHold, Held, ListHolds
+from ipc.operations.leases import ReadBudget
 from tests.notary.running import Running
 from tests.notary.samples import NOW, answered, changed, make_approval, make_claim, make_hold, make_issue, make_revoke
 

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Held, ListHolds, ReadBudget, ReadStore, Refusal
+from ipc.operations.calls import Refusal
+from ipc.operations.holds import Held, ListHolds
+from ipc.operations.leases import ReadBudget
+from ipc.operations.status import ReadStore
 from ipc.settings import ApprovalSettings
 from ipc.store import ApprovalRecord
 from tests.notary.conftest import StartNotary

@@ -9,7 +9,8 @@ import pytest
 
 from ipc.clock import iso
 from ipc.events import AuditEvent
-from ipc.messages import Note, ReadBudget, ReadEpoch
+from ipc.operations.evidence import Note
+from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.store import Budget
 from tests.notary.running import Running, stored, walk
 from tests.notary.samples import NOW, make_issue, make_note, make_revoke, own_event

@@ -7,17 +7,9 @@ import jwt
 import pytest
 
 from ipc.clock import iso
-from ipc.messages import (
-    Approver,
-    Closed,
-    Enter,
-    ListUnresolved,
-    NoSuchWorker,
-    Open,
-    Proof,
-    ReadBudget,
-    Refusal,
-)
+from ipc.operations.calls import Approver, Closed, Enter, NoSuchWorker, Open, Proof, Refusal
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadBudget
 from tests.notary.running import Running, walk
 from tests.notary.samples import DIGEST, NOW, call_event, changed, held_and_claimed, make_issue, make_open, make_revoke
 from tests.support.asking import Asker, Told

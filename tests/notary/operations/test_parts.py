@@ -5,22 +5,11 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import (
-    Approver,
-    CheckKeys,
-    DueHolds,
-    Enter,
-    FollowKeys,
-    GetHold,
-    ListHolds,
-    ListSessions,
-    OrphanedHolds,
-    Proof,
-    ReadBudget,
-    ReadStore,
-    UnsettledHolds,
-    Withdraw,
-)
+from ipc.operations.calls import Approver, Enter, Proof, Withdraw
+from ipc.operations.holds import DueHolds, GetHold, ListHolds, OrphanedHolds, UnsettledHolds
+from ipc.operations.keys import CheckKeys, FollowKeys
+from ipc.operations.leases import ListSessions, ReadBudget
+from ipc.operations.status import ReadStore
 from notary.signing.rotation import Signers
 from tests.notary.running import Running
 from tests.notary.samples import (

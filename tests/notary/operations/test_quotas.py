@@ -4,18 +4,9 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import (
-    Approver,
-    Closed,
-    Held,
-    Hold,
-    Issued,
-    Open,
-    ReadBudget,
-    Refusal,
-    TooManySessions,
-    Withdraw,
-)
+from ipc.operations.calls import Approver, Closed, Open, Refusal, Withdraw
+from ipc.operations.holds import Held, Hold
+from ipc.operations.leases import Issued, ReadBudget, TooManySessions
 from notary.store import quotas
 from tests.notary.running import Running
 from tests.notary.samples import (

@@ -6,7 +6,8 @@ import pytest
 
 from ipc.events import WEBHOOKS_REDELIVERED
 from ipc.evidence import AbandonedDelivery
-from ipc.messages import ListDeliveries, ListedDeliveries, ReadLedger, RedeliverDeliveries, Requeued
+from ipc.operations.deliveries import ListDeliveries, ListedDeliveries, RedeliverDeliveries, Requeued
+from ipc.operations.status import ReadLedger
 from notary.ledger import outbox
 from notary.ledger.dead_letters import AT_ONCE
 from notary.operations.delivering import MAX_LISTED

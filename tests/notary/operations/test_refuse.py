@@ -1,6 +1,6 @@
 """Refuse: one event and the proof; a proof that was used wins over everything else."""
 
-from ipc.messages import Enter, Proof, Refuse, Refused
+from ipc.operations.calls import Enter, Proof, Refuse, Refused
 from tests.notary.running import Running
 from tests.notary.samples import answered, call_event, make_approval, make_hold
 

@@ -3,7 +3,9 @@
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.messages import ListUnresolved, ReadCheckpoint, ReadLedger, ResolvedIntent, ResolveIntent
+from ipc.operations.evidence import ReadCheckpoint
+from ipc.operations.intents import ListUnresolved, ResolvedIntent, ResolveIntent
+from ipc.operations.status import ReadLedger
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
 from tests.notary.samples import make_open, record_call

@@ -8,17 +8,9 @@ import pytest
 from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.identifiers import new
-from ipc.messages import (
-    Closed,
-    DueHolds,
-    GetHold,
-    ListSessions,
-    MoveHold,
-    Refusal,
-    RevokedSession,
-    RevokeSession,
-    SessionView,
-)
+from ipc.operations.calls import Closed, Refusal
+from ipc.operations.holds import DueHolds, GetHold, MoveHold
+from ipc.operations.leases import ListSessions, RevokedSession, RevokeSession, SessionView
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import (

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc import messages as m
 from ipc.approvals import Body, Outcome
+from ipc.operations.calls import Approver, Open
+from ipc.operations.evidence import ShowReceipt
+from ipc.operations.holds import GetHold, MoveHold
 from ipc.plan import seal
 from ipc.settings import ApprovalSettings, OperatorSettings
 from ipc.shown import hash_of, shown
@@ -63,7 +65,7 @@ def signed(detail: Detail, key: Key = ANN, **claims: Any) -> str:
     return signature_of(key, detail, **given)
 
 
-def claim(detail: Detail, signature: str | None, by: str = "ann", **of_event: Any) -> m.MoveHold:
+def claim(detail: Detail, signature: str | None, by: str = "ann", **of_event: Any) -> MoveHold:
     """A claim that lets the call run; `event=None`: one that does not say yet what it comes to."""
     fields: dict[str, Any] = {
         "event_type": "ApprovalGranted", "decision": "allow", "approval_id": detail["approval_id"], "approved_by": by,
@@ -71,12 +73,12 @@ def claim(detail: Detail, signature: str | None, by: str = "ann", **of_event: An
     }  # fmt: skip
     event = None if of_event == {"event": None} else call_event(**fields | of_event)
     outcome = msgspec.json.encode(Outcome(by, approval_signature=signature)).decode()
-    return m.MoveHold(detail["approval_id"], "pending", "claimed", outcome, "front-1", event)
+    return MoveHold(detail["approval_id"], "pending", "claimed", outcome, "front-1", event)
 
 
 def denial(
     detail: Detail, signature: str | None, reason: str | None = None, kept: str | None = None, **of_event: Any
-) -> m.MoveHold:
+) -> MoveHold:
     """`kept` is what the outcome has for a reason, where that is another one than the event's."""
     fields: dict[str, Any] = {
         "event_type": "ApprovalDenied", "decision": "deny", "approval_id": detail["approval_id"], "approved_by": "ann",
@@ -84,11 +86,11 @@ def denial(
     }  # fmt: skip
     outcome = Outcome("ann", deny_reason=kept or reason, approval_signature=signature)
     text = msgspec.json.encode(outcome).decode()
-    return m.MoveHold(detail["approval_id"], "claimed", "denied", text, event=call_event(**fields | of_event))
+    return MoveHold(detail["approval_id"], "claimed", "denied", text, event=call_event(**fields | of_event))
 
 
-def approved_call(detail: Detail, jkt: str = ANN.jkt, signature: str | None = None) -> m.Open:
-    approver = m.Approver(detail["approval_id"], "ann", jkt, "jti", signature)
+def approved_call(detail: Detail, jkt: str = ANN.jkt, signature: str | None = None) -> Open:
+    approver = Approver(detail["approval_id"], "ann", jkt, "jti", signature)
     return make_open(approver=approver, proof=None, terms={"plan_hash": detail["plan_hash"]})
 
 
@@ -100,7 +102,7 @@ def refusal(notary: Running, operation: Any) -> str:
 
 
 def state_of(notary: Running, detail: Detail) -> str:
-    return str(notary.front.ask(m.GetHold(detail["approval_id"])).state)
+    return str(notary.front.ask(GetHold(detail["approval_id"])).state)
 
 
 FALSE: dict[str, Callable[[Detail], str | None]] = {
@@ -203,7 +205,7 @@ def test_an_approved_call_runs_by_the_key_that_has_signed_and_its_receipt_has_th
     refusal(strict, approved_call(detail, MALLORY.jkt))
     refusal(strict, approved_call(detail, signature=signature))
     closed = strict.front.ask(approved_call(detail))
-    shown_receipt = strict.front.ask(m.ShowReceipt(closed.receipt_id))
+    shown_receipt = strict.front.ask(ShowReceipt(closed.receipt_id))
     assert msgspec.json.decode(shown_receipt.receipt)["approval"]["signature"] == signature
     (granted,) = [event for event in strict.events() if event["event_type"] == "ApprovalGranted"]
     assert granted["approval_signature"] == signature

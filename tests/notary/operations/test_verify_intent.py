@@ -8,19 +8,10 @@ from msgspec import convert
 from contract.intents import ExpectedFile, SeenFile
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
-from ipc.messages import (
-    Approver,
-    ListUnresolved,
-    Look,
-    Looked,
-    NoSuchWorker,
-    ReadLedger,
-    ResolveIntent,
-    Seen,
-    ShowIntent,
-    Unverifiable,
-    VerifyIntent,
-)
+from ipc.messages.attesting import Look, Seen
+from ipc.operations.calls import Approver, NoSuchWorker
+from ipc.operations.intents import ListUnresolved, Looked, ResolveIntent, ShowIntent, Unverifiable, VerifyIntent
+from ipc.operations.status import ReadLedger
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
 from tests.notary.samples import DIGEST, call_event, held_and_claimed, make_open, record_call

@@ -6,7 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from ipc.messages import Approver, GetHold, ReadBudget, ReadLedger, Refusal, ShowReceipt, Withdraw, Withdrawn
+from ipc.operations.calls import Approver, Refusal, Withdraw, Withdrawn
+from ipc.operations.evidence import ShowReceipt
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import ReadBudget
+from ipc.operations.status import ReadLedger
 from tests.notary.running import Running
 from tests.notary.samples import (
     call_event,

@@ -14,16 +14,9 @@ from gateway_client.notes import VerifierKey as SdkKey
 from gateway_client.notes import open_checkpoint
 
 from ipc.clock import iso
-from ipc.messages import (
-    Cosign,
-    LastCheckpoint,
-    NextCheckpoint,
-    NoteTrouble,
-    Prove,
-    ReadCheckpoint,
-    ReadLedger,
-    ToCosign,
-)
+from ipc.operations.evidence import Prove, ReadCheckpoint
+from ipc.operations.status import ReadLedger
+from ipc.operations.witnesses import Cosign, LastCheckpoint, NextCheckpoint, NoteTrouble, ToCosign
 from notary import checkpoint_file
 from notary.checkpoints import check_continued
 from notary.operations.witnessing import SKEW_SECONDS

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from ipc.exits import Exit
-from ipc.messages import Approver, ReadCheckpoint
+from ipc.operations.calls import Approver
+from ipc.operations.evidence import ReadCheckpoint
 from ipc.private_files import KeyFileError
 from ipc.settings import Settings
 from notary.checkpoints import RolledBack

@@ -13,7 +13,7 @@ import pytest
 
 from ipc.canonical import sha256_hex
 from ipc.exits import Exit
-from ipc.messages import ReadCheckpoint
+from ipc.operations.evidence import ReadCheckpoint
 from notary.ledger.head import Head, write_head
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.offline import main

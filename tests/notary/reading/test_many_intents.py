@@ -1,6 +1,6 @@
 """A walk along more intents than one step of it reads."""
 
-from ipc.messages import ListUnresolved
+from ipc.operations.intents import ListUnresolved
 from notary.reading.tree_walk import CHUNK
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_open, record_call

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from ipc.clock import iso
-from ipc.messages import Approver
+from ipc.operations.calls import Approver
 from ipc.settings import LedgerSettings
 from notary.ledger.receipts import encode_receipt
 from notary.offline import main

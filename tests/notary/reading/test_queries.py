@@ -9,7 +9,10 @@ import pytest
 
 from ipc.clock import iso
 from ipc.evidence import EventQuery
-from ipc.messages import ListUnresolved, QueryEvents, ReadEpoch, ReadLedger, ShowReceipt
+from ipc.operations.evidence import QueryEvents, ShowReceipt
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadEpoch
+from ipc.operations.status import ReadLedger
 from notary.reading import queries
 from tests.notary.running import Running, query, stored
 from tests.notary.samples import NOW, make_note, make_open, make_refuse, record_call

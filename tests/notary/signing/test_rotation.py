@@ -8,7 +8,8 @@ import jwt
 import pytest
 
 from ipc.encoding import b64url_decode
-from ipc.messages import CheckKeys, FollowKeys, ReadCheckpoint, ShowReceipt
+from ipc.operations.evidence import ReadCheckpoint, ShowReceipt
+from ipc.operations.keys import CheckKeys, FollowKeys
 from ipc.private_files import write_private
 from ipc.verifier_keys import key_id
 from notary.signing.keys import receipt_place, rotate

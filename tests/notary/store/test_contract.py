@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, PENDING
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.store.contract import TOLD_CHARACTERS, LastSession, Moment, Store, Waiting
 from notary.store.quotas import WINDOW_MINUTES, minute_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from ipc.store import NO_EPOCH, RIGHT_REVOKED
 from notary.backends.sqlite import Database
 from notary.ledger import schema

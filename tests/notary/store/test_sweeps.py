@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from notary.store import budgets, holds, kept, proofs, quotas
 from notary.store.contract import Moment
 from notary.store.hold_list import HoldList

@@ -16,9 +16,33 @@ import msgspec
 import trio
 from setproctitle import setproctitle
 
-from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import (
+    AttachNotary,
+    AttachPolicy,
+    AttachWorker,
+    CrashLoops,
+    Drain,
+    Draining,
+    FinishReload,
+    FollowSettings,
+    FrontReady,
+    FrontStatus,
+    FrontToSupervisor,
+    PolicyEdited,
+    Reload,
+    Reloaded,
+    ReloadPrepared,
+    SettingsFollowed,
+    StartFront,
+    Stop,
+    SupervisorToFront,
+    WorkerGone,
+    WorkerServes,
+)
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
 from ipc.nonblocking import TrioChannel
 from ipc.parent import die_with_parent
 from ipc.sessions import SUPERVISOR_TO_FRONT
@@ -27,11 +51,11 @@ from ipc.sessions import SUPERVISOR_TO_FRONT
 class FakeFront:
     def __init__(self, control: socket.socket) -> None:
         self.raw = control.dup()
-        self.channel: TrioChannel[m.Message] = TrioChannel(
-            control, m.SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new",
+        self.channel: TrioChannel[Message] = TrioChannel(
+            control, SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new",
             cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME, carries_fds=True,
         )  # fmt: skip
-        self.workers: dict[str, m.AttachWorker] = {}
+        self.workers: dict[str, AttachWorker] = {}
         self.channels: dict[str, socket.socket] = {}
         self.policy: socket.socket | None = None
         self.notary: socket.socket | None = None
@@ -49,7 +73,7 @@ class FakeFront:
 
     async def run(self) -> None:
         start = await self.channel.receive()
-        assert isinstance(start, m.StartFront)
+        assert isinstance(start, StartFront)
         setproctitle(f"gateway: front {start.number}")
         self.seen |= {
             "front_id": start.front_id, "live_fronts": start.live_fronts, "weakened": start.settings.weakened,
@@ -68,68 +92,68 @@ class FakeFront:
                 nursery.start_soon(
                     trio.serve_listeners, self.talk, [trio.SocketListener(trio.socket.from_stdlib_socket(sock))]
                 )
-            modules = tuple(m.ModuleFile(name, None, ()) for name in self.script.get("modules", ["builtin:echo"]))
-            await self.channel.send(m.LoadModules("first", modules))
+            modules = tuple(ModuleFile(name, None, ()) for name in self.script.get("modules", ["builtin:echo"]))
+            await self.channel.send(LoadModules("first", modules))
             try:
                 while True:
                     await self.answer(await self.channel.receive())
             except ChannelClosed:
                 os._exit(11)
 
-    async def answer(self, message: m.Message) -> None:
+    async def answer(self, message: Message) -> None:
         match message:
-            case m.AttachPolicy():
+            case AttachPolicy():
                 self.seen["policies"].append(message.pid)
                 if self.policy is not None:
                     self.policy.close()
                 self.policy = socket.socket(fileno=self.channel.fds.popleft())
-            case m.AttachNotary():
+            case AttachNotary():
                 self.seen["notaries"].append(message.pid)
                 if self.notary is not None:
                     self.notary.close()
                 self.notary = socket.socket(fileno=self.channel.fds.popleft())
-            case m.AttachWorker():
+            case AttachWorker():
                 self.seen["workers"][message.worker_id] = [message.profile, message.pid, message.generation]
                 self.channels[message.worker_id] = socket.socket(fileno=self.channel.fds.popleft())
                 if not self.script.get("greeted_by_none"):
-                    await self.channel.send(m.WorkerServes(message.worker_id))
-            case m.WorkerGone():
+                    await self.channel.send(WorkerServes(message.worker_id))
+            case WorkerGone():
                 self.seen["gone"].append([message.worker_id, message.reason])
                 self.seen["workers"].pop(message.worker_id, None)
                 if message.worker_id in self.channels:
                     self.channels.pop(message.worker_id).close()
-            case m.ModulesLoaded():
+            case ModulesLoaded():
                 verdicts = [verdict.verdict for verdict in message.verdicts]
                 self.seen["loaded"].append([message.request_id, message.generation, verdicts])
                 if message.request_id == "first" and not self.script.get("never_ready"):
-                    await self.channel.send(m.FrontReady(1))
-            case m.Drain():
+                    await self.channel.send(FrontReady(1))
+            case Drain():
                 self.seen["drained"] = True
-                await self.channel.send(m.Draining(self.in_flight))
-            case m.Reload():
+                await self.channel.send(Draining(self.in_flight))
+            case Reload():
                 self.seen["reloads"].append([message.request_id, message.requested_by])
                 self.seen["operators"].append([message.operator_jkt, message.proof_jti])
                 if not self.answers_reload:
                     return
                 if message.waits and self.reload_error is None:
-                    await self.channel.send(m.ReloadPrepared(message.request_id))
+                    await self.channel.send(ReloadPrepared(message.request_id))
                 else:
-                    await self.channel.send(m.Reloaded(message.request_id, self.reload_error, 7, "v1"))
-            case m.FinishReload():
+                    await self.channel.send(Reloaded(message.request_id, self.reload_error, 7, "v1"))
+            case FinishReload():
                 self.seen["finishes"].append(message.error)
                 error = message.error or self.finish_error
-                await self.channel.send(m.Reloaded(message.request_id, error, 7, "v1"))
-            case m.FollowSettings():
+                await self.channel.send(Reloaded(message.request_id, error, 7, "v1"))
+            case FollowSettings():
                 self.seen["follows"].append([one.name for one in message.reloadable.operators])
                 if not self.script.get("never_follows"):
-                    await self.channel.send(m.SettingsFollowed(message.request_id))
-            case m.Reloaded():
+                    await self.channel.send(SettingsFollowed(message.request_id))
+            case Reloaded():
                 self.seen["reloaded"].append([message.request_id, message.error, message.actions])
-            case m.CrashLoops():
+            case CrashLoops():
                 self.seen["crash_loops"] = message.children
-            case m.PolicyEdited():
+            case PolicyEdited():
                 self.seen["edited"].append(message.digest)
-            case m.Stop():
+            case Stop():
                 self.seen["stopping"] = True
                 if self.stops:
                     os._exit(self.script.get("exit_at_stop", 0))
@@ -148,7 +172,7 @@ class FakeFront:
             case "state":
                 return self.seen
             case "send":
-                await self.channel.send(msgspec.convert(command["message"], m.FrontToSupervisor))
+                await self.channel.send(msgspec.convert(command["message"], FrontToSupervisor))
             case "exit":
                 os._exit(command["code"])
             case "garbage":
@@ -174,7 +198,7 @@ class FakeFront:
             case "busy":
                 self.in_flight = command["in_flight"]
                 is_full = command.get("is_ledger_full", False)
-                await self.channel.send(m.FrontStatus(self.in_flight, 0, 0, 1, is_ledger_full=is_full))
+                await self.channel.send(FrontStatus(self.in_flight, 0, 0, 1, is_ledger_full=is_full))
             case "set":
                 for name, value in command["values"].items():
                     assert hasattr(self, name)

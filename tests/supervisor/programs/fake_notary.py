@@ -17,9 +17,12 @@ from pathlib import Path
 
 from setproctitle import setproctitle
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import FollowSettings, SettingsFollowed
+from ipc.messages.message import Message
+from ipc.messages.notarising import AttachFront, FrontDetached, NotaryReady, StartNotary, StopNotary, SupervisorToNotary
+from ipc.messages.pinging import Ping, Pong
 from ipc.parent import die_with_parent
 from ipc.sessions import SUPERVISOR_TO_NOTARY
 
@@ -29,30 +32,30 @@ def is_open(channel: socket.socket) -> bool:
     return not select.select([channel], [], [], 0)[0]
 
 
-def serve(control: BlockingChannel[m.Message]) -> None:
+def serve(control: BlockingChannel[Message]) -> None:
     start = control.receive()
-    assert isinstance(start, m.StartNotary)
+    assert isinstance(start, StartNotary)
     folder = Path(start.settings.state_dir)
     file = folder / "fake-notary.json"
     script = json.loads(file.read_text()) if file.exists() else {}
     if "exit_at_start" in script:
         os._exit(script["exit_at_start"])
     if not script.get("never_ready"):
-        control.send(m.NotaryReady())
+        control.send(NotaryReady())
     fronts: dict[str, socket.socket] = {}
     while True:
         match control.receive():
-            case m.AttachFront(front_id=front_id):
+            case AttachFront(front_id=front_id):
                 fronts[front_id] = socket.socket(fileno=control.fds.popleft())
                 if len(fronts) <= script.get("detaches", 0):
-                    control.send(m.FrontDetached(front_id))
-            case m.FollowSettings(request_id=request_id, reloadable=reloadable):
+                    control.send(FrontDetached(front_id))
+            case FollowSettings(request_id=request_id, reloadable=reloadable):
                 (folder / "notary-follows.json").write_text(json.dumps([one.name for one in reloadable.operators]))
                 if not script.get("never_follows"):
-                    control.send(m.SettingsFollowed(request_id))
-            case m.Ping():
-                control.send(m.Pong())
-            case m.StopNotary():
+                    control.send(SettingsFollowed(request_id))
+            case Ping():
+                control.send(Pong())
+            case StopNotary():
                 left = sum(is_open(channel) for channel in fronts.values())
                 (folder / "notary-stopped.json").write_text(json.dumps({"open_fronts": left}))
                 if not script.get("never_stops"):
@@ -67,8 +70,8 @@ def main() -> None:
     die_with_parent(options.parent)
     setproctitle("gateway: notary")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    control: BlockingChannel[m.Message] = BlockingChannel(
-        socket.socket(fileno=options.control_fd), m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new",
+    control: BlockingChannel[Message] = BlockingChannel(
+        socket.socket(fileno=options.control_fd), SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new",
         cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     with contextlib.suppress(ChannelClosed):

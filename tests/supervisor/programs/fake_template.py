@@ -14,9 +14,20 @@ from pathlib import Path
 
 from setproctitle import setproctitle
 
-from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.forking import (
+    KillForked,
+    SpawnWorker,
+    StartTemplate,
+    SupervisorToTemplate,
+    TemplateReady,
+    WorkerExited,
+    WorkerStarted,
+)
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModulesLoaded, ModuleVerdict
+from ipc.messages.pinging import Ping, Pong
 from ipc.parent import die_with_parent
 from ipc.sessions import SUPERVISOR_TO_TEMPLATE
 
@@ -35,8 +46,8 @@ def work(channel: socket.socket, parent: int, title: str) -> None:
 class FakeTemplate:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.channel: BlockingChannel[m.Message] = BlockingChannel(
-            sock, m.SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new",
+        self.channel: BlockingChannel[Message] = BlockingChannel(
+            sock, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new",
             cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self.alive: dict[int, str] = {}
@@ -45,12 +56,12 @@ class FakeTemplate:
 
     def run(self) -> None:
         start = self.channel.receive()
-        assert isinstance(start, m.StartTemplate)
+        assert isinstance(start, StartTemplate)
         script = Path(start.cache_dir).parent / "fake-template.json"
         self.script = json.loads(script.read_text()) if script.exists() else {}
         if "exit_at_start" in self.script:
             os._exit(self.script["exit_at_start"])
-        self.channel.send(m.TemplateReady())
+        self.channel.send(TemplateReady())
         wake, waker = socket.socketpair()
         waker.setblocking(False)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
@@ -73,22 +84,22 @@ class FakeTemplate:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            self.channel.send(m.WorkerExited(self.alive.pop(pid), pid, os.waitstatus_to_exitcode(status)))
+            self.channel.send(WorkerExited(self.alive.pop(pid), pid, os.waitstatus_to_exitcode(status)))
 
-    def answer(self, message: m.Message) -> None:
+    def answer(self, message: Message) -> None:
         match message:
-            case m.LoadModules():
+            case LoadModules():
                 self.load(message)
-            case m.SpawnWorker():
+            case SpawnWorker():
                 self.spawn(message)
-            case m.Ping():
-                self.channel.send(m.Pong())
-            case m.KillForked():
+            case Ping():
+                self.channel.send(Pong())
+            case KillForked():
                 for pid, worker_id in self.alive.items():
                     if worker_id == message.worker_id:
                         os.kill(pid, signal.SIGKILL)
 
-    def load(self, message: m.LoadModules) -> None:
+    def load(self, message: LoadModules) -> None:
         names = [module.reference for module in message.modules]
         if set(names) & set(self.script.get("deadly", [])):
             os._exit(1)
@@ -96,10 +107,10 @@ class FakeTemplate:
         new = set(names) - self.loaded - set(refused)
         self.generation += bool(new)
         self.loaded |= new
-        verdicts = tuple(m.ModuleVerdict(name, "refused" if name in refused else "ok", None) for name in names)
-        self.channel.send(m.ModulesLoaded(message.request_id, self.generation, verdicts))
+        verdicts = tuple(ModuleVerdict(name, "refused" if name in refused else "ok", None) for name in names)
+        self.channel.send(ModulesLoaded(message.request_id, self.generation, verdicts))
 
-    def spawn(self, message: m.SpawnWorker) -> None:
+    def spawn(self, message: SpawnWorker) -> None:
         channel, attesting = (socket.socket(fileno=self.channel.fds.popleft()) for _ in range(2))
         parent = os.getpid()
         pid = os.fork()
@@ -111,7 +122,7 @@ class FakeTemplate:
         channel.close()
         attesting.close()
         self.alive[pid] = message.worker_id
-        self.channel.send(m.WorkerStarted(message.worker_id, pid, self.generation))
+        self.channel.send(WorkerStarted(message.worker_id, pid, self.generation))
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Result
+from ipc.messages.calling import Result
 from ipc.plan import Egress, PlannedRequest, SecretUse
 from tests.support.worker_plans import builtin, digest_of, file_plan, http_plan, make_plan, text
 from tests.support.worker_runner import Bench

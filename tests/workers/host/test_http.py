@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Observation
+from ipc.messages.calling import Observation
 from ipc.plan import Egress, PlannedRequest, SecretUse
 from tests.support.http_host import URL, Client, Names, asked, failing, request
 from tests.support.worker_plans import http_plan

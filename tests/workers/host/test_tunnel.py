@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.messages import Observation
+from ipc.messages.calling import Observation
 from ipc.plan import Plan, PlannedRequest, SecretUse
 from tests.support.http_host import URL, Client, Names, request
 from tests.support.worker_plans import http_plan

@@ -6,7 +6,7 @@ import gc
 import psutil
 import pytest
 
-from ipc.messages import Result
+from ipc.messages.calling import Result
 from tests.support.hostile_modules import wasm
 from tests.support.worker_plans import http_plan
 from tests.support.worker_runner import Bench

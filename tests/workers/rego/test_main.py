@@ -14,7 +14,7 @@ from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_POLICY_FRAME
-from ipc.messages import Ask, LoadPolicy, PolicyCompiled, UsePolicy
+from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, UsePolicy
 from tests.support.policy import (
     ALLOW_ALL,
     LOOP_ON_SPIN,

@@ -10,7 +10,7 @@ import pytest
 
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
-from ipc.messages import Ask
+from ipc.messages.deciding import Ask
 from tests.support.policy import HEADER, REPOSITORY, PolicyPeer, document, question, sources
 from workers.rego.memory import MOST_BYTES
 

@@ -8,7 +8,7 @@ import pytest
 from wasmtime import Limits as Limits32
 from wasmtime import Memory, MemoryType, Store
 
-from ipc.messages import Call, Result
+from ipc.messages.calling import Call, Result
 from ipc.plan import Limits, seal
 from ipc.walls.limits import data_in_use
 from tests.support import worker_wat as wat

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from ipc.messages import Result
+from ipc.messages.calling import Result
 from ipc.plan import Limits, Plan
 from tests.support.worker_plans import builtin, call_of, plan_for, word_for
 from tests.support.worker_runner import Bench

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ipc import messages as m
 from ipc.exits import Exit
+from ipc.messages.modules import ModuleFile
 from ipc.settings import Settings
 from ipc.walls.places import homes, kept
 from ipc.walls.privileges import User
@@ -36,7 +36,7 @@ def test_an_idle_worker_leaves_when_another_folder_takes_the_place_of_its_files(
     folder = tmp_path / "state"
     folder.mkdir()
     with template(folder, files_dir=str(tmp_path / "files")) as running:
-        running.load(m.ModuleFile("builtin:echo", None, ()))
+        running.load(ModuleFile("builtin:echo", None, ()))
         worker = running.born("fs")
         (tmp_path / "files").rename(tmp_path / "away")
         (tmp_path / "files").mkdir()
@@ -73,7 +73,7 @@ def test_a_worker_of_root_is_the_user_that_its_folder_was_given_to(
     uid = given.user.uid if is_given else 0
     os.chown(files, uid, -1)
     with template(tmp_path, files_dir=str(files), walls=given) as running:
-        running.load(m.ModuleFile("builtin:file_write", None, ("fs",)))
+        running.load(ModuleFile("builtin:file_write", None, ("fs",)))
         worker = running.born("fs")
         assert set(psutil.Process(worker.pid).uids()) == {uid}
         assert worker.call(write_plan(files, "note.txt", "hello")).outcome == "success"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Observation, Verification
+from ipc.messages.calling import Observation, Verification
 from tests.support.worker_plans import file_plan, make_plan, text
 from workers.host.meter import HostError
 from workers.verifiers.verify import verify

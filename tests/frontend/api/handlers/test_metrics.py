@@ -15,7 +15,7 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.engine import PolicyRefused, PolicySources
 from frontend.policy.measured import MeasuredPolicy
 from frontend.telemetry.families import FAMILIES
-from ipc.messages import ModuleVerdict
+from ipc.messages.modules import ModuleVerdict
 from tests.support.front_core import (
     ALLOW,
     API_KEY,

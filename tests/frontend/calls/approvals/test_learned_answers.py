@@ -12,7 +12,7 @@ from frontend.calls.executed import Executed
 from frontend.egress.learned import LearnedRules
 from frontend.egress.rules import Kind
 from frontend.errors import GateError
-from ipc import messages as m
+from ipc.operations.calls import Closed
 from ipc.plan import Egress, FileAccess
 from tests.support.front_core import action, registry_of
 from tests.support.plans import a_plan
@@ -45,7 +45,7 @@ class Rules(LearnedRules):
 
 
 async def told(rules: Rules, verification: str = "verified", wish: Wish = BOTH) -> dict[str, str]:
-    closed = m.Closed("grant_1", "rcpt_1", "success", "success", verification, {}, None)
+    closed = Closed("grant_1", "rcpt_1", "success", "success", verification, {}, None)
     return await Learning(rules, Registry).learn(wish, Executed(a_plan(), closed, "{}"), OPERATOR, "apr_1")
 
 

@@ -10,7 +10,7 @@ import pytest
 from frontend.calls.approvals import looks
 from frontend.calls.approvals.record import ShownHold, encode, whole_of
 from ipc.approvals import Body
-from ipc.messages import GetHold
+from ipc.operations.holds import GetHold
 from ipc.plan import seal
 from ipc.store import ApprovalRecord
 from tests.support.front_core import BASE, action, front_core

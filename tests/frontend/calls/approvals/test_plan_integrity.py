@@ -8,7 +8,7 @@ import pytest
 from frontend.actions.registry import Registry
 from frontend.actions.trust import Trusted
 from frontend.calls.approvals.record import outcome_of
-from ipc.messages import ModuleVerdict
+from ipc.messages.modules import ModuleVerdict
 from ipc.operations.holds import GetHold
 from tests.support.front_core import DIGEST, Agent, Core, front_core, lose_epoch
 from tests.support.held_calls import corrupt, held, reaching, state_of, template_says, told

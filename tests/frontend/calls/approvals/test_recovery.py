@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import trio
 
-from ipc import messages as m
-from ipc.operations.holds import GetHold
+from ipc.operations.evidence import ApprovalTrace
+from ipc.operations.holds import GetHold, MoveHold
 from ipc.store import ApprovalRecord
 from tests.support.front_core import Core, Fault, front_core
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
@@ -37,14 +37,14 @@ async def test_a_claim_whose_call_has_a_receipt_is_approved_with_it_and_stays_pa
         await claimed(core, approval_id, "front-0-dead")
         record = await core.real.ask(GetHold(approval_id))
         assert record is not None
-        asked: list[m.MoveHold] = []
+        asked: list[MoveHold] = []
 
         async def hears(_operation: Any, args: Any, _kwargs: Any) -> ApprovalRecord | None:
             await trio.lowlevel.checkpoint()
             asked.append(args[0])
             return msgspec.structs.replace(record, state=args[0].to_state) if len(asked) == 1 else None
 
-        core.client.faults["TraceOfApproval"] = says(m.ApprovalTrace(has_intent=True, receipt_id="rcpt_1"))
+        core.client.faults["TraceOfApproval"] = says(ApprovalTrace(has_intent=True, receipt_id="rcpt_1"))
         core.client.faults["MoveHold"] = hears
         (line,) = await recover(core)
         assert (line["approval_id"], line["holder"], line["ends"]) == (approval_id, "front-0-dead", "approved")
@@ -58,7 +58,7 @@ async def test_a_claim_whose_call_may_have_run_fails_without_evidence_and_stays_
     async with front_core(tmp_path, workers=0) as core:
         agent, approval_id = await held(core)
         await claimed(core, approval_id, "front-0-dead")
-        core.client.faults["TraceOfApproval"] = says(m.ApprovalTrace(has_intent=True, receipt_id=None))
+        core.client.faults["TraceOfApproval"] = says(ApprovalTrace(has_intent=True, receipt_id=None))
         assert [one["ends"] for one in await recover(core)] == ["failed"]
         (event, *_) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"], event["reason"]) == (

@@ -12,7 +12,7 @@ from frontend.calls.approvals.rights import LostRights
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.data import AclEntry, PolicyData
-from ipc.messages import ListedHolds, ListHolds
+from ipc.operations.holds import ListedHolds, ListHolds
 from tests.support.front_core import HOLD, Core, front_core, refuses
 from tests.support.held_calls import held, state_of, told
 from tests.support.policed import DATA, policed

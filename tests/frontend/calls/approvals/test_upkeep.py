@@ -11,7 +11,7 @@ import trio
 from frontend.deadlines import CallDeadlines
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from tests.frontend.calls.words import word_taken
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told

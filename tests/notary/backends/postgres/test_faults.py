@@ -10,15 +10,12 @@ from typing import Any
 import pytest
 
 from ipc.evidence import EventQuery
-from ipc.messages import (
-    Closed,
-    ListUnresolved,
-    Operation,
-    QueryEvents,
-    ReadBudget,
-    ReadCheckpoint,
-    ReadLedger,
-)
+from ipc.operations.calls import Closed
+from ipc.operations.evidence import QueryEvents, ReadCheckpoint
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ReadBudget
+from ipc.operations.operation import Operation
+from ipc.operations.status import ReadLedger
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from notary.backends.postgres.place import WAITS
 from notary.database import DatabaseGone

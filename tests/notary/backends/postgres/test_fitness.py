@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from ipc.messages import Closed
+from ipc.operations.calls import Closed
 from ipc.settings import LedgerSettings, Settings
 from notary.backends.postgres.fitness import judge, problem_of_postgres
 from notary.backends.postgres.place import Line, Place, SettingsDropped

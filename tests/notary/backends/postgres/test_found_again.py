@@ -2,7 +2,8 @@
 
 import pytest
 
-from ipc.messages import ReadEpoch, ReadLedger
+from ipc.operations.leases import ReadEpoch
+from ipc.operations.status import ReadLedger
 from tests.notary.backends.postgres.test_faults import read_only, told
 from tests.notary.running import Running
 from tests.notary.samples import make_note, make_open

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import ReadCheckpoint
+from ipc.operations.evidence import ReadCheckpoint
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from tests.notary.backends.order import GONE, Killed, budgeted, end_of, ended, left
 from tests.notary.backends.postgres.conftest import StartNotary

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Closed
+from ipc.operations.calls import Closed
 from notary.backends.postgres.database import PostgresDatabase
 from tests.notary.backends.losing import Losing
 from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, bury, left

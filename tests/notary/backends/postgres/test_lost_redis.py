@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from ipc.messages import Enter
+from ipc.operations.calls import Enter
 from ipc.settings import StoreSettings
 from notary.remote_units import RemoteUnits
 from tests.notary.backends.postgres.conftest import StartNotary

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages import ReadEpoch
+from ipc.operations.leases import ReadEpoch
 from notary.accept_rollback import accept
 from notary.checkpoints import RolledBack
 from notary.opening import open_state

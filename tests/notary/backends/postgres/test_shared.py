@@ -6,19 +6,12 @@ import pytest
 
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
-from ipc.messages import (
-    Closed,
-    Cosign,
-    GetHold,
-    ListSessions,
-    ListUnresolved,
-    NextCheckpoint,
-    QueryEvents,
-    ReadCheckpoint,
-    ReadEpoch,
-    RevokeSession,
-    ShowReceipt,
-)
+from ipc.operations.calls import Closed
+from ipc.operations.evidence import QueryEvents, ReadCheckpoint, ShowReceipt
+from ipc.operations.holds import GetHold
+from ipc.operations.intents import ListUnresolved
+from ipc.operations.leases import ListSessions, ReadEpoch, RevokeSession
+from ipc.operations.witnesses import Cosign, NextCheckpoint
 from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import Place
 from notary.checkpoints import RolledBack

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.messages import Enter, Proof, ReadEpoch
+from ipc.operations.calls import Enter, Proof
+from ipc.operations.leases import ReadEpoch
 from notary.accept_rollback import accept
 from notary.accepting import NothingToAccept
 from notary.opening import open_state

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.messages import Closed, Enter
+from ipc.operations.calls import Closed, Enter
 from tests.notary.backends.order import budgeted, left
 from tests.notary.running import Running
 from tests.notary.samples import (

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Enter, GetHold, Issued, Operation, Proof, ReadBudget, ReadStore
+from ipc.operations.calls import Enter, Proof
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import Issued, ReadBudget
+from ipc.operations.operation import Operation
+from ipc.operations.status import ReadStore
 from ipc.settings import StoreSettings
 from notary.backends.redis import client as redis_client
 from notary.backends.redis.client import Client, Place, Waits

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.messages import ListHolds
+from ipc.operations.holds import ListHolds
 from ipc.private_files import write_private
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.client import Place

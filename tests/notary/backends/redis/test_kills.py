@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Enter, GetHold, Issue, Issued, Proof, ReadBudget, ReadEpoch
+from ipc.operations.calls import Enter, Proof
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import Issue, Issued, ReadBudget, ReadEpoch
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import APPLY, Script
 from notary.backends.sqlite import Database

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Closed, Enter, GetHold, Issued, Operation, Proof, ReadBudget
+from ipc.operations.calls import Closed, Enter, Proof
+from ipc.operations.holds import GetHold
+from ipc.operations.leases import Issued, ReadBudget
+from ipc.operations.operation import Operation
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import RECOVER
 from notary.database import Connection, DatabaseGone

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import GetHold, Hold
+from ipc.operations.holds import GetHold, Hold
 from tests.notary.backends import order
 from tests.notary.backends.order import CALLS, GONE, changed_proof, ended, left
 from tests.notary.running import Running, walk_of

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages import Closed, Enter, Issued, Proof, ReadBudget
+from ipc.operations.calls import Closed, Enter, Proof
+from ipc.operations.leases import Issued, ReadBudget
 from ipc.settings import StoreSettings
 from notary.backends.redis.client import Client, Place
 from notary.store.contract import StoreGone

@@ -10,20 +10,9 @@ import msgspec
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.messages import (
-    Approver,
-    Closed,
-    Enter,
-    Issued,
-    ListSessions,
-    MoveHold,
-    OrphanedHolds,
-    Proof,
-    ReadBudget,
-    Refusal,
-    Revoke,
-    RevokeSession,
-)
+from ipc.operations.calls import Approver, Closed, Enter, Proof, Refusal
+from ipc.operations.holds import MoveHold, OrphanedHolds
+from ipc.operations.leases import Issued, ListSessions, ReadBudget, Revoke, RevokeSession
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.order import budgeted
