@@ -1,4 +1,4 @@
-"""Held calls as agents poll them, and as operators list, read and decide them (docs/decisions.md, "Approvals")."""
+"""Held calls: polled by agents; listed, read and decided by operators (docs/decisions/approvals.md, "Approvals")."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
