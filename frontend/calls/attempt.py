@@ -134,7 +134,7 @@ class Attempt:
         self.record.proof = None
         if isinstance(answer, Unbegun):
             return answer
-        self.record.is_decided = True
+        self.record.is_decided, self.record.held = True, answer.held
         raise refusal(answer, self.metrics)
 
     async def _unanswered(self, error: NotaryUnavailable | NotaryRefused | ClockError) -> GateError:

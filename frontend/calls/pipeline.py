@@ -204,6 +204,10 @@ class Pipeline:
 
         Returns the hold that the call has already, where it has one.
         """
+        if error.code == "budget_exhausted" and record.lease is not None and "reason" not in error.extra:
+            self.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
+        if record.held is not None:
+            return Held(record.held, record.trace_id)
         decision = "error" if error.status >= 500 else "deny"
         if not record.is_decided and self.notary.is_silent and error.status >= 500:
             self._tell_later(record, decision, error)
@@ -224,8 +228,6 @@ class Pipeline:
                     return Held(answer.held, record.trace_id)
                 if answer.is_replay:
                     error, decision = GateError("replay_detected"), "deny"
-        if error.code == "budget_exhausted" and record.lease is not None and "reason" not in error.extra:
-            self.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
         if error.code == "replay_detected" and record.lease is not None and record.proof_key is not None:
             self.authentication.not_its_own(record.lease, record.proof_key)
         self._end(record, decision, error.code, error.cause)

@@ -18,6 +18,7 @@ from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.operations.calls import Open, Proof, Withdrawn
 from ipc.plan import Plan
+from ipc.store import ApprovalRecord
 
 MAX_ACTION_ID = 256
 
@@ -51,6 +52,8 @@ class CallRecord:
     """Of the request, until an operation of the notary has used it."""
     unless_held: bool = False
     """A refusal gives way to the hold that the same call has already."""
+    held: ApprovalRecord | None = None
+    """The hold that the same call has already: it is answered instead of the refusal."""
     is_dispatched: bool = False
     """A worker was told."""
     is_abandoned: bool = False

@@ -85,6 +85,8 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
     retry_after: int | None = None
     quota: str | None = None
     """The limit of its principal (ipc/quotas.py) that is reached."""
+    held: ApprovalRecord | None = None
+    """The same call is held already: it is answered with this hold, and the event says so."""
 
 
 class NoSuchWorker(msgspec.Struct, frozen=True, tag=True):

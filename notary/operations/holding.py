@@ -5,14 +5,12 @@ import math
 from msgspec.structs import replace
 
 from ipc.approvals import PENDING, TTL_SECONDS, summary_of
-from ipc.events import AuditEvent
 from ipc.operations.calls import Refusal, Refuse, Refused
 from ipc.operations.holds import Held, Hold
-from ipc.store import ApprovalRecord
 from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
-from notary.operations.refusing import checked, is_used, refused, write_refusal
+from notary.operations.refusing import checked, held_already, is_used, refused, without_body, write_refusal
 from notary.performing import performs
 from notary.tasks import NotAllowed
 from notary.unit import Unit
@@ -32,12 +30,9 @@ def refuse(unit: Unit, asked: Refuse) -> Refused:
         )
         return Refused(is_replay=True)
     if asked.unless_held:
-        moment = unit.moment
-        unit.part = "approvals"
-        held = unit.store.pending_hold(event.session_id or "", event.action_id or "", event.request_hash or "", moment)
+        held = held_already(unit, event)
         if held is not None:
-            _repeat(unit, event, held)
-            return Refused(held=_answered(held))
+            return Refused(held=held)
     write_refusal(unit, event)
     return Refused()
 
@@ -52,13 +47,10 @@ def hold(unit: Unit, asked: Hold) -> Held | Refusal:
     refusal = checked(unit, event, asked.proof, asked.epoch, "invalid_lease")
     if refusal is not None:
         return refusal
-    unit.part = "approvals"
-    session_id, moment = approval.session_id, unit.moment
-    held = unit.store.pending_hold(session_id, approval.action_id, approval.request_hash, moment)
+    held = held_already(unit, event)
     if held is not None:
-        _repeat(unit, event, held)
-        return Held(_answered(held), is_repeated=True)
-    full = what_is_full(unit, approval, moment, asked.limit)
+        return Held(held, is_repeated=True)
+    full = what_is_full(unit, approval, unit.moment, asked.limit)
     if full is not None:
         refusal = refused(unit, event, "too_many_pending_approvals", full.cause)
         return replace(refusal, retry_after=None if full.free_at is None else math.ceil(full.free_at - unit.now))
@@ -70,7 +62,7 @@ def hold(unit: Unit, asked: Hold) -> Held | Refusal:
     unit.part = "approvals"
     unit.store.store_hold(approval)
     unit.append(taken.event, decision="pending_approval", approval_id=approval.approval_id)
-    return Held(_answered(approval), is_repeated=False)
+    return Held(without_body(approval), is_repeated=False)
 
 
 def _check_new(unit: Unit, asked: Hold) -> None:
@@ -88,16 +80,3 @@ def _check_new(unit: Unit, asked: Hold) -> None:
         raise NotAllowed("a hold that lasts too long")
     if unit.store.hold(approval.approval_id) is not None:
         raise NotAllowed("the id of another hold")
-
-
-def _answered(held: ApprovalRecord) -> ApprovalRecord:
-    """SECURITY: what is answered is kept for a front that asks again; a request must not lie there."""
-    return replace(held, body="")
-
-
-def _repeat(unit: Unit, event: AuditEvent, held: ApprovalRecord) -> None:
-    event = replace(
-        event, error_code=None, reason=None, deny_reason=None, decision="pending_approval",
-        approval_id=held.approval_id, is_repeated=True,
-    )  # fmt: skip
-    write_refusal(unit, event)

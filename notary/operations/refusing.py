@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ipc.events import AuditEvent
 from ipc.operations.calls import Proof, Refusal
 from ipc.operations.operation import Operation
+from ipc.store import ApprovalRecord
 from notary.ledger import refused as counts
 from notary.performing import performs
 from notary.unit import Unit
@@ -50,6 +51,26 @@ def tell_refusals(unit: Unit, asked: TellRefusals) -> None:
         counts.keep(unit.connection, unit.state.database.gateway_id, key, unit.refusals[key])
 
 
+def held_already(unit: Unit, event: AuditEvent) -> ApprovalRecord | None:
+    """The hold of the same call, if one waits: then its event is written, and the call is answered with it."""
+    unit.part = "approvals"
+    session_id, action_id, request_hash = event.session_id or "", event.action_id or "", event.request_hash or ""
+    held = unit.store.pending_hold(session_id, action_id, request_hash, unit.moment)
+    if held is None:
+        return None
+    event = replace(
+        event, error_code=None, reason=None, deny_reason=None, decision="pending_approval",
+        approval_id=held.approval_id, is_repeated=True,
+    )  # fmt: skip
+    write_refusal(unit, event)
+    return without_body(held)
+
+
+def without_body(held: ApprovalRecord) -> ApprovalRecord:
+    """SECURITY: an answer is kept for a front that asks again; it must not hold a request."""
+    return replace(held, body="")
+
+
 def is_used(unit: Unit, proof: Proof | None) -> bool:
     """Use a proof; True when it was used before. Without one nothing is used."""
     unit.part = "store"
@@ -79,5 +100,8 @@ def debited(unit: Unit, event: AuditEvent, session_id: str) -> tuple[int, int] |
         return refused(unit, event, "budget_session_not_found")
     if not budget.debited:
         event = replace(event, budgets_before={"calls_remaining": budget.remaining})
+        held = held_already(unit, event)  # perhaps with the last of the budget
+        if held is not None:
+            return Refusal("budget_exhausted", held=held)
         return refused(unit, event, "budget_exhausted")
     return budget.remaining + 1, budget.remaining

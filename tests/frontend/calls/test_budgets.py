@@ -56,6 +56,25 @@ async def test_the_event_of_a_denial_and_the_operator_of_a_hold_are_told_the_bud
             assert detail["budget_snapshot"] == {"calls_remaining": 3}
 
 
+async def test_a_call_that_was_held_with_the_last_of_the_budget_has_its_hold_though_policy_would_allow_it_now(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=1)
+        core.policy.answer = HOLD
+        status, held = await agent.call()
+        core.policy.answer = ALLOW
+        for operations in (["Open"], ["ReadBudget", "Refuse"]):
+            asked(core)
+            again = await agent.call()
+            assert (again[0], again[1]["approval_id"]) == (status, held["approval_id"])
+            assert asked(core) == operations
+        events = await core.events(event_type="ActionCall")
+        assert [(one["decision"], one.get("is_repeated")) for one in events] == [
+            ("pending_approval", True), ("pending_approval", True), ("pending_approval", None),
+        ]  # fmt: skip
+
+
 async def test_a_spent_session_takes_no_worker_again_until_a_call_is_given_back(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=1)
