@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ipc.identifiers import new
-from tests.support.gateway import Bearer, Gateway, config_for, gateway
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervisor, sound_notary
@@ -114,6 +114,7 @@ def calls_of_every_kind(gate: Gateway) -> None:
     receipt = agent.execute("text_digest", {"text": "y"}).json()["receipt_id"]
     assert operator.get(f"/v1/receipts/{receipt}").status_code == 200
     assert operator.get("/v1/audit/verify").json()["intact"] is True
+    wait_for(lambda: not gate.children("reader"), "the end of the process that verified the chain")
 
 
 @pytest.fixture

@@ -53,12 +53,12 @@ def test_a_hold_begins_pending_and_is_that_of_its_call(
     assert_refused(shared_notary, new_front, changed)
 
 
-def test_a_hold_takes_no_other_holds_id(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    approval_id, _ = held(front)
+def test_a_hold_takes_no_other_holds_id(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
+    approval_id, _ = held(new_front)
     event = call_event(request_hash="sha256:another")
     asked = a_hold(approval_id, event=event, has_budget=False)
     approval = msgspec.structs.replace(asked.approval, request_hash="sha256:another")
-    assert_refused(supervisor, front, msgspec.structs.replace(asked, approval=approval))
+    assert_refused(shared_notary, new_front, msgspec.structs.replace(asked, approval=approval))
 
 
 STATES = ("pending", "claimed", "approved", "denied", "expired", "failed", "made up")
@@ -69,53 +69,53 @@ MOVES = {
 
 
 def test_an_approval_makes_no_move_that_the_table_does_not_have(
-    supervisor: PlayedSupervisor, front: PlayedFront
+    shared_notary: PlayedSupervisor, new_front: PlayedFront
 ) -> None:
-    approval_id, session_id = held(front)
+    approval_id, session_id = held(new_front)
     for before in STATES:
         for after in STATES:
             if (before, after) not in MOVES:
-                assert_refused(supervisor, front, MoveHold(approval_id, before, after, "{}", refunds=True))
-    record: ApprovalRecord = front.value(GetHold(approval_id), ApprovalRecord)
-    assert (record.state, left(front, session_id)) == ("pending", 1)
+                assert_refused(shared_notary, new_front, MoveHold(approval_id, before, after, "{}", refunds=True))
+    record: ApprovalRecord = new_front.value(GetHold(approval_id), ApprovalRecord)
+    assert (record.state, left(new_front, session_id)) == ("pending", 1)
 
 
 def test_a_claim_is_for_the_front_that_asks_and_says_who_claimed(
-    supervisor: PlayedSupervisor, front: PlayedFront
+    shared_notary: PlayedSupervisor, new_front: PlayedFront
 ) -> None:
-    approval_id, _ = held(front)
+    approval_id, _ = held(new_front)
     assert_refused(
-        supervisor, front,
-        a_claim(front, approval_id, holder="front-2-b"), a_claim(front, approval_id, holder=None),
-        a_claim(front, approval_id, outcome="{}"), a_claim(front, approval_id, outcome="nonsense"),
-        a_claim(front, approval_id, outcome='{"claimed_by":"op","receipt_id":"rcpt_1"}'),
-        a_claim(front, approval_id, outcome='{"claimed_by":"op","more":1}'),
-        a_claim(front, approval_id, event=granted("apr_another")),
-        a_claim(front, approval_id, event=granted(approval_id, decision="deny")),
-        a_claim(front, approval_id, event=granted(approval_id, event_type="ActionCall")),
-        a_claim(front, approval_id, refunds=True),
+        shared_notary, new_front,
+        a_claim(new_front, approval_id, holder="front-2-b"), a_claim(new_front, approval_id, holder=None),
+        a_claim(new_front, approval_id, outcome="{}"), a_claim(new_front, approval_id, outcome="nonsense"),
+        a_claim(new_front, approval_id, outcome='{"claimed_by":"op","receipt_id":"rcpt_1"}'),
+        a_claim(new_front, approval_id, outcome='{"claimed_by":"op","more":1}'),
+        a_claim(new_front, approval_id, event=granted("apr_another")),
+        a_claim(new_front, approval_id, event=granted(approval_id, decision="deny")),
+        a_claim(new_front, approval_id, event=granted(approval_id, event_type="ActionCall")),
+        a_claim(new_front, approval_id, refunds=True),
     )  # fmt: skip
 
 
-def test_time_alone_says_whether_a_hold_is_claimed_or_expires(front: PlayedFront) -> None:
-    over, session_id = held(front, seconds=-1.0)
-    live, _ = held(front)
+def test_time_alone_says_whether_a_hold_is_claimed_or_expires(new_front: PlayedFront) -> None:
+    over, session_id = held(new_front, seconds=-1.0)
+    live, _ = held(new_front)
     expired = granted(live, event_type="ApprovalExpired", decision="deny")
-    assert front.value(a_claim(front, over)) is None
-    assert front.value(MoveHold(live, "pending", "expired", "{}", event=expired, refunds=True)) is None
+    assert new_front.value(a_claim(new_front, over)) is None
+    assert new_front.value(MoveHold(live, "pending", "expired", "{}", event=expired, refunds=True)) is None
     expired = granted(over, event_type="ApprovalExpired", decision="deny")
-    moved = front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True), ApprovalRecord)
-    assert (moved.state, left(front, session_id)) == ("expired", 2)
-    assert front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True)) is None
-    assert left(front, session_id) == 2
+    moved = new_front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True), ApprovalRecord)
+    assert (moved.state, left(new_front, session_id)) == ("expired", 2)
+    assert new_front.value(MoveHold(over, "pending", "expired", "{}", event=expired, refunds=True)) is None
+    assert left(new_front, session_id) == 2
 
 
-def test_a_claim_ends_as_what_it_is(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    approval_id, session_id = claimed(front)
+def test_a_claim_ends_as_what_it_is(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
+    approval_id, session_id = claimed(new_front)
     told = call_event(decision="error", error_code="interrupted", approval_id=approval_id)
     failed = '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z","error_code":"interrupted"}'
     assert_refused(
-        supervisor, front,
+        shared_notary, new_front,
         an_end(approval_id, event=None), an_end(approval_id, event=granted(approval_id)),
         an_end(approval_id, outcome="{}"), an_end(approval_id, outcome='{"claimed_by":"another"}'),
         an_end(approval_id, outcome=failed), an_end(approval_id, holder="front-1-a"),
@@ -127,8 +127,8 @@ def test_a_claim_ends_as_what_it_is(supervisor: PlayedSupervisor, front: PlayedF
         ),
         an_end(approval_id, "failed", outcome=failed, event=msgspec.structs.replace(told, decision="allow")),
     )  # fmt: skip
-    ended = front.value(an_end(approval_id, refunds=True), ApprovalRecord)
-    assert (ended.state, left(front, session_id)) == ("denied", 2)
+    ended = new_front.value(an_end(approval_id, refunds=True), ApprovalRecord)
+    assert (ended.state, left(new_front, session_id)) == ("denied", 2)
 
 
 def test_a_claim_of_another_front_is_ended_by_that_one_while_it_lives(
@@ -174,16 +174,16 @@ def test_no_call_is_opened_on_an_approval_that_this_front_has_not_claimed(
     )  # fmt: skip
 
 
-def test_an_approval_is_executed_once(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    approval_id, session_id = claimed(front)
-    asked = opened(front, approver=approver(approval_id), has_budget=True)
-    assert_refused(supervisor, front, an_open(approver=approver(approval_id)))
+def test_an_approval_is_executed_once(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
+    approval_id, session_id = claimed(new_front)
+    asked = opened(new_front, approver=approver(approval_id), has_budget=True)
+    assert_refused(shared_notary, new_front, an_open(approver=approver(approval_id)))
     failed = '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z","error_code":"interrupted"}'
-    assert_refused(supervisor, front, an_end(approval_id, "failed", outcome=failed, event=None, refunds=True))
-    closed = front.end(asked, sound_result())
-    record: ApprovalRecord = front.value(GetHold(approval_id), ApprovalRecord)
+    assert_refused(shared_notary, new_front, an_end(approval_id, "failed", outcome=failed, event=None, refunds=True))
+    closed = new_front.end(asked, sound_result())
+    record: ApprovalRecord = new_front.value(GetHold(approval_id), ApprovalRecord)
     assert (record.state, msgspec.json.decode(record.outcome)["receipt_id"]) == ("approved", closed.receipt_id)
-    assert_refused(supervisor, front, an_open(approver=approver(approval_id)))
-    (event,) = events(front, trace_id=asked.event.trace_id)
+    assert_refused(shared_notary, new_front, an_open(approver=approver(approval_id)))
+    (event,) = events(new_front, trace_id=asked.event.trace_id)
     assert (event["approval_id"], event["approved_by"], event["operator_proof_jti"]) == (approval_id, "op", "jti")
-    assert left(front, session_id) == 1
+    assert left(new_front, session_id) == 1

@@ -100,13 +100,13 @@ def test_refuse_writes_refused_calls_and_nothing_else(
 
 
 def test_other_events_than_their_own_are_taken_by_no_operation(
-    supervisor: PlayedSupervisor, front: PlayedFront
+    shared_notary: PlayedSupervisor, new_front: PlayedFront
 ) -> None:
     drain = AuditEvent(event_type="AdminDrain", trace_id="trc_1", principal="p", decision="allow")
     lease = AuditEvent(event_type="LeaseIssued", trace_id="trc_1", principal="somebody", decision="allow")
     revoke = AuditEvent(event_type="AdminRevokeAll", trace_id="trc_1", decision="allow")
     assert_refused(
-        supervisor, front,
+        shared_notary, new_front,
         an_open(event=drain), an_open(event=call_event(decision="deny")), an_open(event=call_event(approved_by="op")),
         a_hold(event=drain),
         Issue("p", None, ("tools:call",), None, "jkt", "none", drain),
@@ -114,7 +114,7 @@ def test_other_events_than_their_own_are_taken_by_no_operation(
         Revoke(drain), Revoke(msgspec.structs.replace(revoke, change={"current_epoch": 9})),
         Revoke(revoke, above=2**60), Revoke(revoke, why="x" * 10_000),
     )  # fmt: skip
-    assert front.value(ReadEpoch(), int) == 0
+    assert new_front.value(ReadEpoch(), int) == 0
 
 
 def test_what_can_not_be_written_is_refused_alone(supervisor: PlayedSupervisor, front: PlayedFront) -> None:

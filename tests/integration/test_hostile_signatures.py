@@ -173,17 +173,17 @@ def test_no_front_says_that_an_operator_approved_who_has_not_signed_it(
     assert events(new_front, event_type="ApprovalGranted") == []
 
 
-def test_a_signature_counts_for_its_own_operator_alone(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    detail = held(front)
+def test_a_signature_counts_for_its_own_operator_alone(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
+    detail = held(new_front)
     signature = signed(detail)
     assert_refused(
-        supervisor, front, a_claim(front, detail, signature, by="mallory"),
-        a_claim(front, detail, signature, by="eve"), a_claim(front, detail, signature, approved_by="mallory"),
-        a_claim(front, detail, signature, operator_sender_binding=MALLORY.jkt),
-        a_claim(front, detail, signature, approval_signature=None),
-        a_claim(front, detail, signature, approval_signature=signed(detail)),
-        a_claim(front, detail, signature, reason="learns domain evil.example"),
-        a_claim(front, detail, None, with_event=False),
+        shared_notary, new_front, a_claim(new_front, detail, signature, by="mallory"),
+        a_claim(new_front, detail, signature, by="eve"), a_claim(new_front, detail, signature, approved_by="mallory"),
+        a_claim(new_front, detail, signature, operator_sender_binding=MALLORY.jkt),
+        a_claim(new_front, detail, signature, approval_signature=None),
+        a_claim(new_front, detail, signature, approval_signature=signed(detail)),
+        a_claim(new_front, detail, signature, reason="learns domain evil.example"),
+        a_claim(new_front, detail, None, with_event=False),
     )  # fmt: skip
 
 
@@ -237,9 +237,9 @@ def test_a_denial_is_never_an_approval_nor_one_a_denial(supervisor: PlayedSuperv
 
 
 def test_a_front_that_stored_a_false_plan_gets_no_signature_counted_for_it(
-    supervisor: PlayedSupervisor, front: PlayedFront
+    shared_notary: PlayedSupervisor, new_front: PlayedFront
 ) -> None:
-    session_id, now = with_budget(front, 1), now_of(front)
+    session_id, now = with_budget(new_front, 1), now_of(new_front)
     asked = a_hold(session_id=session_id)
     who = asked.approval.principal
     plan = a_plan(session_id=session_id, action_id="text_digest", request_hash=DIGEST, principal=who)
@@ -248,16 +248,16 @@ def test_a_front_that_stored_a_false_plan_gets_no_signature_counted_for_it(
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
     )
-    front.value(msgspec.structs.replace(asked, approval=approval))
+    new_front.value(msgspec.structs.replace(asked, approval=approval))
     members = shown(approval, body)
     detail = members | {"shown_hash": hash_of(members), "now": int(now)}
-    assert_refused(supervisor, front, a_claim(front, detail, signed(detail)))
+    assert_refused(shared_notary, new_front, a_claim(new_front, detail, signed(detail)))
 
 
-def test_no_other_event_tells_a_signature(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+def test_no_other_event_tells_a_signature(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
     event = AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", approval_signature="a.b.c")
     assert_refused(
-        supervisor, front, Note(event), an_open(event=call_event(approval_signature="a.b.c")),
+        shared_notary, new_front, Note(event), an_open(event=call_event(approval_signature="a.b.c")),
         Refuse(call_event(decision="deny", error_code="policy_denied", approval_signature="a.b.c")),
     )  # fmt: skip
 

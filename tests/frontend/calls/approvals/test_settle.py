@@ -220,25 +220,6 @@ async def test_a_denial_that_can_not_be_written_is_no_denial_and_costs_nothing(t
         assert await core.remaining(agent) == 3
 
 
-@pytest.mark.parametrize("verbs", [("approve", "deny"), ("approve", "approve"), ("deny", "deny")])
-async def test_of_two_operators_at_once_one_wins_and_the_other_hears_404(
-    tmp_path: Path, verbs: tuple[str, str]
-) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        answers: list[tuple[int, Any]] = []
-
-        async def decide(verb: str) -> None:
-            answers.append(await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}"))
-
-        async with trio.open_nursery() as nursery:
-            for verb in verbs:
-                nursery.start_soon(decide, verb)
-        assert sorted(status for status, _ in answers) == [200, 404]
-        ended = await state_of(core, approval_id)
-        assert await core.remaining(agent) == (2 if ended == "approved" else 3)
-
-
 async def test_approve_at_the_instant_of_expiry_is_404_and_the_sweep_gives_back_once(tmp_path: Path) -> None:
     async with front_core(tmp_path, lease_ttl_seconds=3600) as core:
         agent, approval_id = await held(core)
