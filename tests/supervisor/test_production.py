@@ -114,10 +114,16 @@ def test_each_rule_refuses_what_breaks_it_and_says_where_and_what_to_do(
     assert said in f"{finding.text} {finding.mend}"
 
 
-def test_a_tcp_listener_that_is_named_unsafe_is_served_and_shown_as_weakened() -> None:
-    settings = msgspec.structs.replace(SAFE, listen_http_addr="127.0.0.1:3000", unsafe_expose_http=True)
+@pytest.mark.parametrize(("changes", "weakness"), [
+    ({"listen_http_addr": "127.0.0.1:3000", "unsafe_expose_http": True}, "unsafe_expose_http"),
+    ({"opa_url": "http://10.0.0.1:8181", "unsafe_opa_http": True}, "opa_url without TLS"),
+])  # fmt: skip
+def test_an_address_that_is_named_unsafe_is_served_and_shown_as_weakened(
+    changes: dict[str, Any], weakness: str
+) -> None:
+    settings = msgspec.structs.replace(SAFE, **changes)
     assert broken_rules(settings) == []
-    assert weakened(settings) == ("unsafe_expose_http",)
+    assert weakened(settings) == (weakness,)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +148,6 @@ def test_an_authenticated_opa_is_accepted(url: str) -> None:
     settings = msgspec.structs.replace(SAFE, opa_url=url)
     assert broken_rules(settings) == []
     assert weakened(settings) == ()
-
-
-def test_an_opa_without_tls_that_is_named_unsafe_is_served_and_shown_as_weakened() -> None:
-    settings = msgspec.structs.replace(SAFE, opa_url="http://10.0.0.1:8181", unsafe_opa_http=True)
-    assert broken_rules(settings) == []
-    assert weakened(settings) == ("opa_url without TLS",)
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"])

@@ -7,6 +7,7 @@ import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,10 +172,16 @@ def test_a_notary_that_can_not_start_stops_the_gateway_with_its_own_code(start: 
     assert start(notary={"exit_at_start": int(code)}).wait() == code
 
 
-def test_a_notary_that_never_comes_up_is_given_up_after_a_few_tries(start: Start) -> None:
-    gateway = start(notary={"exit_at_start": 1}, front={"never_ready": True})
+@pytest.mark.parametrize(("name", "scripts"), [
+    ("notary", {"notary": {"exit_at_start": 1}, "front": {"never_ready": True}}),
+    ("front 1", {"front": {"exit_at_start": 1}}),
+])  # fmt: skip
+def test_a_child_that_never_comes_up_is_given_up_after_a_few_tries(
+    start: Start, name: str, scripts: dict[str, Any]
+) -> None:
+    gateway = start(**scripts)
     assert gateway.wait() == Exit.FAILED
-    assert len(gateway.told("notary ended")) == 5
+    assert len(gateway.told(f"{name} ended")) == 5
 
 
 def test_a_front_that_is_refused_its_configuration_later_tries_again_and_others_go_on(start: Start) -> None:
@@ -190,12 +197,6 @@ def test_a_front_that_has_lost_its_rights_later_stops_the_gateway(start: Start) 
     gateway.wait_ready()
     gateway.ask(do="exit", code=int(Exit.NO_PERMISSION))
     assert gateway.wait() == Exit.NO_PERMISSION
-
-
-def test_a_front_that_never_comes_up_is_given_up_after_a_few_tries(start: Start) -> None:
-    gateway = start(front={"exit_at_start": 1})
-    assert gateway.wait() == Exit.FAILED
-    assert len(gateway.told("front 1 ended")) == 5
 
 
 def test_children_see_a_small_environment_and_a_root_folder(serving: tuple[Running, Start]) -> None:

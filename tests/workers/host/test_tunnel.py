@@ -161,22 +161,16 @@ def test_a_proxy_that_has_a_name_is_resolved_and_may_be_private() -> None:
     assert names.questions == ["proxy.internal"]
 
 
-def test_a_proxy_whose_name_leads_nowhere_is_unavailable() -> None:
-    class Nowhere(Resolver):
+@pytest.mark.parametrize(("kind", "said"), [
+    ("unavailable", "could not be resolved"), ("timeout", "could not be resolved in time"),
+])  # fmt: skip
+def test_a_proxys_name_that_can_not_be_resolved_fails_the_request(kind: str, said: str) -> None:
+    class Failing(Resolver):
         def resolve(self, host: str, seconds: float) -> list[str]:
-            raise HostError("unavailable", "the host's name could not be resolved", retryable=True)
+            raise HostError(kind, f"the host's name {said}", retryable=True)
 
-    client = Client(proxied_plan("proxy.internal:3128"), names=Nowhere())
-    assert client.refused(request()) == ("unavailable", "the egress proxy's name could not be resolved")
-
-
-def test_a_proxy_whose_name_takes_too_long_is_a_timeout() -> None:
-    class Slow(Resolver):
-        def resolve(self, host: str, seconds: float) -> list[str]:
-            raise HostError("timeout", "the host's name could not be resolved in time", retryable=True)
-
-    client = Client(proxied_plan("proxy.internal:3128"), names=Slow())
-    assert client.refused(request()) == ("timeout", "the egress proxy's name could not be resolved in time")
+    client = Client(proxied_plan("proxy.internal:3128"), names=Failing())
+    assert client.refused(request()) == (kind, f"the egress proxy's name {said}")
 
 
 def test_a_proxy_may_have_an_address_of_either_family(monkeypatch: pytest.MonkeyPatch) -> None:
