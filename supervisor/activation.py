@@ -90,7 +90,7 @@ def _refused(name: str, what: str, mend: str) -> Refused:
 
 
 def _configured(kind: str, settings: Settings) -> tuple[str, str | None]:
-    """The setting's name, and what it says."""
+    """The setting's name and its value."""
     match kind:
         case "client":
             return "listen_uds_path", settings.listen_uds_path

@@ -17,7 +17,7 @@ QUESTION_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 150.0
 """A reload may take two minutes."""
 SILENT_SECONDS: Final = 10.0
-"""How long a gateway may take to tell what it knows."""
+"""How long a gateway may take to answer."""
 
 
 def ask_gateway(state_dir: Path, word: str) -> dict[str, Any]:

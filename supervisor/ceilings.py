@@ -51,7 +51,7 @@ class Ceiling:
 
 
 def ceilings_here(own: Path = _OWN_CGROUPS, mounted: Path = _CGROUPS) -> Iterator[Ceiling]:
-    """The limits that apply to this process and what it starts. `own` names its control groups, below `mounted`."""
+    """The limits that apply to this process and its children. `own` names its control groups, below `mounted`."""
     yield from _of_process(
         resource.RLIMIT_NOFILE, "open files", _OPEN_FILES, "ulimit -n", "LimitNOFILE=", _CALL_OPEN_FILES
     )

@@ -18,7 +18,7 @@ from supervisor.worker_supply import Worker
 
 
 class Row(TypedDict):
-    """One process, or one that is missing (`pid` 0)."""
+    """One process; `pid` 0 if it is missing."""
 
     name: str
     pid: int

@@ -241,7 +241,8 @@ class _Reader:
                     self.note(where, text, f"Set {name} in both to the same.")
 
     def check_pools(self, workers: dict[str, Any], fronts: int) -> None:
-        """min_spare is held against what all fronts can have together: each has an equal part, rounded down."""
+        """Compare min_spare with the workers that all fronts can have together: each has an equal part, rounded
+        down."""
         for profile in PROFILES:
             given = workers.get(profile, {})
             pool = PoolSettings(**given)

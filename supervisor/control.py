@@ -62,7 +62,7 @@ class Control(Generic[M]):
         return self._queue.statistics().current_buffer_used
 
     async def serve(self, answer: Callable[[M], None]) -> str:
-        """Send what is posted and hand every received message to `answer`, until the channel ends; say why it ended."""
+        """Send posted messages and hand every received one to `answer`, until the channel ends; return why it ended."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._send)
             nursery.start_soon(self._receive, answer)

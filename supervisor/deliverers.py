@@ -33,7 +33,7 @@ from supervisor.state import State
 READY_SECONDS = 60.0
 """From start to DelivererReady."""
 FINISH_SECONDS = 2.0
-"""For requests that are under way, when it is to leave; what is cut is sent again."""
+"""The time for open requests before it leaves; a request that is cut is sent again."""
 LEAVE_SECONDS = 1.0
 """For its exit after that."""
 MAX_TRIES = 64
@@ -166,7 +166,7 @@ class DelivererKeeper:
             front.post(DelivererStarted(self._child.pid, tuple(sorted(self._gone))))
 
     def _without_gone(self, settings: Settings) -> Settings:
-        """A deliverer that takes the place of one that crashed asks no endpoint that is gone."""
+        """A deliverer that replaces a crashed one skips endpoints that answered 410."""
         rows = (
             msgspec.structs.replace(row, disable=True) if row.name in self._gone else row for row in settings.webhooks
         )

@@ -76,7 +76,7 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
 
 
 def _listen(address: str, cleanup: ExitStack) -> Listener:
-    """The TCP listener. Raises Refused; where the port is in use, with one that is free."""
+    """The TCP listener. Raises Refused; for a port in use the refusal names a free one."""
     try:
         return listen_merged(address, cleanup)
     except PortInUse:

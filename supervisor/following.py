@@ -32,7 +32,7 @@ class Followers:
         self._fronts = fronts
 
     async def follow(self, message: FollowSettings | None, but: Iterable[Front]) -> None:
-        """Returns once the notary and every front `but` these have followed; one that is late is killed.
+        """Return once the notary and every front `but` these have applied the settings; a late process is killed.
 
         Without new settings only the deliverer follows: a reload opens endpoints that answered 410.
         """

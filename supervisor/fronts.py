@@ -124,7 +124,7 @@ class Front:
         return await self.child.wait()
 
     async def _end_if_silent(self, child: Child, seconds: float) -> None:
-        """Kill a front that stands still, whatever the cause: stopped, in a system call, in an endless loop. Looks are
+        """Kill a front that hangs, for any reason: stopped, in a system call, in an endless loop. Looks are
         counted, not time: while the supervisor itself stood still, no word could be read."""
         last = self.status
         while self._unheard_seconds < seconds:
@@ -136,7 +136,7 @@ class Front:
         child.kill()
 
     def _started(self) -> Child:
-        """A process of its own, or the one that was ready for it."""
+        """Take the spare process, or start a new one."""
         if self._spare is None:
             return self._state.children.spawn(self.name, self._state.programs.front, self._control.child_end)
         self._spare.child.name = self.name

@@ -31,7 +31,7 @@ class Context:
 
 
 Form = Mapping[str, object]
-"""A JSON Schema (2020-12) for editors: it takes whatever the check takes, and refuses what can be refused by form."""
+"""A JSON Schema (2020-12) for editors: it accepts all that the check accepts, and refuses as much as a schema can."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Kinds of values that a setting may have: each checks one value and returns it in the form of `ipc.settings`.
 
-Pure: no file is opened, no name resolved. A value that will not do raises Wrong with what is wrong
-and how to mend it; the place and the name of the setting are the caller's.
+Pure: no file is opened, no name resolved. An invalid value raises Wrong with its fault and the mend; the place and the
+name of the setting are the caller's.
 """
 
 import math

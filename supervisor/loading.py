@@ -1,4 +1,4 @@
-"""Settings of a production gateway: from a file, the environment over it, held against the rules of production too."""
+"""Settings of a production gateway: from a file and the environment, checked by the rules of production, too."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -60,7 +60,7 @@ def _place(one: tuple[float, int, Line]) -> tuple[float, int]:
 
 
 def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines, the rest of one that is too long left out."""
+    """The lines; the rest of an overlong line is left out."""
     is_rest = False
     while data := stream.readline(MAX_LINE_BYTES):
         if not is_rest:

@@ -54,7 +54,7 @@ class NotaryKeeper:
     def __init__(self, state: State, fronts: Callable[[], list[Front]]) -> None:
         """`fronts()` are those that live at the moment. `on_start` and `on_broken` are set before `run`."""
         self.on_start: Callable[[], None] = _nothing
-        """A fresh notary may be told what it must know before any front is tied to it. May raise OSError."""
+        """Sends a fresh notary its first messages, before a front is connected to it. May raise OSError."""
         self.on_broken: Callable[[WorkerBroke], None] = _nothing
         """A worker broke its word."""
         self.on_tied: Callable[[], None] = _nothing
@@ -141,7 +141,7 @@ class NotaryKeeper:
             self._control.post(Ping())
 
     async def stop(self) -> None:
-        """Have the notary finish and leave; one that does not is killed, at once when the gateway is to end now."""
+        """Have the notary finish and leave; kill it at its deadline, or at once if the gateway must end now."""
         if self._child is None or self._control is None:
             return
         self._is_stopping = True

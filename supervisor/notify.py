@@ -57,7 +57,7 @@ class Notifier:
 
     def keep(self, name: str, descriptor: int) -> None:
         """Have the manager keep a descriptor, and hand it to the next start under this name."""
-        # FDPOLL=0: a listening socket is kept whatever state it is in.
+        # FDPOLL=0: a listening socket is kept in any state.
         self._send("FDSTORE=1", f"FDNAME={name}", "FDPOLL=0", descriptor=descriptor, must_arrive=True)
 
     def _send(self, *lines: str, descriptor: int | None = None, must_arrive: bool = False) -> None:
@@ -75,7 +75,7 @@ class Notifier:
 
 
 def _socket_address(given: str) -> bytes | None:
-    """As connect(2) takes it; None for what is neither a path nor `@name`."""
+    """The address for connect(2); None for a text that is neither a path nor `@name`."""
     if given.startswith("@"):
         return b"\0" + os.fsencode(given[1:])
     return os.fsencode(given) if given.startswith("/") else None

@@ -69,7 +69,7 @@ def _is_apart(folder: "_Place", state: "_Place") -> bool:
 
 
 class _Place:
-    """A path that may not be there yet, with what it really is and lies in."""
+    """A path that may not exist yet, with its real path and folder."""
 
     def __init__(self, path: str) -> None:
         self.real = Path(os.path.realpath(path))

@@ -61,7 +61,7 @@ class PolicyKeeper:
                 return
 
     def _started(self) -> tuple[Child, socket.socket | None]:
-        """A process of its own, or the one that was ready for it; and the front's end of its channel, if it has one."""
+        """Take the spare process, or start a new one. Return it with the front's end of its channel, if it has one."""
         spares = self._state.policy_spares.get(self._number)
         spare = None if spares is None else spares.take()
         if spare is not None:

@@ -48,7 +48,7 @@ def keep_private(file: Path, make: Callable[[], str]) -> str:
     try:
         return file.read_text()
     except FileNotFoundError:
-        if file.is_symlink():  # it leads nowhere: what it was to lead to is not known here
+        if file.is_symlink():  # a dangling link: its target is unknown
             raise
         content = make()
         write_private(file, content)

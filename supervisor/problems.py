@@ -1,4 +1,4 @@
-"""Problems of a configuration: where, what is wrong, how to mend it. Collected all at once, shown in file order."""
+"""Problems of a configuration: place, fault and mend. Collected all at once, shown in file order."""
 
 import json
 from collections.abc import Iterable

@@ -73,7 +73,7 @@ class Programs:
     """For so long a gateway has served before anything is kept ready: one that is asked a few calls pays for none,
     0.45 s of processor time."""
     front_silent_seconds: float = 12.0
-    """A front that serves says how it is each second; one that has said nothing for so long is killed."""
+    """A serving front reports its status each second; it is killed after this long without a report."""
     reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)
 

@@ -69,7 +69,8 @@ class Standings:
         self._move(one, "healthy")
 
     def ended(self, name: str, error: str, *, is_loop: bool, is_storm: bool) -> None:
-        """Its process is gone. `is_loop`: too often by now, in whatever way; `is_storm`: although it had served."""
+        """Its process has ended. `is_loop`: it has ended too often by now, for any reason; `is_storm`: it had served
+        before."""
         one = self.all[name]
         one.pid, one.is_storm = 0, is_storm
         one.ends += 1

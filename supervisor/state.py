@@ -55,7 +55,7 @@ class State:
     last_call_at: float | None = None
     """When calls in flight are cut (trio clock), once the gateway leaves."""
     patience: trio.CancelScope = field(default_factory=trio.CancelScope)
-    """Cancelled when what is left must end now."""
+    """Cancelled when the rest must end now."""
 
     def __post_init__(self) -> None:
         after_seconds = self.programs.spares_after_seconds

@@ -24,7 +24,8 @@ class Standing:
 
 
 def status_line(standing: Standing) -> str:
-    """`serving · 41 actions · 2 held · 3 in flight · 0 unresolved · redis ok · opa ok`; while draining what is left."""
+    """`serving · 41 actions · 2 held · 3 in flight · 0 unresolved · redis ok · opa ok`; while draining the remaining
+    calls."""
     match standing.state:
         case "serving" | "stalled":
             parts = _serving(standing)

@@ -18,7 +18,7 @@ from supervisor.state import State
 HALT_SECONDS = 2.0
 """For fronts to leave when the gateway halts; nothing is drained then."""
 LEAVING_SECONDS = 5.0
-"""For fronts to record what was cut and to leave, after the last call."""
+"""The time for fronts to record cut calls and to leave, after the last call."""
 
 
 async def stop_fronts(state: State, fronts: Callable[[], list[Front]]) -> Exit:

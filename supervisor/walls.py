@@ -20,7 +20,7 @@ from supervisor.refusal import Refused
 
 
 def with_walls(settings: Settings) -> Settings:
-    """These settings with what was found; logged where something is missing. Raises Refused."""
+    """Add the walls that were found to the settings; log the missing ones. Raises Refused."""
     given = find_walls(settings)
     if given.missing:
         if not (settings.dev_mode or settings.unsafe_degraded_sandbox):

@@ -15,7 +15,7 @@ from supervisor.logs import log
 from supervisor.notify import Notifier
 
 LOOKS = 8
-"""At least so many looks in the time of the watchdog."""
+"""The least number of checks within the time of the watchdog."""
 MAX_PAUSE_SECONDS = 1.0
 
 
@@ -39,7 +39,7 @@ class Pulse:
         return self._since is not None
 
     def expect(self) -> None:
-        """A word must come, from now on; one that came before does not count."""
+        """Expect a message from now on; earlier messages do not count."""
         self._since = trio.current_time()
 
     def settle(self) -> None:

@@ -96,5 +96,5 @@ def header_value(value: object, _: Context) -> str:
 
 
 def webhook_settings(row: dict[str, Any]) -> WebhookSettings:
-    """One checked table -> the settings of an endpoint; of one that will not do, what could be read."""
+    """One checked table -> the settings of an endpoint; for an invalid table, the readable part."""
     return WebhookSettings(**{"name": "", "url": "https://"} | row)

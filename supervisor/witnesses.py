@@ -42,5 +42,5 @@ def key(value: object, _: Context) -> str:
 
 
 def witness_settings(row: dict[str, Any]) -> WitnessSettings:
-    """One checked row -> the settings of a witness; of one that will not do, what could be read."""
+    """One checked row -> the settings of a witness; for an invalid row, the readable part."""
     return WitnessSettings(**{"name": "", "url": "https://", "key": ""} | row)

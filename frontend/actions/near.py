@@ -1,4 +1,4 @@
-"""Which registered names are close to one that is not: for a caller who has misspelt it. Pure, and bounded.
+"""Registered names that are close to an unknown one, for callers who misspelt it. Pure, and bounded.
 
 Every registered name is public (`GET /v1/actions`): a suggestion tells nothing that discovery does not.
 """

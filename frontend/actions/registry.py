@@ -94,7 +94,7 @@ class Registry:
         return self._actions.get(action_id)
 
     def near(self, action_id: str) -> list[str]:
-        """Ids that are close to one that is not registered."""
+        """Registered ids that are close to an unknown one."""
         return near(action_id, self._actions)
 
     @property

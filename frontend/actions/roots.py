@@ -1,4 +1,4 @@
-"""Roots of fs actions, held against the disk: a link must not lead one out of the folder that holds files of actions.
+"""Checks the roots of fs actions on the disk: no link may lead a root out of the folder for files of actions.
 
 Looks and never touches. A worker follows no link there either (workers/host/folders.py): this says it before a call
 fails.

@@ -163,7 +163,7 @@ class DpopVerifier:
         return Proof(jti, iat, named.jkt)
 
     def signer_of(self, proof: str) -> str | None:
-        """Thumbprint of the key that has signed a proof, for whatever request and token; None if none has."""
+        """Thumbprint of the key that has signed a proof, for any request and token; None if none has."""
         signed, _, signature = proof.rpartition(".")
         try:
             if len(proof) > MAX_PROOF_CHARACTERS:

@@ -34,8 +34,8 @@ class Identity:
 def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:
     """Identify the process at the other end. `peer` None: the connection has no peer credentials (TCP).
 
-    Raises GateError: identity_forbidden for a user without a mapping, identity_provider_unavailable when the provider
-    is not one that exists, or can't tell who is at the other end of this connection.
+    Raises GateError: identity_forbidden for a user without a mapping, identity_provider_unavailable when there is no
+    such provider, or it can't identify the other end of this connection.
     """
     if settings.provider == "none":
         return Identity(DEV_PRINCIPAL, None, None, "none")

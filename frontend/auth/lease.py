@@ -105,7 +105,7 @@ class LeaseVerifier:
             raise _refuse(f"lease does not verify: {type(error).__name__}") from None
         if claims.exp > claims.nbf + MAX_TTL_SECONDS:
             raise _refuse("lease lives longer than any lease")
-        # A clock that was set back within its tolerance must not refuse what it issued a moment ago.
+        # A clock that was set back within its tolerance must not refuse a lease that was issued a moment ago.
         if now + STEP_TOLERANCE_SECONDS < claims.nbf:
             raise _refuse("lease is not valid yet")
         return Lease(

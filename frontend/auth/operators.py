@@ -1,6 +1,6 @@
 """Operators: named credentials of people, found by API key in constant time.
 
-Keys are held as SHA-256 only, whatever form the configuration gave them in. That a request is also signed by the
+Keys are kept as SHA-256 only, for every form in the configuration. That a request is also signed by the
 operator's own key is for the proof check, which is given `dpop_jkt`.
 """
 

@@ -32,7 +32,7 @@ from ipc.messages.control import PolicyEdited
 
 @dataclass(frozen=True, slots=True)
 class _Act:
-    """One change: its evidence, and what it does to the data."""
+    """One change: its evidence, and its function on the data."""
 
     event_type: str
     operator: OperatorCaller

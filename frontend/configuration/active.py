@@ -84,7 +84,7 @@ class Configuration:
     policy_file: PolicyFile
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
     rights: LostRights = field(init=False)
-    """Hears what every change takes away."""
+    """Called with the rights that a change takes away."""
     operators: Operators = field(default_factory=lambda: Operators(()))
     """Those that authentication asks."""
     policy_turn: trio.Lock = field(default_factory=trio.Lock)

@@ -1,7 +1,7 @@
 """The configuration in force: one cell, made before everything that reads it, so that no service waits for another.
 
-A reload replaces what is in it (frontend/configuration/active.py, the only writer); readers ask the cell each time and
-keep nothing of what it held.
+A reload replaces its content (frontend/configuration/active.py, the only writer); readers ask the cell each time and
+keep no earlier content.
 """
 
 from dataclasses import dataclass, field

@@ -85,7 +85,7 @@ class Reloads:
         self.control.post(Reloaded(message.request_id, problem, len(self.configuration.current.registry), version))
 
     def finish(self, message: FinishReload) -> None:
-        """The supervisor has heard of every front how far it came."""
+        """The supervisor has the result of every front."""
         if message.request_id in self._prepared:
             self._finishes[message.request_id] = message
             self._prepared[message.request_id].set()

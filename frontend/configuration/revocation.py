@@ -65,7 +65,7 @@ class Revocation:
     async def revoke_session(self, session_id: str, operator: OperatorCaller) -> RevokedSession:
         """End one session. Raises GateError session_not_found, too_many_revoked_sessions, evidence_store_unavailable.
 
-        Every front has heard of it before the answer goes out: the notary tells them first.
+        Every front knows of it before the answer goes out: the notary tells them first.
         """
         asked = RevokeSession(session_id, self.journal.operator_event(SESSION_REVOKED, operator))
         with notary_errors_as("evidence_store_unavailable"):

@@ -118,7 +118,7 @@ class LearnedRules:
                 after = edit(before)
                 count = abs(count_of(after) - count_of(before))
                 if count == 0 and not even_if_nothing:
-                    await self._synced(kind)  # or what was taken back before might still stand in it
+                    await self._synced(kind)  # or a rule that was taken back before might still be in it
                     return 0
                 content = encode_rules(after)
                 if len(content) > MAX_FILE_BYTES:
@@ -176,7 +176,7 @@ class _Act:
             log.error("learned rules were not changed", event_type=self._event_type, cause=str(error))
             await self._take_back("learned_rules_unavailable")
             raise
-        except GateError as error:  # what the ledger did not confirm may stand in it all the same
+        except GateError as error:  # an event that the ledger did not confirm may be in it all the same
             await self._take_back(error.code)
             raise
 

@@ -34,7 +34,7 @@ MODE = 0o644
 
 
 class ListNotWritten(Exception):
-    """The file could not be brought to what it should hold; says why, with its mend."""
+    """The file could not be updated; the message has the cause and the mend."""
 
 
 @lru_cache(maxsize=4)
@@ -101,7 +101,7 @@ class AllowList:
         return action is not None and action.egress_profile != "none"
 
     async def sync(self) -> None:
-        """Returns once the file holds what is in force. Raises ListNotWritten."""
+        """Return once the file has all names in force. Raises ListNotWritten."""
         if self._file is None:
             return
         path = self._file.path
@@ -170,7 +170,7 @@ class AllowList:
     def _complain(self, problem: str, error: Exception | None = None) -> None:
         """Say it once."""
         if problem != self._complaint:
-            text = "the allow-list of the egress proxy is not what it should be; this is tried again each second"
+            text = "the allow-list of the egress proxy is out of date; writing it is tried again each second"
             log.error(text, problem=problem, exc_info=error)
         self._complaint = problem
 
@@ -192,7 +192,8 @@ def _put(path: Path, content: bytes) -> int | None:
 
 
 def _has(path: Path, content: bytes) -> bool:
-    """Whether exactly this lies there for everybody to read. Raises KeyFileError for what is not ours to replace."""
+    """True if the file has exactly this content, readable for all. Raises KeyFileError for a file of another owner
+    or kind."""
     try:
         status = path.lstat()
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from frontend.files.problems import printable
 from ipc.visible import has_looks
 
 MAX_LOOKED_AT = 10_000
-"""Entries of one subfolder, whatever depth they have."""
+"""The most entries of one subfolder, at any depth."""
 _OF_THE_FILE_SYSTEM = frozenset({"lost+found"})
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),

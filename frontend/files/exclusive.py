@@ -69,7 +69,7 @@ class _Lock:
             return descriptor
 
     def release(self) -> None:
-        """End the turn, also one that has not begun."""
+        """End the turn, even if it has not begun."""
         with self._guard:
             self._is_over = True
         descriptor = self.hand_over()

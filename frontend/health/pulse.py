@@ -140,7 +140,7 @@ class Health:
 
     @property
     def dependencies(self) -> dict[str, bool]:
-        """Which of them work, as metrics name them; one that is not configured is not among them."""
+        """Name in metrics -> whether it works, for the configured ones."""
         states = {"store": self.store, "policy": self.policy, "ledger": self.ledger, "egress_proxy": self.egress_proxy}
         return {name: is_up for name, is_up in states.items() if is_up is not None}
 

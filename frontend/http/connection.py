@@ -3,7 +3,7 @@
 The deadline between two requests is the server's, which ends whichever connection idles too long: a scope for each wait
 would cost a request a third of what this layer costs it.
 One task, no nursery. While a handler runs nothing is read, so a client that leaves never cancels what it started.
-Guarantees an answer with a JSON body for whatever is refused here; what cannot be framed safely ends the connection.
+Guarantees an answer with a JSON body for each refusal here; bytes that can't be framed safely end the connection.
 """
 
 import socket
@@ -92,7 +92,8 @@ class Connection:
             self._wire.close(at_once=at_once)
 
     async def _next_head(self) -> Head | None:
-        """The next request's head; None when there will be none. Raises OSError, GateError for what is no request."""
+        """The next request's head; None when there will be none. Raises OSError, and GateError for bytes that are no
+        request."""
         buffer = self._wire.buffer
         if not buffer:
             await self._wait_idle()
@@ -201,7 +202,7 @@ class Connection:
             raise TooLate from None
 
     async def _refuse(self, error: GateError) -> None:
-        """Answer what is no request, then close: where the next request would begin is unknown."""
+        """Answer bytes that are no request, then close: the start of the next request is unknown."""
         begin_trace()
         self._endpoint.traffic.answered_itself(error.status)
         try:

@@ -1,9 +1,9 @@
-"""The listening sockets and all connections on them: accept, count, refuse what is too much, drain.
+"""The listening sockets and all connections on them: accept, count, refuse too many, drain.
 
 Each listening socket has its own ceiling, so that a flood of clients never takes the operators' place; on a Unix socket
 the users share it (frontend/limits/shares.py), so that a flood of one never takes another's. At a bound the connection
 that has been idle longest makes room, one of the same user's own where it is their bound; when none is idle the
-newcomer hears 503 and is closed.
+newcomer gets a 503 and is closed.
 Never gives up for want of file descriptors or memory: it closes the connection that has been idle longest, waits until
 one ends, and tries again.
 """
@@ -123,7 +123,7 @@ class Server:
             connection.finish()
 
     async def drain(self, seconds: float) -> bool:
-        """Stop accepting, let answers under way finish, close idle connections now, cut what is left after `seconds`.
+        """Stop accepting, let answers under way finish, close idle connections now, cut the rest after `seconds`.
 
         True when nothing had to be cut. Listening sockets that another process shares stay open there.
         """

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Traffic(Protocol):
-    """Hears what happens; never waits, never raises. `listener` is client, admin or merged."""
+    """Called for each event of traffic; never waits, never raises. `listener` is client, admin or merged."""
 
     def opened(self, listener: str) -> None:
         """A connection was accepted and is served."""

@@ -16,7 +16,7 @@ USER_SHARE = 1
 """Bytes that one user's answers may hold for each that is free: one alone half of all."""
 GRACE_SECONDS = 5.0
 BYTES_A_SECOND = 64 * 1024
-"""A client takes an answer in that time, and one more second for so many bytes."""
+"""A client has that time for an answer, and one more second for this many bytes."""
 
 
 Owner = tuple[str, int | None]
@@ -28,7 +28,7 @@ class NoRoom(Exception):
 
 
 def seconds_for(size: int, most: float) -> float:
-    """How long a client may take for so many bytes."""
+    """How long a client may take for this many bytes."""
     return min(most, GRACE_SECONDS + size / BYTES_A_SECOND)
 
 

@@ -14,7 +14,7 @@ READ_BYTES = 65536
 
 
 class TooLate(Exception):
-    """The peer did not send, or take, what was due in time."""
+    """The peer did not send, or take, its bytes in time."""
 
 
 Interrupted = trio.ClosedResourceError

@@ -1,10 +1,10 @@
-"""Admission: what is refused before any cryptography is spent on it, and how places are shared among callers.
+"""Admission: refuses requests before any cryptography, and shares places among callers.
 
 Owns the count of this front's calls in flight, in all and by caller, and sees those of the other fronts
 (frontend/limits/peers.py): ceiling, shares and draining are the whole gateway's. Synchronous, so that no call slips
 between a look and a count.
 
-Principals share the places, and their sessions what is theirs (frontend/limits/shares.py), so that no caller keeps
+Principals share the places, and sessions those of their principal (frontend/limits/shares.py), so that no caller keeps
 another from being served, however many calls it makes or how slowly it sends them.
 """
 
@@ -71,8 +71,9 @@ class Place:
 
 
 class Admission:
-    """Counts what is in flight and refuses what would be too much. `refused` hears why; `memory` is shared with the
-    other fronts, where there are any; `room` is that for evidence; `bodies` are those of this front's calls."""
+    """Counts calls in flight and refuses those over a limit. `refused` is called with the reason; `memory` is shared
+    with the other fronts, where there are any; `room` is that for evidence; `bodies` are those of this front's calls.
+    """
 
     def __init__(
         self, max_in_flight: int, refused: Callable[[str], None] = _nobody, memory: SharedMemory | None = None,

@@ -30,7 +30,7 @@ def _nobody(_: str) -> None:
 
 
 class Rates:
-    """Takes a token per request. `limited` hears the class of each one that is refused."""
+    """Takes a token per request. `limited` is called with the class of each refused request."""
 
     def __init__(self, limited: Callable[[str], None] = _nobody, memory: SharedMemory | None = None) -> None:
         memory = memory or SharedMemory.alone()

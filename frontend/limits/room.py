@@ -26,7 +26,7 @@ class Room:
         return self._least
 
     def heard(self, free: int | None) -> bool:
-        """Note what is free now, in bytes; None where that can't be told. True when calls begin again, or no more."""
+        """Note the free bytes; None if they are unknown. Return True when calls begin again, or stop."""
         was_short, self._free = self.is_short, free
         return was_short != self.is_short
 

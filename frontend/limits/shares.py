@@ -5,7 +5,7 @@ nothing, so that a newcomer always finds some.
 """
 
 RESERVE = 8
-"""One of so many is for those who hold none."""
+"""One place in this many is reserved for callers without calls."""
 
 
 def may_have_another(held: int, share: int, free: int, ceiling: int) -> bool:

@@ -91,7 +91,7 @@ class Manifest(msgspec.Struct, frozen=True):
     isolation: str
     """One of ISOLATIONS. SECURITY: only built-in modules are shared; they keep nothing from one call to the next."""
     expose_provider_error: bool
-    """Whether a caller hears what the provider says about its failure."""
+    """Whether a caller gets the provider's message about its failure."""
     file: str
     module_line: int
 

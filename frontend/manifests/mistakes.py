@@ -17,7 +17,7 @@ _META = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCH
 
 
 def mistakes_of(schema: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:
-    """Place, what is wrong there, mend; at most 20. Raises RecursionError."""
+    """Place, fault and mend; at most 20. Raises RecursionError."""
     for error in islice(_META.iter_errors(schema), _MOST):
         yield tuple(error.absolute_path), f"{shown(error.instance)} is not valid ({error.validator})", _mend(error)
 

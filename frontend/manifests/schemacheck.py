@@ -106,7 +106,7 @@ def _leads_somewhere(schema: Any, reference: str) -> bool:
 
 
 def _of_format(place: Path, keyword: str, value: Any) -> Iterator[tuple[Path, str, str]]:
-    """Formats that the validator does not know: a request would be held against less than its schema says."""
+    """Formats that the validator does not know, which it would not check in a request."""
     if keyword != "format" or not isinstance(value, str):
         return
     try:

@@ -29,7 +29,7 @@ _DECODINGS = 3
 
 
 class TemplateRefused(ValueError):
-    """A template that can't be used: what is wrong, and the mend."""
+    """A template that can't be used, with its fault and the mend."""
 
     def __init__(self, message: str, mend: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """Changes of a policy's data: who may call what, and who needs no approval. Pure: data in, data out.
 
-Guarantees that a grant takes no permission away, that sinks follow from the actions alone, and that whatever else
-stands in data.json stays there as its author wrote it. Never touches a file, never asks an engine.
+Guarantees that a grant takes no permission away, that sinks follow from the actions alone, and that the rest of
+data.json stays as its author wrote it. Never touches a file, never asks an engine.
 """
 
 import json

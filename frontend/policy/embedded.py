@@ -89,7 +89,7 @@ class EmbeddedPolicy:
             self._process.lose("another process took its place")
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Closes whatever it holds, and fails every open question."""
+        """Serve until cancelled. Then close the processes, and fail every open question."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._watch)
@@ -125,7 +125,7 @@ class EmbeddedPolicy:
             return await self._ask(question)
         key = memo.key_of(question)
         decision = memo.get(key)
-        # SECURITY: a process that stands still decides nothing, whatever it said before.
+        # SECURITY: a hanging process decides nothing, even if it answered before.
         if decision is None or process is None or not process.heartbeat.counts():
             # SECURITY: what comes is kept in the memo of the policy that was in force when it was asked: once another
             # one is, that memo is read no more, whichever of the two gave the answer.
@@ -218,7 +218,7 @@ class EmbeddedPolicy:
             self._take_back(process)
             process.close()
         if self._attached is None:
-            # Asked for even if the process is dead already: in whatever order the two notice, one successor comes.
+            # Asked for even if the process is dead already: one successor comes, whichever of the two notices first.
             self._ask_replacement(process.pid, process.lost_because or "lost")
 
     async def _bring_up(self, process: PolicyProcess) -> None:

@@ -1,4 +1,5 @@
-"""One policy process as the front sees it: what was sent, what may be answered, and why it can't be trusted any more.
+"""One policy process as the front sees it: the messages sent, the answers allowed, and why it can't be trusted any
+more.
 
 Guarantees that an answer reaches exactly the question it belongs to. An answer to no question, a second answer,
 bytes that are no message, a closed channel: each ends the relation with a reason. Never decides what to do about it.
@@ -209,7 +210,7 @@ class PolicyProcess:
             except (OSError, trio.ClosedResourceError) as error:
                 self.lose(f"its channel broke: {error or type(error).__name__}")
             except ProtocolError as error:
-                self.lose(f"what it was to be sent is not allowed: {error}")
+                self.lose(f"its next message is not allowed: {error}")
         if scope.cancelled_caught:
             self.lose("it does not read its channel")
         if self.lost_because is not None:

@@ -20,7 +20,7 @@ LARGE_BYTES = 8 * 1024
 """A body that costs more than this may take the loop longer to parse, validate and encode than other requests should
 wait. See `cost_of`."""
 CONTAINER_BYTES = 32
-"""One object or array costs as much as so many bytes of text: 8 kB of lists of empty lists take 5 ms."""
+"""The bytes of text that cost as much as one object or array: 8 kB of lists of empty lists take 5 ms."""
 MAX_THREADS = 1
 """Threads take turns with the loop for the interpreter: each more would slow every other request down."""
 WAIT_SECONDS = 10.0

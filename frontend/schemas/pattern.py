@@ -14,7 +14,7 @@ MAX_DEPTH = 40
 
 
 class PatternRefused(ValueError):
-    """A pattern that may not be used: what is wrong, at which character (from 1), and a mend."""
+    """A pattern that may not be used: its fault, the character (from 1), and a mend."""
 
     def __init__(self, what: str, mend: str, position: int) -> None:
         super().__init__(what)

@@ -2,7 +2,7 @@ r"""Patterns of a schema: the part of ECMA-262 that every reader understands ali
 
 The engine here is an automaton, but a request schema is shown to clients, whose engines are not. So a pattern is read
 before it is used: look-around and back-references are refused, and so is whatever two engines read differently
-(`a++`, `(?i)`, `\A`, `[a&&b]`). Guarantees bounded depth and size. What it costs is frontend/schemas/ambiguity.py.
+(`a++`, `(?i)`, `\A`, `[a&&b]`). Guarantees bounded depth and size. frontend/schemas/ambiguity.py judges their cost.
 """
 
 import re

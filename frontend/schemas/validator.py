@@ -59,7 +59,7 @@ class Validator:
             return
         except jsonschema_rs.ValidationError as error:
             place, expected = _violations(error)[0]
-        # Raised here: the validator's exception holds the value, and would be the context of ours.
+        # Raised here: the validator's exception holds the value, and would be the context of this one.
         known = [step if isinstance(step, int) or step in self._names else "*" for step in place]
         reason = f"{_pointer(place)}: {expected}"
         others = self._all(value) if _is_small(value) else []
@@ -102,7 +102,7 @@ def _is_small(value: Any) -> bool:
 
 
 def _pointer(place: list[str | int]) -> str:
-    """The place for people: a JSON pointer, cut, without what is no plain character."""
+    """The place for people: a JSON pointer, cut, with plain characters only."""
     steps = (visible(str(step)[:_MAX_POINTER_CHARACTERS]) for step in place)
     pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
     return pointer[:_MAX_POINTER_CHARACTERS] or "(body)"

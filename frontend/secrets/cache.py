@@ -1,7 +1,7 @@
 """The secrets cache's rule: 30 seconds, and not beyond a change of the file (docs/contract.md, "Limits").
 
 A value is kept under the file's modification time, inode, size and mode; any difference, or age, reads again.
-Guarantees that what is kept does not show in a repr. Never keeps a failure.
+Guarantees that a repr shows no kept value. Never keeps a failure.
 """
 
 import os
@@ -36,7 +36,7 @@ class FileCache(Generic[T]):
         return None
 
     def put(self, key: FileKey, value: T) -> None:
-        """Keep what was just read from the file `key`."""
+        """Keep the values just read from the file `key`."""
         self._key, self._value, self._read_at = key, value, self._monotonic()
 
     def clear(self) -> None:

@@ -38,7 +38,7 @@ class Cells:
     """The series of one front. Code that knows a place reads and writes `numbers` there."""
 
     def __init__(self, numbers: memoryview, names: memoryview) -> None:
-        """Over bytes; what stands there already is known at once."""
+        """Works on bytes; series that are in them already are known at once."""
         self.numbers = numbers.cast("d")
         self._names = names
         self._at = 0
@@ -63,7 +63,7 @@ class Cells:
         return self._series.setdefault(family, {})
 
     def place(self, family: str, labels: Labels, width: int) -> int:
-        """Begin a series of so many numbers, all 0; returns where."""
+        """Begin a series of `width` numbers, all 0; return its place."""
         start = self._left.pop((family, labels), None)
         if start is None:
             start = self._new(_Entry(family, labels, self._free, width))

@@ -19,7 +19,7 @@ Key = tuple[int | None, str]
 
 @dataclass(slots=True)
 class _Lines(Window):
-    """`count` is what was left out; `said` how many lines there were."""
+    """`count` is the number of refusals left out; `said` the number of lines."""
 
     said: int = 0
 
@@ -31,7 +31,7 @@ class RefusalLines:
         self._windows: Windows[Key, _Lines] = Windows(_Lines, lambda key: (OTHERS, key[1]), seconds)
 
     def may_say(self, uid: int | None, code: str) -> bool:
-        """Whether a refusal of this user with this code has a line; one that has none is counted."""
+        """True if a refusal of this user with this code is logged; otherwise it is counted."""
         _, window, _ = self._windows.of((uid, code))
         if window.said < MAX_LINES:
             window.said += 1

@@ -19,7 +19,7 @@ _ROOM: Final = at.NOW_BYTES - _LENGTH.size
 
 
 class Announced(msgspec.Struct, frozen=True, array_like=True):
-    """A process that a front knows: what it is called in metrics, and its pid."""
+    """A process that a front knows: its name in metrics, and its pid."""
 
     kind: str
     number: str

@@ -1,4 +1,4 @@
-"""From counts and what is read at this moment to the text of GET /metrics (OpenMetrics 1.0).
+"""Makes the text of GET /metrics (OpenMetrics 1.0) of counts and present values.
 
 Guarantees that every family of the table is in the text once, whole and in order, that what is unknown is absent, and
 that the text ends with its end mark. Blocking work (reading /proc, writing the text) is left to a thread.

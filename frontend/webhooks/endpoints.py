@@ -54,7 +54,7 @@ class Endpoint:
 
 
 def key_in(file: Path) -> bytes:
-    """The key that a private file's secret stands for. Raises KeyFileError."""
+    """The key of the secret in a private file. Raises KeyFileError."""
     try:
         return key_of(read_private(file).decode("ascii").strip())
     except UnicodeDecodeError:

@@ -78,7 +78,7 @@ class Sender:
         self._is_gone = False
         self._ends: dict[int, int] = {}
         """Deliveries that were put off -> when the last attempt of their schedule would have been, in milliseconds."""
-        # A name server that does not answer keeps threads beyond their attempts: this endpoint's, and so many.
+        # A silent name server keeps threads beyond their attempts: this limits them for this endpoint.
         self._lookups = trio.CapacityLimiter(AT_ONCE)
 
     def wake(self) -> None:
@@ -86,7 +86,7 @@ class Sender:
         self._bell.set()
 
     def end(self) -> None:
-        """Claim nothing more; `run` ends once what is under way has ended."""
+        """Claim no more deliveries; `run` ends once the open attempts have ended."""
         self._is_ending = True
         self.wake()
 
@@ -100,7 +100,8 @@ class Sender:
                 self._bell = trio.Event()
 
     async def _round(self, nursery: trio.Nursery) -> float:
-        """Begin what is due; for how many seconds nothing is to do unless a delivery is announced. Raises nothing."""
+        """Begin the due deliveries. Return the seconds until the next one, unless one is announced earlier. Never
+        raises."""
         if not self._free or self._is_gone:
             return self._deadlines.look_again_seconds
         try:

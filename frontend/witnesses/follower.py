@@ -58,7 +58,7 @@ class Follower:
         return self._means.interval_seconds * min(2.0 ** min(self._failures, 32), most)
 
     async def _round(self) -> None:
-        """Have it cosign what is newest, if it has not. Raises nothing."""
+        """Have it cosign the newest checkpoint, if it has not. Never raises."""
         try:
             asked = await self._means.notary.ask(NextCheckpoint(self._name))
             if asked is not None:

@@ -1,8 +1,8 @@
-"""One request to one witness: `POST add-checkpoint` (C2SP tlog-witness), and what it answered.
+"""One request to one witness: `POST add-checkpoint` (C2SP tlog-witness), and the answer.
 
 Goes out as webhooks do: the name is looked up once, no address is reached that may not be, certificates are checked, no
 redirect is followed, no connection kept, the answer is bounded, and everything together has the witness's time-out.
-Guarantees that whatever the other side does becomes a Reply. SECURITY: none of it repeats what the other side has sent
+Guarantees that all that the other side does becomes a Reply. SECURITY: none of it repeats what the other side has sent
 but a number. Imported only where a witness is configured, for what its library would cost every other start.
 """
 
@@ -25,7 +25,7 @@ from ipc.settings import WitnessSettings
 
 PATH: Final = "/add-checkpoint"
 MAX_LOOKUPS: Final = 2
-"""A name server that does not answer keeps threads beyond their requests: of one witness so many."""
+"""A silent name server keeps threads beyond their requests: at most this many for one witness."""
 _SIZE = re.compile(rb"(0|[1-9][0-9]{0,17})\n")
 
 

@@ -1,4 +1,4 @@
-"""`gateway doctor`: what this machine gives for walls around processes, and how to mend what is missing."""
+"""`gateway doctor`: the walls around processes that this machine supports, and the mend for missing ones."""
 
 import argparse
 import json
@@ -52,7 +52,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def rows(given: Given, *, is_root: bool) -> list[tuple[str, str, str, str]]:
-    """(kind of process, wall, what was found, the mend) of every wall of every kind."""
+    """(kind of process, wall, finding, mend) for every wall of every kind."""
     listed = []
     for process, walls in KINDS.items():
         listed += [(process, wall, _OK, "") for wall in ALWAYS]

@@ -78,7 +78,7 @@ def _explain(options: argparse.Namespace) -> int:
 def _consult(
     arguments: list[str], options: argparse.Namespace, seconds: float, fds: tuple[int, ...] = ()
 ) -> int:  # fmt: skip
-    """Run the front's part beside an examiner; what it prints is what we print. Returns its exit code."""
+    """Run the front's part beside an examiner, and pass its output on. Return its exit code."""
     more = ["--json"] if options.json else []
     fronts, examiners = socket.socketpair()
     sys.stdout.flush()

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
         parser = commands.add_parser(
             word,
             help=text,
-            description=f"{text[0].upper()}{text[1:]}. Only the gateway's user and root are heard. Without --config "
+            description=f"{text[0].upper()}{text[1:]}. Only the gateway's user and root may ask. Without --config "
             "and --state-dir it is the dev gateway of the default state directory.",
         )
         add_gateway(parser)
@@ -102,7 +102,7 @@ def _print(
 
 
 def _lines_of_status(answer: dict[str, Any]) -> str:
-    """`serving · 41 actions · 2 held · 3 in flight · 0 unresolved`, and what is wrong below it."""
+    """`serving · 41 actions · 2 held · 3 in flight · 0 unresolved`, and the problems below it."""
     counts = ("actions", "held", "in_flight", "unresolved")
     parts = [f"{_or_unknown(answer[name])} {name.replace('_', ' ')}" for name in counts]
     lines = [" · ".join([answer["state"], *parts])]

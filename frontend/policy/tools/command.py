@@ -130,7 +130,7 @@ def _explained(explanation: Explanation, document: dict[str, object], folder: st
             yield from _step_lines(step, width, is_behind=has_decided)
             has_decided = has_decided or step.is_deciding
         if decision and not has_decided:
-            yield f"→ {decision.rule:<{width}}  what is left when nothing above applies"
+            yield f"→ {decision.rule:<{width}}  the decision when no rule above applies"
     elif explanation.values:
         yield ""
         yield _NOTE

@@ -25,7 +25,7 @@ _DECISION = "decision"
 
 
 class Read(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A part of input or data that a rule reads. `value` is JSON text, None where nothing stands there."""
+    """A part of input or data that a rule reads. `value` is JSON text, None if the part does not exist."""
 
     name: str
     value: str | None
@@ -99,7 +99,7 @@ def _step(rule: Rule, answer: Evaluated, deciding: str, reads: tuple[Read, ...])
     if answer.outcome == "undefined":
         applies = False
     elif answer.outcome == "value":
-        # A condition is a body: whatever it is but false is the same as true to the rule that asks for it.
+        # A condition is a body: every value but false counts as true to the rule that asks for it.
         applies = answer.text != "false"
     said = "" if applies is not None else answer.text
     return Step(name, applies, name == deciding, said, rule.file, rule.line, reads)

@@ -21,7 +21,7 @@ from ipc.checking import Evaluated
 
 MAX_TESTS = 2000
 COMPILE_SECONDS = 120.0
-"""Every `with` makes the evaluator compile another copy of what it asks for."""
+"""Every `with` makes the evaluator compile another copy of the rules."""
 
 ORDINARY = Question(
     principal="agent",

@@ -103,7 +103,7 @@ def test_a_decision_is_explained_with_its_trail(policy: Path, run: Run) -> None:
     assert (code, lines[0]) == (0, "ALLOWED by rule allow")
     assert lines[1] == f"  agent asks for read 1.0.0; policy {policy}, version p-1"
     assert "  acl                     does not apply" in lines
-    assert lines[-1] == "→ allow                   what is left when nothing above applies"
+    assert lines[-1] == "→ allow                   the decision when no rule above applies"
 
 
 def test_rules_behind_the_deciding_one_are_shown_as_not_reached(policy: Path, run: Run) -> None:
