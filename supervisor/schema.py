@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ipc.backends import POSTGRESQL, REDIS
+from ipc.backends import BACKENDS
 from ipc.log_level import DEBUG, INFO
 from ipc.quotas import MAX_QUOTA
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
@@ -73,6 +73,11 @@ def _ledger_path(value: object, context: Context) -> object:
     if isinstance(value, str) and "://" in value:
         raise Wrong("names no file", "Set ledger.url to a PostgreSQL.", is_secret=True)
     return kinds.path(value, context)
+
+
+def _servers(part: str) -> dict[str, Leaf]:
+    """The settings that choose a server for store or ledger."""
+    return {one.setting.rpartition(".")[2]: Leaf(stores.server_url(one)) for one in BACKENDS if one.part == part}
 
 
 SCHEMA = Table(
@@ -138,7 +143,7 @@ SCHEMA = Table(
         ),
         "store": Table(
             {
-                "redis_url": Leaf(stores.server_url(REDIS)),
+                **_servers("store"),
                 "redis_prefix": Leaf(stores.prefix),
                 "redis_password_file": Leaf(kinds.path),
                 "redis_ca_file": Leaf(kinds.path),
@@ -148,7 +153,7 @@ SCHEMA = Table(
             {
                 "path": Leaf(_ledger_path),
                 "min_free_bytes": Leaf(kinds.whole(0, 1 << 39)),
-                "url": Leaf(stores.server_url(POSTGRESQL)),
+                **_servers("ledger"),
                 "password_file": Leaf(kinds.path),
                 "ca_file": Leaf(kinds.path),
             }
