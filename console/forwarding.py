@@ -53,7 +53,7 @@ class Forwarder:
         self._rare = trio.CapacityLimiter(1)
 
     async def forward(self, endpoint: Endpoint, request: Request) -> Answer:
-        """Ask the gateway; its answer, or one that says why there is none."""
+        """Ask the gateway and return its answer, or an error that says why it gave none."""
         try:
             headers, body = await _checked(endpoint, request)
             with trio.move_on_after(endpoint.seconds):
@@ -87,7 +87,7 @@ class Forwarder:
 
 
 async def _checked(endpoint: Endpoint, request: Request) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """What of a request is passed on: headers and body. Raises _Refused, and GateError for the body."""
+    """The headers and body to forward. Raises _Refused, and GateError for the body."""
     if len(request.query) > MAX_QUERY:
         raise _Refused(400, "bad_request")
     body = await request.read_body(MAX_BODY if request.method == "POST" else 0)
@@ -104,7 +104,7 @@ async def _checked(endpoint: Endpoint, request: Request) -> tuple[list[tuple[byt
 
 
 def _answer(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
-    """The gateway's answer as the page gets it. Raises _Refused for what is none."""
+    """The gateway's answer for the page. Raises _Refused for an answer in another form."""
     fields = {name.lower(): value.decode("latin-1") for name, value in headers}
     if status < 200 or 300 <= status < 400 or fields.get(b"content-type", "").partition(";")[0] != JSON_TYPE:
         raise _Refused(502, "gateway_not_understood")

@@ -1,4 +1,4 @@
-"""Whose requests are answered: those of the page itself, at the one address that the console has.
+"""The check that a request comes from the console's own page, at the console's one address.
 
 Guarantees that a page of another site, and a name of another site that leads to this address (DNS rebinding), gets
 nothing of the gateway's and forwards nothing to it, and that no answer can be framed, sniffed or read by one.
@@ -27,7 +27,7 @@ SECURITY_HEADERS: Final = (
     ("Cross-Origin-Embedder-Policy", "require-corp"),
     ("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
-"""Of every answer that the console writes; `Cache-Control: no-store` every answer has (frontend/http/answers.py)."""
+"""Headers of the console's own answers; all answers have `Cache-Control: no-store` (frontend/http/answers.py)."""
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 

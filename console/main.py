@@ -31,7 +31,7 @@ from ipc.stderr import own_stderr
 from ipc.walls.privileges import refuse_new_privileges
 
 ABOUT: Final = "/console.json"
-"""What the page must know before it can prove anything: whom proofs are for."""
+"""Path of the page's first question: the URL that proofs must name."""
 LIMITS: Final = LimitSettings(
     max_connections=128, header_timeout_seconds=10, body_timeout_seconds=10, idle_timeout_seconds=60,
     send_timeout_seconds=30,
@@ -68,7 +68,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def responder(
     guard: Guard, page: Mapping[str, Answer], forwarder: Forwarder, public_base_url: str
 ) -> Callable[[Request], Awaitable[Answer]]:
-    """What answers requests."""
+    """The handler of requests."""
     about = json_answer(200, {"public_base_url": public_base_url})
 
     async def answered(request: Request) -> Answer:

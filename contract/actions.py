@@ -30,7 +30,7 @@ class ActionsEnvelope(Noun, frozen=True, kw_only=True):
 
 
 class ResourceLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call may use up; going over it is 502 `action_execution_failed`."""
+    """The limits of one call; going over it is 502 `action_execution_failed`."""
 
     fuel: int
     """Units of computation, about one a WebAssembly instruction."""
@@ -41,7 +41,7 @@ class ResourceLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionIo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a request and of an output."""
+    """Schemas and bounds of requests and outputs."""
 
     has_request_schema: bool
     has_response_schema: bool
@@ -91,7 +91,7 @@ class ActionManifest(ActionSummary, frozen=True, kw_only=True):
     secrets: Annotated[tuple[Any, ...], NEVER_NULL, shown_as(DeclaredSecret)]
     declared_side_effects: Listed[str]
     sinks: Listed[str]
-    """What policy grants: derived from the declared side effects."""
+    """The sinks that policy grants: derived from the declared side effects."""
     verifier_kind: NeverNull[str]
     isolation: NeverNull[Literal["shared", "pooled", "process"]]
     """Whether a call has a worker process for itself, its own or one of a pool, or runs beside calls of this action."""

@@ -11,7 +11,7 @@ from .noun import LEFT_OUT, NEVER_NULL, Listed, NeverNull, Noun, shown_as
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gateway can't decide without, and the proxy that some actions can't do without."""
+    """The services that every decision needs, and the proxy that some actions need."""
 
     redis: bool
     """The key-value store, whatever serves it."""
@@ -33,7 +33,7 @@ class Webhooks(Noun, frozen=True, kw_only=True):
 
 
 class Backends(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands behind each part; the contract calls store and policy engine `redis` and `opa` in `dependencies`."""
+    """The backend of each part; the contract calls store and policy engine `redis` and `opa` in `dependencies`."""
 
     store: Literal["sqlite", "redis"]
     policy: Literal["embedded", "opa"]
@@ -51,10 +51,10 @@ class PolicyMemo(Noun, frozen=True, kw_only=True):
 
 
 class Witness(Noun, frozen=True, kw_only=True):
-    """One that is asked to cosign checkpoints (docs/evidence.md, "Witnesses")."""
+    """A witness that is asked to cosign checkpoints (docs/evidence.md, "Witnesses")."""
 
     name: str
-    """What the configuration calls it."""
+    """Its name in the configuration."""
     has_cosigned: bool
     """Whether it has cosigned this checkpoint."""
     size: int | None
@@ -86,7 +86,7 @@ class LedgerVolume(Noun, frozen=True, kw_only=True):
     """Room for evidence. A call and a lease are refused (503 `ledger_full`) while it is full."""
 
     free_bytes: int | None
-    """What the gateway may still write there; null where that can't be told."""
+    """Bytes that the gateway may still write there; null where that can't be told."""
     min_free_bytes: int
     """`ledger.min_free_bytes` of the configuration."""
     is_full: bool

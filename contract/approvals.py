@@ -14,7 +14,7 @@ PolledStatus = Literal["pending", "approved", "denied", "expired", "failed"]
 
 
 class ApprovalPoll(Noun, frozen=True, kw_only=True):
-    """What an agent hears of its held call."""
+    """The state of a held call, for its agent."""
 
     approval_id: str
     action_id: NeverNull[str]
@@ -39,7 +39,7 @@ class ApprovalPoll(Noun, frozen=True, kw_only=True):
 
 
 class ApprovalItem(Noun, frozen=True, kw_only=True):
-    """What every approval has. Null is what an unreadable plan can't tell."""
+    """The facts of every approval. Null where the plan can't be read."""
 
     approval_id: str
     action_id: str
@@ -57,7 +57,7 @@ class ApprovalItem(Noun, frozen=True, kw_only=True):
 
 
 class ListedApproval(ApprovalItem, frozen=True, kw_only=True):
-    """One approval in the operator's list, with what came of it. Null is what there is nothing to say of."""
+    """An approval in the operator's list, with its outcome. Null until there is one."""
 
     claimed_by: str | None = None
     """The operator who decided."""
@@ -87,7 +87,7 @@ class ApprovedEgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApprovedFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What the call may do with files, all of it."""
+    """The call's whole access to files."""
 
     allowed_operations: tuple[str, ...]
     allowed_paths: tuple[str, ...]
@@ -107,7 +107,7 @@ class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What was left of the session's budget when policy was asked."""
+    """The rest of the session's budget when policy was asked."""
 
     calls_remaining: int | None
     """Null for a lease without budget."""
@@ -128,7 +128,7 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     request_json: str | None
     """The same as one text of JSON in ASCII. Null once it is not kept any more."""
     approved_targets: Listed[str]
-    """What it touches: `METHOD url`, or `fs:<operation> <path>`."""
+    """The targets of the call: `METHOD url`, or `fs:<operation> <path>`."""
     approved_request: Annotated[Mapping[str, Any], shown_as(ApprovedRequest)] | None
     """Null for an action that sends no HTTP request by template, and once it is not kept any more."""
     approved_secrets: Listed[str]

@@ -4,7 +4,7 @@ from .noun import NeverNull, Noun
 
 
 class ChainReport(Noun, frozen=True, kw_only=True):
-    """What a walk along the whole chain, and the tree beside it, has found."""
+    """The result of a walk along the whole chain and its tree."""
 
     intact: bool
     events_checked: int
@@ -16,7 +16,7 @@ class ChainReport(Noun, frozen=True, kw_only=True):
     verified_links: NeverNull[int]
     """`prev_hash` values that are the hash of the event before."""
     reason: str | None
-    """What is wrong, for people."""
+    """The fault, for people."""
     head: str | None = None
     """`sha256:<hex>` of the last event that was found in order."""
     size: NeverNull[int] = 0

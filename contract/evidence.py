@@ -53,7 +53,7 @@ class Bundle(Noun, frozen=True, kw_only=True):
     bundle_version: Literal[1]
     origin: str
     receipt: str | None
-    """The receipt's stored bytes, base64; null where there is none."""
+    """The receipt's stored bytes, base64; null without one."""
     leaves: tuple[ProvenLeaf, ...]
     checkpoint: str
     """The signed note that the proofs lead to."""

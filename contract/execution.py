@@ -1,4 +1,4 @@
-"""What execute and approve answer (docs/contract.md, "Execution result" and "Pending approval response")."""
+"""Answers of execute and approve (docs/contract.md, "Execution result" and "Pending approval response")."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
 
 
 class VerificationSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What the verifier found."""
+    """The verifier's finding."""
 
     outcome: VerificationOutcome
     is_fully_successful: bool
@@ -22,7 +22,7 @@ class VerificationSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runtime(Noun, frozen=True, kw_only=True):
-    """What the call used up."""
+    """The resources that the call used."""
 
     duration_ms: NeverNull[int]
     exit_code: NeverNull[int]
@@ -30,7 +30,7 @@ class Runtime(Noun, frozen=True, kw_only=True):
 
 
 class ApprovalNote(Noun, frozen=True, kw_only=True):
-    """Who let a held call run, and what binds that person to this plan."""
+    """The operator who approved a held call, and the proof that binds them to this plan."""
 
     approval_id: str
     decision: Literal["approved"] = "approved"

@@ -41,14 +41,14 @@ class ExpectedFile(Noun, frozen=True, kw_only=True):
 
 
 class SeenFile(Noun, frozen=True, kw_only=True):
-    """What a verifier saw that looked again. It can't tell who wrote what it saw, nor when."""
+    """A verifier's finding when it looked again. It can't tell who wrote the file, nor when."""
 
     verifier_kind: str
     path: str
     expected_sha256: str
     """`sha256:<hex>` of what the call was to write."""
     state: State
-    """matches: the file holds what was to be written; differs: something else; absent: there is no such file."""
+    """matches: the file holds the expected bytes; differs: other bytes; absent: there is no such file."""
     sha256: str | None = None
     """`sha256:<hex>` of the file; null where none could be read."""
 
@@ -71,12 +71,12 @@ class IntentVerifier(Noun, frozen=True, kw_only=True):
     reason: str | None
     """Why it can't; null where it can."""
     expected: ExpectedFile | None
-    """What it compares with; null where it can't look again."""
+    """The file that it compares with; null where it can't look again."""
     last_look: LastLook | None
 
 
 class DispatchedIntent(UnresolvedIntent, frozen=True, kw_only=True):
-    """What is known of the call of one. Null is what an intent of an earlier version does not tell."""
+    """The call of an unresolved intent. Null where an intent of an earlier version has no such member."""
 
     plan_hash: str
     approval_id: str | None
@@ -102,7 +102,7 @@ class IntentView(DispatchedIntent, frozen=True, kw_only=True):
 
 
 class VerifiedIntent(Noun, frozen=True, kw_only=True):
-    """What the verifier saw; an audit event says so. The intent stays unresolved."""
+    """The verifier's finding; an audit event records it. The intent stays unresolved."""
 
     intent_id: str
     trace_id: str

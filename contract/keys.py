@@ -31,7 +31,7 @@ class ReceiptKey(Noun, frozen=True, kw_only=True):
     crv: Literal["Ed25519"]
     x: str
     kid: str
-    """What `signing_key_id` of a receipt names."""
+    """The `signing_key_id` of receipts that it signed."""
     use: Literal["sig"]
     alg: Literal["EdDSA"]
 

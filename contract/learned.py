@@ -49,14 +49,14 @@ class LearnedPaths(Noun, frozen=True, kw_only=True):
 
 
 class DomainOfAction(Noun, frozen=True, kw_only=True):
-    """What was added, in the form in which it is compared."""
+    """The added domain, in the form in which it is compared."""
 
     domain: str
     action_id: str
 
 
 class PathOfAction(Noun, frozen=True, kw_only=True):
-    """What was added."""
+    """The added path."""
 
     path: str
     """As it was given."""

@@ -6,7 +6,7 @@ from .noun import LEFT_OUT, NeverNull, Noun
 
 
 class GrantedBudgets(Noun, frozen=True, kw_only=True):
-    """What the session may use up: what was asked for, or less where the caller's quota says so."""
+    """The session's budget: as asked for, or less by the caller's quota."""
 
     max_calls: int
 

@@ -1,4 +1,4 @@
-"""What every noun of the interface is, and how its fields say what the gateway sends and what a client tolerates.
+"""The base of the interface's nouns, and notes on their fields: the gateway's promises, and a client's tolerance.
 
 A field without a default must be given to make the answer, and is always sent. A field whose default is LEFT_OUT is
 sent only where it is given. The OpenAPI document follows from the same (frontend/api/openapi/schemas.py). A client

@@ -1,4 +1,4 @@
-"""Who may do what, as operators see it (docs/contract.md, "Policy ACL")."""
+"""The access lists as operators see them (docs/contract.md, "Policy ACL")."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -9,23 +9,23 @@ from .noun import NEVER_NULL, NeverNull, Noun, shown_as
 
 
 class AclEntryView(Noun, frozen=True, kw_only=True):
-    """What one principal may do."""
+    """The rights of one principal."""
 
     actions: tuple[str, ...]
     sinks: tuple[str, ...]
-    """What its actions declare as side effects."""
+    """The declared side effects of its actions."""
     inherits_wildcard: NeverNull[bool]
     """Whether what the entry `*` allows is allowed too."""
 
 
 class ExplainedCall(Noun, frozen=True, kw_only=True):
-    """What would come of it now."""
+    """How the call would be decided now."""
 
     principal: str
     action_id: str
     decision: Literal["allow", "deny", "pending_approval"]
     error_code: str | None
-    """The code that a refusal would have; null where it is none."""
+    """The code that a refusal would have; null without a refusal."""
     rule: str | None
     """Which rule of the policy decides; null where the call is refused before policy is asked."""
     reason: str | None
@@ -34,7 +34,7 @@ class ExplainedCall(Noun, frozen=True, kw_only=True):
     request_hash: str | None
     """`sha256:<hex>`, as events have it."""
     assumed: tuple[str, ...]
-    """What only a real call would show."""
+    """Facts that only a real call would show."""
 
 
 class LegacyAclEntry(Noun, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Acl(Noun, frozen=True, kw_only=True):
 
 
 class RiskBreakdown(msgspec.Struct, frozen=True, kw_only=True):
-    """Actions by risk level. One that is not registered stands nowhere."""
+    """Actions by risk level. An action that is not registered is left out."""
 
     low: tuple[str, ...]
     medium: tuple[str, ...]

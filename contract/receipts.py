@@ -11,7 +11,7 @@ from .noun import LEFT_OUT, Listed, NeverNull, Noun, shown_as
 
 
 class NormalizedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the call, whatever its provider."""
+    """The result of the call in a form that all providers share."""
 
     kind: Literal["success", "provider_failure", "timeout", "cancelled", "internal_error"]
     summary: str | UnsetType = UNSET
@@ -21,7 +21,7 @@ class NormalizedResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptVerification(msgspec.Struct, frozen=True, kw_only=True):
-    """What the verifier found."""
+    """The verifier's finding."""
 
     status: VerificationOutcome
     evidence: tuple[Any, ...] | UnsetType = UNSET
@@ -31,7 +31,7 @@ class ReceiptVerification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptApproval(Noun, frozen=True, kw_only=True):
-    """Who approved the call, and with which proof."""
+    """The operator who approved the call, and the proof."""
 
     approval_id: str
     approved_by: str
@@ -43,7 +43,7 @@ class ReceiptApproval(Noun, frozen=True, kw_only=True):
 
 
 class Receipt(Noun, frozen=True, kw_only=True):
-    """What came of one dispatch, signed. The signature covers the canonical form (RFC 8785) of every field but
+    """The result of one dispatch, signed. The signature covers the canonical form (RFC 8785) of every field but
     `result_hash`, `receipt_signature`, `signing_key_id` and `signature_status`."""
 
     receipt_id: str
@@ -51,11 +51,11 @@ class Receipt(Noun, frozen=True, kw_only=True):
     provider_module_digest: str
     """`sha256:<hex>` of the module that ran."""
     provider_receipt: Mapping[str, Any]
-    """What the provider returned, or how it failed."""
+    """The provider's answer, or its failure."""
     normalized_result: Annotated[Mapping[str, Any], shown_as(NormalizedResult)]
     verification_outcome: Annotated[Mapping[str, Any], shown_as(ReceiptVerification)]
     effect_evidence: Listed[Any]
-    """What the verifier gathered; may be empty."""
+    """The verifier's evidence; may be empty."""
     result_hash: str
     """`sha256:<hex>` of the bytes under the signature."""
     receipt_signature: NeverNull[str] = LEFT_OUT
@@ -69,7 +69,7 @@ class Receipt(Noun, frozen=True, kw_only=True):
     )
     """Null on full success."""
     receipt_version: NeverNull[int] = LEFT_OUT
-    """2. Absent from receipts of before, as is everything that follows but `signature_status`."""
+    """2. Absent from receipts of version 1, like all that follows but `signature_status`."""
     principal: NeverNull[str] = LEFT_OUT
     action_id: NeverNull[str] = LEFT_OUT
     action_version: str | None = LEFT_OUT
@@ -77,14 +77,14 @@ class Receipt(Noun, frozen=True, kw_only=True):
     plan_hash: NeverNull[str] = LEFT_OUT
     trace_id: NeverNull[str] = LEFT_OUT
     epoch: NeverNull[int] = LEFT_OUT
-    """Of the lease that the call was made with."""
+    """The epoch of the call's lease."""
     policy_rule: str | None = LEFT_OUT
     """Which rule allowed it."""
     policy_version: str | None = LEFT_OUT
     approval: ReceiptApproval | None = LEFT_OUT
     """Null for a call that needed none."""
     signature_status: NeverNull[Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]]
-    """What the signature is worth against the current receipt keys; found out each time it is shown, not stored."""
+    """The verdict on the signature by the current receipt keys; found each time the receipt is shown, not stored."""
 
     @property
     def is_fully_successful(self) -> bool:

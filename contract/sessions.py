@@ -11,7 +11,7 @@ class Session(Noun, frozen=True, kw_only=True):
     principal: str
     owner: str | None
     identity_method: str | None
-    """How the principal was told: `peercred`, or in dev mode `none`."""
+    """How the principal was identified: `peercred`, or in dev mode `none`."""
     uid: int | None
     """The user of this host that asked for the lease; null where it is not known."""
     issued_at: str
@@ -19,7 +19,7 @@ class Session(Noun, frozen=True, kw_only=True):
     max_calls: int | None
     """Calls that the session began with; null where they are not counted."""
     calls_remaining: int | None
-    """What is left of them."""
+    """Calls that are left."""
     pending_approvals: int
     """Calls of it that wait for a person."""
 

@@ -39,12 +39,12 @@ class WebhookList(Noun, frozen=True, kw_only=True):
 
 
 class TestedWebhook(Noun, frozen=True, kw_only=True):
-    """What came of one attempt."""
+    """The result of one attempt."""
 
     name: str
     outcome: Literal["delivered", "failed", "rejected", "blocked"]
     status: int | None
-    """Of the receiver's answer, where there was one."""
+    """The HTTP status of the receiver's answer; null without one."""
     error: str | None
     event_id: str
     """The `webhook-id` that was sent."""

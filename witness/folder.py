@@ -72,7 +72,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def read_key(folder: Path) -> OwnKey | None:
-    """The key; None where there is none yet. Raises KeyFileError."""
+    """The key; None before the first one is made. Raises KeyFileError."""
     path = folder / KEY_FILE
     if not path.exists():
         return None
@@ -100,7 +100,7 @@ def make_key(folder: Path, name: str) -> OwnKey:
 
 
 def read_records(folder: Path, origins: Iterable[str]) -> dict[str, Record]:
-    """What is remembered of these logs. Raises KeyFileError."""
+    """The stored records of these logs. Raises KeyFileError."""
     records = {}
     for origin in origins:
         path = record_file(folder, origin)

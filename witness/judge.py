@@ -1,4 +1,4 @@
-"""What a witness answers to a checkpoint: the one place that decides whether it is cosigned.
+"""The witness's decision on a checkpoint: the one place that decides whether it is cosigned.
 
 Guarantees that of two trees of one log that are not consistent at most one is ever cosigned, whatever is asked at the
 same time and wherever the process is killed: requests for one log take turns, and the record of a tree is durable
@@ -50,7 +50,7 @@ class _Refused(Exception):
 
 
 class Judge:
-    """Decides for the logs that it is told of. `records` is what the folder remembers of them."""
+    """Decides for these logs. `records`: their records in the folder."""
 
     def __init__(
         self, folder: Path, key: OwnKey, logs: LogKeys, records: Mapping[str, Record],

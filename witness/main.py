@@ -131,7 +131,7 @@ def read_logs(files: Sequence[Path]) -> LogKeys:
 
 
 def responder(judge: Judge) -> Callable[[Request], Awaitable[Answer]]:
-    """What answers requests."""
+    """The handler of requests."""
 
     async def respond(request: Request) -> Answer:
         if request.path != PATH:

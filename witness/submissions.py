@@ -1,6 +1,6 @@
-"""What is sent to `POST /add-checkpoint`, from bytes to its parts. Pure; knows no key and no record.
+"""Requests to `POST /add-checkpoint`, parsed from bytes. Pure; knows no key and no record.
 
-Owns the form of a request (C2SP tlog-witness, "add-checkpoint") and its bounds. Believes nothing of it.
+Owns the form of a request (C2SP tlog-witness, "add-checkpoint") and its bounds. Trusts none of it.
 """
 
 import re
@@ -27,7 +27,7 @@ class Submission(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What of the note is signed."""
+        """The signed text of the note."""
         return parted(self.note)[0]
 
 

@@ -1,4 +1,4 @@
-"""What the bank knows: transfers that were paid, and what was sent to it. Gone with the process."""
+"""The bank's state: paid transfers, and the requests it received. Gone with the process."""
 
 import itertools
 import json

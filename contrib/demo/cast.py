@@ -1,4 +1,4 @@
-"""Who takes part: a gateway, an agent in a process of its own, an operator. All over the public interface."""
+"""The parties of the demo: a gateway, an agent in a process of its own, an operator. All over the public interface."""
 
 import json
 import os
@@ -28,7 +28,7 @@ ANSWER_SECONDS = 120.0
 """Bounds for a machine that is slow or busy; on any other they are never reached."""
 STOP_SECONDS = 60.0
 CALL_SECONDS = 600
-"""What the demo's actions may take, so that a call that is to be interrupted is still there when it happens."""
+"""Time limit of the demo's actions: long enough for a call to be interrupted."""
 BUSY_SECONDS = 0.1
 """Processor time that only a worker in the middle of a call uses."""
 

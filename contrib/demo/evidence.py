@@ -1,4 +1,4 @@
-"""What the demo checks as a stranger would: with public keys and a copy of the ledger, without the gateway's code."""
+"""Checks that a stranger could make: with public keys and a copy of the ledger, without the gateway's code."""
 
 import base64
 import hashlib

@@ -150,7 +150,7 @@ OPERATOR_KEYS = {name: operator_key(name) for name in ("alice", "bob")}
 def signed_approval(
     name: str = "alice", header: Fields | None = None, later: Fields | None = None, **claims: Any
 ) -> str:  # fmt: skip
-    """What an operator signs, with other claims; `later` are changes that the signature does not know of."""
+    """An operator's signature, with other claims; `later` are changes that the signature does not know of."""
     key = OPERATOR_KEYS[name]
     stated: Fields = {
         "aud": f"https://{ORIGIN}", "approval_id": "apr_01", "action_id": "payment_transfer",

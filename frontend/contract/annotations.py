@@ -1,4 +1,4 @@
-"""What a handler says of itself beyond the types of its signature (frontend/api/operation.py reads both).
+"""Notes of a handler beyond the types of its signature (frontend/api/operation.py reads both).
 
 `@codes(...)` above it lists the error codes that it or a service it asks may answer, beside those that every row of
 its kind may answer anyway; without one there is `@codes()`.

@@ -36,7 +36,7 @@ class ApprovalDetailQuery(Query, frozen=True, kw_only=True):
 
 
 class ApproveQuery(Query, frozen=True, kw_only=True):
-    """What to learn from the call, once it has gone well. It must match what the call waits for."""
+    """The rule to learn from the call, once it has succeeded. It must match what the call waits for."""
 
     learn_domain: str | None = None
     """A domain, or `*.` and a domain, that the action may reach from then on."""

@@ -18,15 +18,15 @@ class EventsQuery(Query, frozen=True, kw_only=True):
     """Which events to show: those that match every filter."""
 
     trace_id: str | None = None
-    """Of one call."""
+    """Only events of this call."""
     action_id: str | None = None
-    """Of one action."""
+    """Only events of this action."""
     principal: str | None = None
-    """Of one principal; operators are `operator:<name>`."""
+    """Only events of this principal; operators are `operator:<name>`."""
     session_id: str | None = None
-    """Of one session."""
+    """Only events of this session."""
     event_type: str | None = None
-    """Of one type, such as ActionCall."""
+    """Only events of this type, such as ActionCall."""
     decision: Decision | None = None
     """With this decision."""
     after: Moment | None = None
@@ -45,7 +45,7 @@ class AuditEvents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProofQuery(Query, frozen=True, kw_only=True):
-    """What to prove: exactly one of these."""
+    """The item to prove: exactly one of these."""
 
     event_id: str | None = None
     """An audit event; with the intent and the receipt that it names."""
@@ -56,7 +56,7 @@ class ProofQuery(Query, frozen=True, kw_only=True):
 
 
 class ConsistencyQuery(Query, frozen=True, kw_only=True):
-    """What to compare with."""
+    """The checkpoint to compare with."""
 
     old_size: Annotated[int, Meta(ge=0, le=MAX_SIZE)] = field(default=0, name="from")
     """Size of an earlier checkpoint."""

@@ -1,4 +1,4 @@
-"""What a request may say beside its path: query parameters and a small JSON body, each one struct.
+"""Requests beside their path: query parameters and a small JSON body, each one struct.
 
 A form is parsed here and nowhere else, and the OpenAPI document is made from the same struct. Refusals name the field
 and the mend and never repeat the value: both come from the field's type.
@@ -17,7 +17,7 @@ from ipc.encoding import decode_object
 MAX_TEXT = 512
 """Characters of one query parameter."""
 MAX_DIGITS = 16
-"""Of a whole number in a query: as many as 2^53 has."""
+"""Digits of a whole number in a query: as many as 2^53 has."""
 MAX_PARAMETERS = 32
 MAX_FORM_DEPTH = 4
 """Objects and arrays inside each other in which a form has fields."""
@@ -95,7 +95,7 @@ def _parsed(form: type[Form], raw: bytes) -> Form:
 
 
 def wanted(node: inspect.Type) -> str:
-    """What a value of this type must be, as the end of the sentence "it must be"."""
+    """The expectation for a value of this type, as the end of the sentence "it must be"."""
     match node:
         case inspect.Metadata(extra={"must": str(text)}):
             return text

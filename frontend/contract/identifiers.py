@@ -1,8 +1,8 @@
 """Identifiers in paths: what each may be, and what a path with another one answers.
 
-What can't be an identifier names nothing, so such a path answers as one with an identifier that is not in use: 404,
-and only to callers that may ask. Nothing is percent-decoded, but for the two characters of a principal that many
-clients escape.
+A malformed identifier answers as one that is not in use: 404,
+and only to callers that may ask. Only the characters of a principal that
+many clients escape are percent-decoded.
 """
 
 import re

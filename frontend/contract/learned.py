@@ -8,10 +8,10 @@ _ActionId = Annotated[str, text_like("[A-Za-z0-9][A-Za-z0-9._-]{0,255}", "an act
 
 
 class OfAction(Query, frozen=True, kw_only=True):
-    """Of one action, or of all."""
+    """Rules of one action, or of all."""
 
     action: _ActionId | None = None
-    """Of this action; of all when omitted."""
+    """Only rules of this action; all when omitted."""
 
 
 class DomainForm(Body, frozen=True, kw_only=True):

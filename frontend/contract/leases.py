@@ -31,14 +31,14 @@ class DpopJwk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Budgets(msgspec.Struct, frozen=True, kw_only=True):
-    """What the session may use up. Kinds that the gateway does not know are ignored."""
+    """The session's budget. Kinds that the gateway does not know are ignored."""
 
     max_calls: Annotated[int, Meta(ge=0, le=MAX_CALLS)] | None = None
     """Calls; without it the session has no limit."""
 
 
 class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent asks for. Members that the gateway does not know are ignored."""
+    """An agent's request. Members that the gateway does not know are ignored."""
 
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=MAX_SCOPES)]
     """The lease gets those that the caller's identity may have."""

@@ -1,4 +1,4 @@
-"""Who may do what, as operators see and change it (docs/contract.md, "Policy ACL")."""
+"""The access lists as operators change them (docs/contract.md, "Policy ACL")."""
 
 from typing import Annotated, Any
 
@@ -22,9 +22,9 @@ class CallToExplain(Body, frozen=True, kw_only=True):
     principal: AgentId
     action_id: ActionId
     request: dict[str, Any] | None = None
-    """What it would be asked to do; without it an empty object."""
+    """The request; without it an empty object."""
     calls_remaining: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
-    """What its session would have left; without it calls are not counted."""
+    """Calls that its session would have left; without it calls are not counted."""
 
 
 class PrincipalActions(Body, frozen=True, kw_only=True):

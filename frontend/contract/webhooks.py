@@ -10,7 +10,7 @@ DEFAULT_GIVEN_UP, MAX_GIVEN_UP = 50, 500
 
 
 class WebhooksQuery(Query, frozen=True, kw_only=True):
-    """What to list."""
+    """Which dead letters to list."""
 
     endpoint: str | None = None
     """Dead letters of this endpoint alone."""

@@ -81,7 +81,7 @@ class AgentCore(Core):
         return (yield from self._outcome(held, action_id, lease, end))
 
     def outcome(self, held: Held, action_id: str, timeout: float | None = None) -> Flow[Executed]:
-        """Wait until an operator has decided on a call that was held, and give what came of it (default 360 s).
+        """Wait until an operator has decided a held call, and return its result (default 360 s).
 
         `action_id` is that of the call. Raises as execute with a wait does; ApprovalPending also once the lease that
         the call was held under has run out.
@@ -115,7 +115,7 @@ class AgentCore(Core):
         return decode(Poll, answer.expect(200).json(), "approval")
 
     def _outcome(self, held: Held, action_id: str, lease: Lease | None, end: float) -> Flow[Executed]:
-        """Poll until the hold is decided, then tell what came of it. No lease: it has run out."""
+        """Poll until the hold is decided, then return the result. `lease` is None once it has run out."""
         try:
             if lease is None:
                 raise ApprovalPending("approval_pending", reason=LEASE_IS_OVER)
@@ -134,7 +134,7 @@ class AgentCore(Core):
             raise ApprovalEnded(code, reason=poll.reason)
         if poll.receipt_id is None:
             raise ProtocolViolation("the approval names no receipt")
-        try:  # it has run: what came of it is worth more than the last second of the wait
+        try:  # it has run: fetch its result even when the wait ends within this second
             receipt = yield from self.receipt(poll.receipt_id)
             return _executed(held, action_id, receipt)
         except GatewayError as error:
@@ -197,7 +197,7 @@ class AgentCore(Core):
         return renewed
 
     def _renewed_in_time(self, stale: Lease | None, deadline: float, seconds: float) -> Flow[Lease]:
-        """One attempt; a call that waited for another call's attempt goes on with the outcome of that one."""
+        """One attempt to get a lease; concurrent calls wait for it and share its outcome."""
         lease = self.leases.usable(self.clock.now(), seconds)
         if lease is not None:
             return lease

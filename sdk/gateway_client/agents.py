@@ -20,7 +20,7 @@ from gateway_client.results import Executed, Held, Session
 
 
 class _Agent:
-    """What both clients hold."""
+    """The attributes that the blocking and the async client share."""
 
     _core: AgentCore
 
@@ -56,7 +56,7 @@ class AgentClient(_Agent, BlockingClient):
         limits: Limits = DEFAULT_LIMITS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Opens nothing yet. Raises ValueError for an address that is none."""
+        """Opens nothing yet. Raises ValueError for an invalid address."""
         self._prepare(address, key, terms, limits, clock)
         self._runner = BlockingRunner(self._address, limits)
 
@@ -113,7 +113,7 @@ class AsyncAgentClient(_Agent, NonblockingClient):
         limits: Limits = DEFAULT_LIMITS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Opens nothing yet. Raises ValueError for an address that is none."""
+        """Opens nothing yet. Raises ValueError for an invalid address."""
         self._prepare(address, key, terms, limits, clock)
         self._runner = NonblockingRunner(self._address, limits)
 

@@ -2,7 +2,7 @@
 
 Guarantees that nothing is signed but what was shown: a detail that does not hash to its own `shown_hash` is refused.
 The claims are those of docs/evidence.md of the gateway. Verification is offline, and never believes the key that
-stands in the signature: the caller gives the operator's thumbprint, or is told that it was compared with none.
+stands in the signature: the caller gives the operator's thumbprint, or the verdict says that it was not compared.
 """
 
 import base64
@@ -72,7 +72,7 @@ def sign_decision(
 
 
 def check_approval(receipt: Record, approval: Record, operators: Collection[str]) -> str | None:
-    """Check the signature in a receipt's approval; gives the thumbprint of its key, None where there is none.
+    """Check the signature in a receipt's approval; returns the thumbprint of its key, or None without a signature.
 
     `operators` are thumbprints, one of which must be that key's; with none of them any key will do. Raises
     EvidenceRefused approval_signature.
@@ -84,7 +84,7 @@ def check_approval(receipt: Record, approval: Record, operators: Collection[str]
         return None
     jkt, claims = _opened(signature)
     if jkt != approval.text("operator_jkt") or (operators and jkt not in operators):
-        raise _refused("Another key than the operator's has signed it")
+        raise _refused("It is not signed by the operator's key")
     stated = {name: claims.get(name) for name in ("approval_id", "action_id", "plan_hash", "decision")}
     told = {
         "approval_id": approval.text("approval_id"), "action_id": receipt.text("action_id"),

@@ -27,7 +27,7 @@ OF_THE_EVENT = (
     "principal", "action_id", "action_version", "request_hash", "trace_id", "policy_rule", "policy_version",
     "provider_module_digest",
 )  # fmt: skip
-"""What a receipt from version 2 on has in common with the event."""
+"""The fields that a receipt of version 2 shares with its event."""
 APPROVAL = {
     "approval_id": "approval_id", "approved_by": "approved_by", "operator_jkt": "operator_sender_binding",
     "operator_proof_jti": "operator_proof_jti",
@@ -84,7 +84,7 @@ class ProvenCall:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleVerdict:
-    """What came of a verification: a call, or the first thing that does not fit.
+    """The result of a verification: the proven call, or the first mismatch.
 
     `reason` is its class, for programs (contrib/verify/README.md of the gateway lists them); `sentence` is for people,
     and may quote the bundle.

@@ -21,11 +21,12 @@ Exported = AuditEvent | Mapping[str, Any] | str | bytes
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What a walk found.
+    """The result of a walk along an export.
 
-    `broken_at`: the event whose `prev_hash` is not the hash of the event before it, or that is none; `reason` says
-    which. `first_prev_hash`: what the oldest event names, None when it is the first ever written. `head_hash`: of the
-    newest event; both None for an empty export. Of a broken chain they cover the part that was walked.
+    `broken_at`: the event whose `prev_hash` is not the hash of the event before it, or which is malformed; `reason`
+    says which. `first_prev_hash`: the hash in the oldest event, None in the first event ever written.
+    `head_hash`: that of the newest event; both are None for an empty export. In a broken chain they cover the part
+    before the break.
     """
 
     intact: bool

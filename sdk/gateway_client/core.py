@@ -1,4 +1,4 @@
-"""What agent and operator share: one call, its deadline, and when it may be asked again. No I/O.
+"""The base of agent and operator: one call, its deadline, and when it may be sent again. No I/O.
 
 Guarantees that every attempt has a proof of its own, and that nothing is repeated that may have happened already:
 `Repeat` says what may be. A wait never goes beyond the deadline.
@@ -126,7 +126,7 @@ class Core:
         return self.clock.monotonic() + seconds
 
     def left(self, deadline: float) -> float:
-        """Seconds until `deadline`. Raises Unreachable timed_out when there are none."""
+        """Seconds until `deadline`. Raises Unreachable timed_out after it."""
         left = deadline - self.clock.monotonic()
         if left <= 0:
             raise Unreachable("timed_out", was_sent=False)

@@ -1,8 +1,8 @@
 """An HTTP transport whose reads and writes all end at one moment, however slowly the other side drips. Blocking.
 
 httpx bounds each read by itself; a server that sends a byte a second would hold a caller for ever. Here every operation
-on the socket gets what is left until the caller's deadline. No retries, no proxies, no redirects. What the operating
-system's resolver takes for a host name is out of its reach.
+on the socket gets what is left until the caller's deadline. No retries, no proxies, no redirects. The deadline
+does not bound the operating system's resolver.
 """
 
 import contextlib

@@ -64,7 +64,7 @@ def _shape(kind: type[Noun]) -> tuple[tuple[str, Any, object], ...]:
 
 
 def _missing(field: structs.FieldInfo) -> object:
-    """The value of a member that is missing or null; _REQUIRED where there is none."""
+    """The value of a member that is missing or null; _REQUIRED for a required member."""
     plain, notes = _parted(field.type)
     may_be_null = plain is Any or type(None) in get_args(plain)
     if NEVER_NULL in notes and not may_be_null:

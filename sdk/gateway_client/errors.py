@@ -1,4 +1,4 @@
-"""What can go wrong, as a small tree of exceptions; read `code`, never the text.
+"""The errors of the library, a small tree of exceptions; read `code`, never the text.
 
 Codes are those of the gateway's error table where the gateway answered, and a few of this library's own where it did
 not (see each class). Guarantees that no token, key or proof is ever part of an error, whatever a server answers.
@@ -87,7 +87,7 @@ class GatewayError(Exception):
 
     @property
     def hint(self) -> str:
-        """What to do next, as one sentence for the caller. For people and models; programs read `code`."""
+        """The next step, as one sentence for the caller. For people and models; programs read `code`."""
         return hint_for(self.code, self.status)
 
 
@@ -117,8 +117,8 @@ class Conflict(GatewayError):
 
 
 class ApprovalEnded(Conflict):
-    """The hold is over without a result. Codes: `approval_expired` (nobody decided in time), `approval_failed` (it was
-    approved and could not be executed, or its outcome is unknown)."""
+    """The hold is over without a result. Codes: `approval_expired` (not decided in time), `approval_failed` (approved,
+    but not executed, or with an unknown outcome)."""
 
     @property
     def may_have_run(self) -> bool:
@@ -132,7 +132,7 @@ class ApprovalEnded(Conflict):
 
 
 class ApprovalPending(GatewayError):
-    """Nobody has decided yet and the wait is over (code `approval_pending`). `approval_id` can be polled on.
+    """The hold is undecided and the wait is over (code `approval_pending`). `approval_id` can be polled on.
 
     When the lease that the call was held under has run out, polling it is over too: its `reason` says so.
     """
@@ -148,7 +148,7 @@ class Invalid(GatewayError):
 
 
 class RateLimited(GatewayError):
-    """429: too many at once. Nothing has happened; ask again after `retry_after`."""
+    """429: too many requests at once. The call was not made; ask again after `retry_after`."""
 
     @property
     def is_retryable(self) -> bool:
@@ -157,7 +157,7 @@ class RateLimited(GatewayError):
 
 
 class Unavailable(GatewayError):
-    """503: refused because something is missing or overloaded. Nothing has been dispatched."""
+    """503: a dependency is missing or the gateway is overloaded. The call was not dispatched."""
 
     @property
     def may_have_run(self) -> bool:
@@ -190,7 +190,7 @@ class Unreachable(GatewayError):
 
     @property
     def may_have_run(self) -> bool:
-        """What `was_sent` says."""
+        """True if the request may have been carried out: the value of `was_sent`."""
         return self.was_sent
 
     @property

@@ -1,4 +1,4 @@
-"""What to do about an error, as one sentence for the caller: a program's author, or a model that calls tools.
+"""The next step after an error, as one sentence for the caller: a program's author, or a model that calls tools.
 
 Codes are those of docs/errors.md of the gateway and of gateway_client/errors.py. The sentences name no command and
 quote no answer; gatectl has its own, for operators.

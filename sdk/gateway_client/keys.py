@@ -73,7 +73,7 @@ class ProofKey:
 
     @classmethod
     def load_or_create(cls, path: str | os.PathLike[str]) -> "ProofKey":
-        """The key of this file, made first when there is none. Of several that make it at once all get the same.
+        """Read the key of this file; create it if the file is missing. Concurrent creators get the same key.
 
         Raises KeyFileError.
         """

@@ -67,7 +67,7 @@ def _called(client: AgentClient, action_id: str, arguments: dict[str, Any], wait
 
 
 def _said(outcome: Outcome) -> str:
-    """What the model reads, as JSON."""
+    """The text for the model, as JSON."""
     if isinstance(outcome, Executed):
         text = json.dumps(outcome.output, ensure_ascii=False)
         return text if len(text) <= MAX_CONTENT else json.dumps({"output_omitted": "too large: ask for less"})

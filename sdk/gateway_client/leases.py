@@ -1,7 +1,7 @@
 """Which lease a call goes out with: the states of a session, without I/O and without a clock of its own. Thread-safe.
 
-A lease is used until RENEW_SECONDS before its end; then the next call takes another one. Another lease is another
-session with another budget: where a budget was asked for, a lease is used to its end and not replaced unless the terms
+A lease is used until RENEW_SECONDS before its end; then the next call takes another one. A new lease is a new
+session with a new budget: where a budget was asked for, a lease is used to its end and not replaced unless the terms
 say so. Holds can be polled by their own session only, so the lease of each hold is kept as long as it lives.
 """
 
@@ -16,7 +16,7 @@ from gateway_client.results import Session
 RENEW_SECONDS = 60.0
 """docs/contract.md, "DPoP proof", rule 5."""
 WAIT_SECONDS = 240.0
-"""What a lease should have left when a call is made that may wait for an operator: a hold lives for 300 seconds."""
+"""Seconds that a lease should have left for a call that may wait for an operator: a hold lives for 300 seconds."""
 POSTPONE_SECONDS = 5.0
 """After a renewal that failed, the last minute of a lease is used for so long before another is asked for."""
 MAX_HOLDS = 1024
@@ -24,7 +24,7 @@ MAX_HOLDS = 1024
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
-    """What a lease is asked for.
+    """The terms of a request for a lease.
 
     With `max_calls`, a session ends with its lease or its budget, and the client then raises lease_expired or
     budget_exhausted: call `renew()` for another one. `renews_budget` lets the client take a new lease, with a whole
@@ -84,7 +84,7 @@ class Leases:
         self._lock = threading.Lock()
 
     def usable(self, now: float, seconds: float = RENEW_SECONDS) -> Lease | None:
-        """The current lease if it lives for `seconds` more; None when another one is to be asked for.
+        """The current lease if it lives for `seconds` more; None when the next call needs a new one.
 
         Raises AuthenticationFailed lease_expired when the terms keep the session and it is over.
         """

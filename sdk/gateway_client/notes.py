@@ -51,7 +51,7 @@ class VerifierKey:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a gateway's log committed to: its first `size` entries, by the root of their tree."""
+    """A gateway's commitment to its log: the first `size` entries, by the root of their tree."""
 
     origin: str
     size: int
@@ -77,7 +77,7 @@ class Note:
     """A note taken apart, of which nothing is verified yet."""
 
     text: str
-    """What is signed."""
+    """The signed text."""
     signatures: tuple[tuple[str, bytes], ...] = field(repr=False)
     """Name of the key, and its id followed by the signature, of each signature line."""
 

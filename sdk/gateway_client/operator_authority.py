@@ -15,7 +15,7 @@ class AuthorityCore(OperatorCalls):
     """Every method gives a flow of one call and its typed result; what is special to a call stands below."""
 
     def revoke_all(self) -> Flow[Revoked]:
-        """Raise the epoch: every lease, grant and held plan of before is dead at once."""
+        """Raise the epoch: every earlier lease, grant and held plan is invalid at once."""
         answer = yield from self.change("POST", path_of("v1", "admin", "revoke-all"))
         return decode(Revoked, answer.json(), "revocation")
 
@@ -76,12 +76,12 @@ class AuthorityCore(OperatorCalls):
         return decode(Cleared, answer.json(), "clearing")
 
     def policy(self) -> Flow[Acl]:
-        """Who may do what."""
+        """The access lists."""
         answer = yield from self.read(path_of("v1", "admin", "policy"))
         return decode(Acl, answer.json(), "access list")
 
     def principal(self, principal: str) -> Flow[PrincipalAcl]:
-        """What one principal may do, by risk. Raises NotFound principal_not_found."""
+        """The rights of one principal, by risk. Raises NotFound principal_not_found."""
         answer = yield from self.read(path_of("v1", "admin", "policy", principal))
         return decode(PrincipalAcl, answer.json(), "principal")
 
@@ -92,7 +92,7 @@ class AuthorityCore(OperatorCalls):
         request: Mapping[str, object] | None = None,
         calls_remaining: int | None = None,
     ) -> Flow[ExplainedCall]:
-        """What would come of this call now; nothing of it is done. Raises NotFound action_not_found."""
+        """The decision on this call, were it made now; nothing is executed. Raises NotFound action_not_found."""
         given = {"request": request, "calls_remaining": calls_remaining}
         body: dict[str, object] = {"principal": principal, "action_id": action_id}
         body |= {name: value for name, value in given.items() if value is not None}

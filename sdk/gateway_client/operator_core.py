@@ -62,8 +62,8 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         return decode(ApprovalPage, answer.json(), "approvals")
 
     def approval(self, approval_id: str, *, ended: bool = False) -> Flow[ApprovalDetail]:
-        """What will happen when it is approved; what was held, once it has ended. Raises NotFound, also when it has
-        expired, unless `ended` asks for that."""
+        """The plan that runs when the hold is approved; the held plan, once it has ended. Raises NotFound, also for an
+        expired one, unless `ended` asks for it."""
         query = query_of(ended="true" if ended else None)
         answer = yield from self.read(path_of("v1", "approvals", approval_id), query)
         return decode(ApprovalDetail, answer.json(), "approval")
@@ -183,8 +183,8 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         return decode(VerifiedIntent, answer.json(), "verified intent")
 
     def resolve_intent(self, intent_id: str, outcome: str, note: str | None = None) -> Flow[ResolvedIntent]:
-        """Say what came of one: happened, did_not_happen or unknown. Raises NotFound, and Conflict while its worker may
-        still tell."""
+        """Record the outcome of an intent: happened, did_not_happen or unknown. Raises NotFound, and Conflict while its
+        worker may still report it."""
         body = {"outcome": outcome} if note is None else {"outcome": outcome, "note": note}
         answer = yield from self.change("POST", path_of("v1", "admin", "intents", intent_id, "resolve"), body)
         return decode(ResolvedIntent, answer.json(), "resolved intent")

@@ -27,7 +27,7 @@ class OperatorClient(BlockingClient):
         limits: Limits = DEFAULT_LIMITS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Opens nothing yet. Raises ValueError for an address that is none."""
+        """Opens nothing yet. Raises ValueError for an invalid address."""
         self._address = Address.parse(address) if isinstance(address, str) else address
         self._core = OperatorCore(self._address, credential, limits, clock)
         self._thumbprint = credential.key.thumbprint
@@ -44,7 +44,7 @@ class OperatorClient(BlockingClient):
 
     @property
     def thumbprint(self) -> str:
-        """Of the key that signs proofs and decisions (RFC 7638)."""
+        """Thumbprint of the key that signs proofs and decisions (RFC 7638)."""
         return self._thumbprint
 
     approvals = blocking(OperatorCore.approvals)
@@ -123,7 +123,7 @@ class AsyncOperatorClient(NonblockingClient):
         limits: Limits = DEFAULT_LIMITS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Opens nothing yet. Raises ValueError for an address that is none."""
+        """Opens nothing yet. Raises ValueError for an invalid address."""
         self._address = Address.parse(address) if isinstance(address, str) else address
         self._core = OperatorCore(self._address, credential, limits, clock)
         self._thumbprint = credential.key.thumbprint
@@ -138,7 +138,7 @@ class AsyncOperatorClient(NonblockingClient):
 
     @property
     def thumbprint(self) -> str:
-        """Of the key that signs proofs and decisions (RFC 7638)."""
+        """Thumbprint of the key that signs proofs and decisions (RFC 7638)."""
         return self._thumbprint
 
     approvals = nonblocking(OperatorCore.approvals)

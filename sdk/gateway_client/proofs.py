@@ -1,6 +1,6 @@
 """DPoP proofs (RFC 9449 §4.2): one for each request that is sent, never a second use.
 
-A proof holds for method, URI and token, and for about a minute. Nothing here remembers one.
+A proof holds for method, URI and token, and for about a minute. The library keeps no proof.
 """
 
 import hashlib

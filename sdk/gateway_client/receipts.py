@@ -25,7 +25,7 @@ NOT_SIGNED = frozenset({"result_hash", "receipt_signature", "signing_key_id", "s
 
 
 class SignatureStatus(StrEnum):
-    """What a signature is worth. Only VERIFIED proves anything; UNSIGNED is also what a forger would hand in."""
+    """The verdict on a signature. Only VERIFIED proves anything; UNSIGNED is also what a forger would hand in."""
 
     VERIFIED = "verified"
     UNSIGNED = "unsigned"
@@ -52,7 +52,7 @@ def verify_receipt(receipt: Receipt | Mapping[str, Any], jwks: Jwks | Mapping[st
 def verify_receipts(
     receipts: Iterable[Receipt | Mapping[str, Any] | str | bytes], jwks: Jwks | Mapping[str, Any]
 ) -> Iterator[ReceiptVerdict]:
-    """Check many, one at a time; a text is the JSON of one receipt. What is no receipt is signature_invalid.
+    """Check many, one at a time; a text is the JSON of one receipt. An item that is not a receipt is signature_invalid.
 
     Raises ValueError when `jwks` is no JWKS.
     """

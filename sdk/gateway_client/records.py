@@ -14,7 +14,7 @@ _JSON = json.JSONDecoder(object_pairs_hook=object_of_unique_names, parse_constan
 
 
 class Record:
-    """Of a `kind`: event, intent or receipt. Refusals have the reason `<kind>_malformed` where nothing else is said."""
+    """`kind` is event, intent or receipt. Refusals have the reason `<kind>_malformed` where nothing else is said."""
 
     def __init__(self, data: bytes | str, kind: str) -> None:
         """Raises EvidenceRefused for what is no JSON object, or not in canonical form."""

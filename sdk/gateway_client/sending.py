@@ -1,4 +1,4 @@
-"""What both runners share of HTTP: building a request for httpx, reading an answer within a bound, naming a failure.
+"""HTTP code that both runners share: building a request for httpx, reading an answer within a bound, naming a failure.
 
 Guarantees that a failure of the network becomes Unreachable or ProtocolViolation without the library's own exception
 behind it, which would carry the request and so its token.
@@ -26,7 +26,7 @@ FAILURES = (
     httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol,
     httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError,
 )  # fmt: skip
-"""What sending and reading may raise."""
+"""Exceptions of sending and reading."""
 
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -105,7 +105,7 @@ def _is_no_http(error: BaseException) -> bool:
 
 
 def _system_reason(error: BaseException) -> str | None:
-    """What the operating system says, such as "Connection refused"."""
+    """The operating system's message, such as "Connection refused"."""
     return next((one.strerror for one in _behind(error) if isinstance(one, OSError)), None)
 
 

@@ -1,7 +1,7 @@
 """Text that came from elsewhere, so that a person sees every character of it.
 
-What could hide, disguise or reorder is written as \\uXXXX. The gateway writes held requests in the same way, with every
-backslash as two besides (docs/decisions/approvals.md, "Approvals"); here text that it has written so stays as it is.
+Characters that could hide, disguise or reorder text are written as \\uXXXX. The gateway writes held requests in the
+same way, and doubles every backslash (docs/decisions/approvals.md, "Approvals"); its text is not changed again here.
 """
 
 import unicodedata
@@ -17,7 +17,7 @@ _WITHOUT_LOOKS: Final = frozenset(
     )
     for code in range(first, last + 1)
 )  # fmt: skip
-"""Of other categories, and shown as nothing: Default_Ignorable_Code_Point of Unicode, and the empty braille pattern."""
+"""Invisible characters of other categories: Default_Ignorable_Code_Point of Unicode, and the empty braille pattern."""
 _TO_THE_LEFT: Final = frozenset({"R", "AL", "AN"})
 _WITHOUT_DIRECTION: Final = frozenset({"NSM", "WS"})
 MOST_MARKS: Final = 4

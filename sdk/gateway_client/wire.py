@@ -19,7 +19,7 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is asked for, before it is proven: the same call may be sent again with another proof.
+    """A request before it is proven: the same call may be sent again with another proof.
 
     `path` is encoded already (see `path_of`); `body` is JSON text, None for no body.
     """
@@ -46,7 +46,7 @@ class Request:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no error may repeat: token and proof."""
+        """Values that errors must not repeat: token and proof."""
         return tuple(value.removeprefix("DPoP ") for name, value in self.headers if name in {"Authorization", "DPoP"})
 
 
@@ -82,7 +82,7 @@ class Answer:
 
     @property
     def retry_after(self) -> float | None:
-        """`Retry-After` in seconds; None where there is none, or another form of it."""
+        """`Retry-After` in seconds; None without it, or in another form."""
         text = self.headers.get("retry-after", "").strip()
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             return None
@@ -109,7 +109,7 @@ class Answer:
 
 
 def path_of(*segments: str) -> str:
-    """A path from its segments, each encoded. Raises ValueError for a segment that is none."""
+    """A path from its segments, each encoded. Raises ValueError for an invalid segment."""
     for segment in segments:
         if segment in {"", ".", ".."}:
             raise ValueError(f"{segment!r} is not an identifier")

@@ -1,4 +1,4 @@
-"""What `gatectl doctor` looks at: each check gives one row, and none of them fails the others.
+"""The checks of `gatectl doctor`: each gives one row and runs whatever the others find.
 
 Guarantees that no row holds a key, and that nothing is changed by looking.
 """
@@ -36,7 +36,7 @@ _WITHOUT = "sandbox without "
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one check found. `mend`: what to do, empty when there is nothing to."""
+    """The result of one check. `mend`: the next step; it may be empty."""
 
     check: str
     result: str

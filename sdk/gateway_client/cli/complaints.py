@@ -1,5 +1,5 @@
-"""How an error is told: one line on standard error with what to do next, and below it every place of a request that is
-wrong where there are several. With --json the same as one JSON object."""
+"""Errors on standard error: one line with the next step, and below it each wrong member of a request where there are
+several. With --json the same as one JSON object."""
 
 import sys
 from typing import Any
@@ -103,7 +103,7 @@ def tell(error: GatewayError | Failure, is_json: bool) -> Exit:
 
 
 def line_of(error: GatewayError | Failure) -> str:
-    """`gatectl: code: why. What to do next`, on one line."""
+    """`gatectl: code: why. The next step`, on one line."""
     if isinstance(error, Failure):
         parts, mend = [error.code, safe(error.message)], safe(error.mend)
     else:

@@ -19,7 +19,7 @@ LONGEST = 600.0
 
 
 def undecided(operator: OperatorClient, approval_id: str) -> ApprovalDetail:
-    """What is held under this id. Raises Failure already_decided, GatewayError."""
+    """The hold with this id. Raises Failure already_decided, GatewayError."""
     detail = operator.approval(approval_id)
     if detail.state != "pending":
         raise _decided(detail)
@@ -27,7 +27,7 @@ def undecided(operator: OperatorClient, approval_id: str) -> ApprovalDetail:
 
 
 def to_sign(detail: ApprovalDetail) -> ApprovalDetail | None:
-    """What the operator's signature is to be about; None when this gateway has no hash to sign. Raises Failure
+    """The detail that the operator's signature covers; None when this gateway has no hash to sign. Raises Failure
     shown_mismatch."""
     if detail.shown_hash is None:
         return None

@@ -1,4 +1,4 @@
-"""What every command works with: the options that all commands share, the clients, and the output.
+"""The context of every command: shared options, clients and output.
 
 `--json`, `--context` and the like may stand before a command or behind it; what stands behind wins.
 """
@@ -134,7 +134,7 @@ def yes_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_dev(operator: OperatorClient) -> bool:
-    """What does not answer is taken for production."""
+    """True if the gateway says that it is in dev mode; without an answer it counts as production."""
     try:
         return "dev_mode" in operator.status().weakened
     except GatewayError:
@@ -169,7 +169,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A noun. One that is called without a verb does its `default`."""
+    """A group of commands, one a noun. Without a verb it runs `default`."""
 
     command_class = Command
 

@@ -1,4 +1,4 @@
-"""What lists show of an audit event beside its columns."""
+"""Facts of an audit event that lists show beside its columns."""
 
 from gateway_client.results import AuditEvent
 

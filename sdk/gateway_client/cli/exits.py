@@ -23,7 +23,7 @@ from gateway_client.errors import (
 
 
 class Exit(IntEnum):
-    """What a script hears."""
+    """Exit codes of gatectl."""
 
     DONE = 0
     FAILED = 1
@@ -76,7 +76,7 @@ class Failure(Exception):
 
 
 def usage(message: str, mend: str = "") -> Failure:
-    """The command line, or what it names, is wrong."""
+    """A failure for a wrong command line, or a wrong name in it."""
     return Failure(Exit.USAGE, "usage", message, mend)
 
 

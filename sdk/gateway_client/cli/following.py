@@ -27,7 +27,7 @@ class Follow:
         self._wait = interval
 
     def ask(self, question: Callable[[], T], *, must: bool = False) -> T | None:
-        """The answer; None when the gateway is away, which is told once until it is back.
+        """The answer; None when the gateway is away, which is printed once until it is back.
 
         `must`: the first question of all is not asked again. Raises GatewayError for what waiting does not mend.
         """

@@ -24,7 +24,7 @@ CALLS = EventFilter(event_type="ActionCall")
 
 
 def is_whole(given: str) -> bool:
-    """Nothing has to be looked up."""
+    """True if the text is a whole id, or too short for a prefix."""
     return _WHOLE.fullmatch(given) is not None or len(_KIND.sub("", given)) < LEAST
 
 

@@ -14,7 +14,7 @@ STATES = {
     "absent": "is not there",
     "unreadable": "can't be read",
 }
-"""What a verifier saw of a file, in words."""
+"""The states of a file that a verifier looked at, in words."""
 _INDENT = 14
 _MAX_SHOWN = 4000
 
@@ -32,14 +32,14 @@ def show(out: Output, intent: IntentDetail) -> None:
 
 
 def sentence(seen: SeenFile) -> str:
-    """What a verifier saw, and what that does not tell."""
+    """The file as the verifier saw it, and the limits of that evidence."""
     state = STATES.get(seen.state, safe(seen.state))
     doubt = "; who wrote it, and when, can't be seen" if seen.state in ("matches", "differs") else ""
     return short(f"{seen.path} {state}{doubt}", _MAX_SHOWN)
 
 
 def _commands(intent: IntentDetail) -> Iterator[str]:
-    """What to type next."""
+    """The next commands to type."""
     one = safe(intent.intent_id)
     if intent.is_under_way:
         yield f"wait: its worker may still tell of its end; then look again: gatectl intents show {one}"

@@ -41,7 +41,7 @@ class Kept:
 
 
 def load(file: Path) -> Kept | None:
-    """What the file keeps; None when there is none. Raises Failure watch_state for one that can't be believed."""
+    """The kept checkpoint; None without a file. Raises Failure watch_state for a malformed file."""
     if not file.exists():
         return None
     try:
@@ -68,7 +68,7 @@ class LogWatch:
     """One log, one file. `origin_key`: the key to trust, None for that of the file, or the first that is seen."""
 
     def __init__(self, operator: OperatorClient, file: Path, origin_key: str | None = None) -> None:
-        """Raises ValueError for a key that is none; Failure watch_state."""
+        """Raises ValueError for an invalid key; Failure watch_state."""
         self._operator = operator
         self._file = file
         if origin_key is not None:
@@ -104,7 +104,7 @@ class LogWatch:
         raise Alarm(str(refusal), shown.checkpoint, self._file)
 
     def _next(self, kept: Kept) -> Kept:
-        """What continues the kept one. The proof comes with the newest checkpoint, the one that it leads to."""
+        """The newest checkpoint, proven to continue the kept one."""
         key = self._trusted or kept.origin_key
         try:
             answer = self._operator.consistency(kept.checkpoint.size)

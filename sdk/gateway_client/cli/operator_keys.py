@@ -18,7 +18,7 @@ _THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]", re.ASCII)
 
 
 def thumbprint_of(text: str) -> str:
-    """A thumbprint itself. Raises Failure usage for what is none."""
+    """The thumbprint, if the text is one. Raises Failure usage otherwise."""
     if not _THUMBPRINT.fullmatch(text):
         raise usage("--operator-jkt: not the thumbprint of a key", "43 characters, as dpop_jkt has them")
     return text

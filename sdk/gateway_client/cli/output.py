@@ -1,4 +1,4 @@
-"""What goes to standard output: tables on a terminal, aligned text in a pipe, JSON where it was asked for.
+"""Standard output: tables on a terminal, aligned text in a pipe, JSON where it was asked for.
 
 Guarantees that colour and escape sequences reach terminals only, and those only without NO_COLOR; and that every text
 has gone through gateway_client/cli/safe.py.
@@ -49,7 +49,7 @@ class Output:
         self._write(text)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
-        """Rows below their headings; `empty` is what to say when there are none."""
+        """Rows below their headings; `empty` is printed instead of an empty table."""
         cells = [[short(plain(cell), MAX_CELL) for cell in row] for row in rows]
         if not cells:
             self.line(empty)

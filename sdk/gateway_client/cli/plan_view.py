@@ -120,7 +120,7 @@ class PlanView:
             yield "reads", one_line(self._detail.request)
 
     def _bounds(self) -> Iterator[tuple[str, str]]:
-        """What the call may reach, and what it is held to."""
+        """The hosts, files and limits of the call."""
         detail, egress, files = self._detail, self._detail.approved_egress, self._detail.approved_files
         if egress is not None and egress.get("profile") != "none":
             yield "may reach", (f"{plain(egress.get('allowed_domains'))} by {plain(egress.get('allowed_methods'))} "

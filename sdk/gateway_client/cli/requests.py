@@ -21,7 +21,7 @@ Schema = dict[str, Any] | None
 
 
 def request_of(given: str | None, values: Sequence[str], schema_of: Callable[[], Schema]) -> Any:
-    """What to send. `given`: JSON that begins with `{`, `-` for standard input, or the name of a file; `values`:
+    """The request to send. `given`: JSON that begins with `{`, `-` for standard input, or the name of a file; `values`:
     members as `key=value`. `schema_of` is asked where values are given alone. Raises Failure usage."""
     if given is not None and values:
         raise usage("--request and key=value are two ways to say one thing", "use one of them")
@@ -35,7 +35,7 @@ def request_of(given: str | None, values: Sequence[str], schema_of: Callable[[],
 
 
 def schema_of(client: AgentClient | OperatorClient, action: str) -> Schema:
-    """What a request of this action has to be; None where nothing says it. Raises GatewayError."""
+    """The JSON Schema of this action's request; None where it declares none. Raises GatewayError."""
     try:
         return client.request_schema(action)
     except NotFound:
@@ -74,7 +74,7 @@ def _members(values: Sequence[str], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(text: str, rule: object) -> Any:
-    """A text where the schema wants one; otherwise JSON, and a text where it is none."""
+    """A string where the schema asks for one; otherwise JSON, or the text itself where it is not JSON."""
     wanted = rule.get("type") if isinstance(rule, dict) else None
     if wanted == "string":
         return text

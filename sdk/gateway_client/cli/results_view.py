@@ -1,4 +1,4 @@
-"""What came of a call, for people; and whether it came to what was asked for."""
+"""The result of a call, for people, and whether its effect is confirmed."""
 
 import json
 

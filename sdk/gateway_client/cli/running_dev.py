@@ -2,7 +2,7 @@
 
 A dev gateway writes `running.json` into its state directory while it serves; it names sockets and key files.
 SECURITY: an operator's key goes only where that file, in a folder of this user alone, sends it, and there only over a
-Unix socket that this user owns: a TCP port may be anybody's by now. Whatever is not as it must be counts as no gateway.
+Unix socket that this user owns: a TCP port may be anybody's by now. Any mismatch counts as no gateway.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Text that came from elsewhere, made safe to show: what could deceive a terminal is written as \\uXXXX.
 
-SECURITY: agents choose strings that reach an operator's terminal by way of the gateway. Nothing of gatectl prints such
-a string without one of these functions, and none of them ever drops a character silently.
+SECURITY: agents choose strings that reach an operator's terminal by way of the gateway. gatectl prints such a
+string only through these functions, and they never drop a character silently.
 """
 
 import json

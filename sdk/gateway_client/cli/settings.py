@@ -25,7 +25,7 @@ FIRST = "gateway dev starts one here; for another, gatectl context set NAME --ad
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one source says."""
+    """The settings from one source."""
 
     source: str
     context: Context
@@ -47,7 +47,7 @@ class Settings:
 
     @property
     def name(self) -> str | None:
-        """Of the context in use."""
+        """The name of the context in use."""
         given = self._flags.get("context") or self._environ.get("GATECTL_CONTEXT")
         return given or self.contexts.current
 

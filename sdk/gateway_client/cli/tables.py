@@ -92,7 +92,7 @@ def labelled(name: str, text: str, width: int, indent: int) -> list[str]:
 
 
 def flowing(parts: Iterable[str], width: int) -> list[list[str]]:
-    """`parts` in lines, GAP cells between them; from the second line on they are to be indented by GAP."""
+    """`parts` in lines, GAP cells between them; lines after the first are indented by GAP."""
     lines: list[list[str]] = [[]]
     used = -GAP
     for part in parts:
@@ -112,7 +112,7 @@ def padding(text: str, width: int) -> str:
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """What each column gets; None when there is too little. Prose gives way first, evenly."""
+    """The width of each column; None when the terminal is too narrow. Prose gives way first, evenly."""
     widths = [max(cell_len(row[at]) for row in (columns, *rows)) for at in range(len(columns))]
     excess = sum(widths) + GAP * (len(widths) - 1) - width
     if excess <= 0:

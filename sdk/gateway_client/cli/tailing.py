@@ -16,20 +16,20 @@ OVERLAP_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Tail:
-    """What was seen. `where`: the filters of the command."""
+    """The events already printed. `where`: the filters of the command."""
 
     where: EventFilter
     newest: str | None = None
     _seen: dict[str, str] = field(default_factory=dict)
 
     def next_filter(self) -> EventFilter:
-        """What to ask for now: everything from the overlap on; the bound of the gateway is exclusive."""
+        """The filter of the next question: everything from the overlap on; the bound of the gateway is exclusive."""
         if self.newest is None:
             return self.where
         return replace(self.where, after=moved(self.newest, -OVERLAP_SECONDS))
 
     def fresh(self, events: Iterable[AuditEvent]) -> list[AuditEvent]:
-        """Of an answer, newest first: what was not seen before, oldest first."""
+        """The new events of an answer that is newest first; they are returned oldest first."""
         answer = list(events)
         unseen = [one for one in answer if one.event_id not in self._seen]
         for one in unseen:

@@ -10,7 +10,7 @@ MAX_FILE = 65_536
 
 
 def key_of(text: str, kind: int = LOG) -> str:
-    """A verifier key itself. Raises Failure usage for what is none."""
+    """The verifier key, if the text is one. Raises Failure usage otherwise."""
     try:
         VerifierKey.parse(text, kind)
     except ValueError as error:

@@ -17,7 +17,7 @@ CALL = "ActionCall"
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What is known of one trace. `events`: oldest first; `approval` None when there was none, or none is kept."""
+    """All facts of one trace. `events`: oldest first; `approval` is None without one, or when it is no longer kept."""
 
     trace_id: str
     events: Sequence[AuditEvent]

@@ -1,4 +1,4 @@
-"""What a tool call answers: outcomes, holds and errors as structured content, and the same as JSON text. Pure.
+"""Answers to tool calls: outcomes, holds and errors as structured content, and the same as JSON text. Pure.
 
 SECURITY: outputs and reasons are texts of others. In the text nothing stands that can't be seen, and a result is
 bounded: a provider decides neither what a host's screen shows nor how much of a model's context is filled. Never holds

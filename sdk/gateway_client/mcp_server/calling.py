@@ -80,7 +80,7 @@ class Calling:
         return await self._waited(context, call, seconds)
 
     async def _waited(self, context: Context, call: HeldCall, seconds: float) -> CallToolResult:
-        """Its answer after at most so many seconds; a client that asked for progress is told that the call waits."""
+        """Wait at most so many seconds for the answer, and notify a client that asked for progress."""
         waited = 0.0
         while waited < seconds and not call.decided.is_set():
             message = f"{call.action_id} waits for an operator: {call.held.approval_id}"

@@ -24,7 +24,7 @@ MAX_CURSOR = 256
 
 
 class Catalog:
-    """What can be called, as far as it was asked for last."""
+    """The tools as of the last question to the gateway."""
 
     def __init__(self, client: AsyncAgentClient, page_size: int = PAGE) -> None:
         self._client = client

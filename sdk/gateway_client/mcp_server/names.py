@@ -25,7 +25,7 @@ def name_of(action_id: str) -> str:
 
 
 def table_of(action_ids: Iterable[str]) -> dict[str, str]:
-    """Name to id, in the order of the ids. Of two ids with one name, which takes intent, none is kept."""
+    """Name to id, in the order of the ids. Ids with the same name, which only intent can cause, are left out."""
     table: dict[str, str] = {}
     doubles: set[str] = set()
     for action_id in action_ids:

@@ -22,13 +22,13 @@ Context = ServerRequestContext[Any, Any]
 
 
 class TaskParams(RequestParams):
-    """Of tasks/get and tasks/cancel."""
+    """Parameters of tasks/get and tasks/cancel."""
 
     task_id: str
 
 
 class UpdateParams(TaskParams):
-    """Of tasks/update."""
+    """Parameters of tasks/update."""
 
     input_responses: dict[str, Any] | None = None
 
@@ -87,7 +87,7 @@ def _seed(call: HeldCall) -> dict[str, Any]:
 
 
 def _detailed(call: HeldCall) -> dict[str, Any]:
-    """What tasks/get answers."""
+    """The answer of tasks/get."""
     fields = _seed(call)
     if call.is_cancelled:
         return fields | {"status": "cancelled", "statusMessage": "given up; an operator may still decide about it"}

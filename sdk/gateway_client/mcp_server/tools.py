@@ -16,7 +16,7 @@ from gateway_client.results import Manifest
 from gateway_client.tool_schemas import object_schema
 
 HELD_RISKS = frozenset({"high", "critical"})
-"""What the default policy holds for a person (the gateway's docs/policy.md)."""
+"""Risk levels that the default policy holds for a person (the gateway's docs/policy.md)."""
 META = "action-gateway/action"
 """Key of `_meta` with the action that a tool is."""
 MAX_WAIT = 300
@@ -55,7 +55,7 @@ def digest_of(tool: Tool | None) -> str:
 
 
 def annotations_of(manifest: Manifest) -> ToolAnnotations:
-    """What a host may show or ask its user about, from declared side effects, risk level and egress."""
+    """Hints for the host's user interface, from declared side effects, risk level and egress."""
     effects = manifest.declared_side_effects
     is_read_only = all(effect.rpartition("_")[2] == "read" for effect in effects)
     reaches_out = (manifest.egress or {}).get("profile", "none") != "none"

@@ -8,7 +8,7 @@ from wit_world.imports.types import ErrorKind, ProviderError
 
 
 class WitWorld(wit_world.WitWorld):
-    """What the gateway calls, in an instance of its own for each call."""
+    """The gateway calls this class, in a new instance for each call."""
 
     def run(self, input: str) -> str:  # noqa: A002 - the name in wit/world.wit
         """`input` is the request, as the manifest's request_schema has it; the result holds to response_schema."""

@@ -1,4 +1,4 @@
-"""What agents do: look at actions, and call one."""
+"""Commands of agents: list actions, show them and call one."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who needs no approval for what: allowlist list, add, remove."""
+"""The agents that need no approval for an action: allowlist list, add, remove."""
 
 from typing import Any
 

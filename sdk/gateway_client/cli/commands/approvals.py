@@ -171,7 +171,7 @@ def _chosen(desk: Desk, operator: OperatorClient, given: str | None) -> str:
     if given is not None:
         return ids.approval(operator, given)
     if not desk.can_ask:
-        raise usage("which call is to be approved?", "gatectl approvals list --status pending")
+        raise usage("no approval id", "gatectl approvals list --status pending")
     return ids.only_waiting(operator)
 
 
@@ -184,7 +184,7 @@ def _tell_signed(desk: Desk, shown: ApprovalDetail | None, signer: str) -> None:
 
 
 def _not_needed(detail: ApprovalDetail, domain: str | None, path: str | None) -> Iterator[str]:
-    """What is to be learned and this very call does not wait for: a slip of the pen, perhaps."""
+    """A rule to learn that this call does not wait for: probably a mistake."""
     hosts = detail.unresolved_domains or ()
     if domain is not None and not any(_covers(domain.lower(), host) for host in hosts):
         yield f"warn  this call does not wait for the domain {domain}: it is learned all the same"

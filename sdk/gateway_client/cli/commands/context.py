@@ -141,7 +141,7 @@ def _ready(file: Path) -> dict[str, str]:
 
 
 def _key_file(ready: dict[str, str], own: Path) -> Path:
-    """The gateway's own file with the key, or, where that is not to be had, a new one of ours."""
+    """The gateway's key file, or a new one of gatectl's where that can't be read."""
     theirs = Path(ready["state_dir"]) / "operator.key"
     try:
         if OperatorCredential.load(theirs, ready["private_key_file"]).token == ready["key"]:

@@ -12,7 +12,7 @@ from gateway_client.cli.times import span
 
 OUTCOMES = ("happened", "did_not_happen", "unknown")
 
-intents = noun("intents", "Calls that were dispatched, and nobody knows what came of them.", default="list")
+intents = noun("intents", "Dispatched calls whose outcome is unknown.", default="list")
 
 
 def add_to(cli: Group) -> None:
@@ -58,13 +58,13 @@ def show(desk: Desk, intent_id: str) -> None:
 @click.option("--verify", is_flag=True, help="Have the action's verifier look again first; nothing is executed.")
 @pass_desk
 def resolve(desk: Desk, intent_id: str, outcome: str | None, note: str | None, verify: bool, yes: bool) -> None:
-    """Say what came of one. It leaves the list; an audit event keeps your answer.
+    """Record the outcome of an intent. It leaves the list; an audit event keeps your answer.
 
     With --verify alone the gateway looks again, keeps what it saw as an event, and the intent stays in the list: what
     came of it is yours to say.
     """
     if outcome is None and not verify:
-        raise usage("say what came of it, or have its verifier look again", "add --outcome or --verify")
+        raise usage("no outcome", "add --outcome or --verify")
     if outcome is None and note is not None:
         raise usage("a note belongs to an outcome", "add --outcome")
     with desk.operator() as operator:

@@ -26,7 +26,7 @@ def add_to(cli: Group) -> None:
 @click.option("--operator", "name", metavar="NAME", help="Make an API key too, beside it, for an operator NAME.")
 @pass_desk
 def new(desk: Desk, file: Path, name: str | None) -> None:
-    """Make a private P-256 key in a new FILE (mode 0600), and say what the gateway is to be told of it."""
+    """Make a private P-256 key in a new FILE (mode 0600), and print its entry for the gateway's configuration."""
     if name is not None and _NAME.fullmatch(name) is None:
         raise usage("an operator's name is 1 to 32 lower case letters, digits, dashes and underscores")
     key, api_key_file = ProofKey.generate(), file.with_suffix(".key")

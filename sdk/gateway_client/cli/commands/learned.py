@@ -1,4 +1,4 @@
-"""What actions have learned: domains and paths. The two nouns are one, with another word in it."""
+"""Learned domains and paths. The commands of both nouns are made by one function."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who may call what: policy show, grant, revoke."""
+"""The access lists: policy show, grant, revoke."""
 
 import click
 
@@ -51,7 +51,7 @@ def show(desk: Desk, principal: str | None = None) -> None:
 def explain(
     desk: Desk, principal: str, action: str, values: tuple[str, ...], given: str | None, calls_remaining: int | None
 ) -> None:
-    """Say what would come of a call of ACTION by PRINCIPAL now, by which rule, and why. Nothing is done."""
+    """Tell how a call of ACTION by PRINCIPAL would be decided now, by which rule, and why. Changes nothing."""
     with desk.operator() as operator:
         is_given = given is not None or values
         request = request_of(given, values, lambda: schema_of(operator, action)) if is_given else None

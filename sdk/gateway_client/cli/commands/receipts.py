@@ -67,7 +67,7 @@ def show(desk: Desk, receipt_id: str | None, is_verified: bool) -> None:
 @receipts.command("keys")
 @pass_desk
 def keys(desk: Desk) -> None:
-    """Print the keys that receipts verify with, as a JWKS. The gateway writes down that somebody asked."""
+    """Print the keys that receipts verify with, as a JWKS. The gateway audits the request."""
     with desk.operator() as operator:
         desk.out.document(operator.receipt_keys().raw)
 

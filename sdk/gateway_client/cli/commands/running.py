@@ -40,7 +40,7 @@ def status(desk: Desk) -> None:
 
 
 _PARTS = {"redis": ("store", "key-value store"), "opa": ("policy", "policy engine")}
-"""What the interface's names for dependencies are in `backends`, and in the words of gatectl doctor."""
+"""By the interface's name for a dependency: its name in `backends`, and in gatectl doctor."""
 
 
 def show_status(out: Output, status: Status) -> None:

@@ -34,7 +34,7 @@ def list_(desk: Desk, principal: str | None = None, limit: int = 100) -> None:
 
 
 def row(session: Session) -> tuple[object, ...]:
-    """What a list shows of one."""
+    """The columns of a session in a list."""
     return (
         session.session_id, session.principal, session.owner or "-", known_by(session), clock(session.issued_at),
         countdown(session.expires_at), calls_left(session), session.pending_approvals or "-",
@@ -42,7 +42,7 @@ def row(session: Session) -> tuple[object, ...]:
 
 
 def known_by(session: Session) -> str:
-    """The user of the gateway's host that asked, or how else the principal was told."""
+    """The user id that asked for the session, or how else its principal was identified."""
     return safe(session.identity_method or "-") if session.uid is None else f"uid {session.uid}"
 
 

@@ -1,4 +1,4 @@
-"""gatectl approvals watch: every hold as it comes, and what becomes of it.
+"""gatectl approvals watch: every new hold, and its outcome.
 
 Sleeps until the next poll or until the first hold expires, whichever is sooner.
 """
@@ -19,7 +19,7 @@ from gateway_client.operators import OperatorClient
 from gateway_client.results import Approval
 
 MOST = 200
-"""As many as one answer lists."""
+"""The length of one answer's list."""
 UNDECIDED = {"pending", "claimed"}
 
 
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(slots=True)
 class Watch:
-    """What is known to wait. `look` finds what has changed since the last look."""
+    """The pending holds. `look` returns the changes since the last look."""
 
     operator: OperatorClient
     pending: dict[str, Approval] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Watch:
         now = {one.approval_id: one for one in listed}
         gone = [self._ended(one) for key, one in self.pending.items() if key not in now]
         new = [self._begun(one) for key, one in now.items() if key not in self.pending]
-        # What is being carried out, or waits beyond the newest MOST, stays known until there is an end to tell.
+        # Holds in execution, or beyond the newest MOST, stay in the table until they end.
         self.pending = now | {one.approval.approval_id: one.approval for one in gone if one.state in UNDECIDED}
         return [one for one in gone if one.state not in UNDECIDED] + new[::-1]
 
@@ -77,7 +77,7 @@ class Watch:
 @click.option("--for", "seconds", type=click.FloatRange(min=0, max=604_800), help="End after so many seconds.")
 @pass_desk
 def watch(desk: Desk, interval: float, seconds: float | None) -> None:
-    """Follow what waits: each hold as it comes, and what becomes of it. Ctrl-C ends it."""
+    """Follow pending calls: each new hold, and its outcome. Ctrl-C ends it."""
     out = desk.out
     follow = Follow(interval, seconds)
     with desk.operator() as operator:

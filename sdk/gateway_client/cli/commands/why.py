@@ -63,7 +63,7 @@ def _trace_of(operator: OperatorClient, name: str) -> str:
         member = "approval_id"
     else:
         return name
-    if trace_id is None:  # an approval that is not kept any more, a receipt of before
+    if trace_id is None:  # an approval no longer kept, an older receipt
         calls = (one for one in ids.recent_calls(operator) if one.raw.get(member) == name)
         trace_id = next((one.trace_id for one in calls), None)
     if trace_id is None:

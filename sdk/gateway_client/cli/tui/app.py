@@ -1,7 +1,7 @@
 """The desk itself: what stands above and below the panes, which of them is shown, and what they ask the gateway.
 
-Guarantees that it ends at once when it is told to, whatever it waits for, and that a gateway which is away is said on
-every pane until it answers again.
+Guarantees that it quits at once, whatever it waits for, and that every pane says when the gateway is away, until it
+answers again.
 """
 
 from typing import ClassVar
@@ -173,7 +173,7 @@ class DeskApp(App[int]):
 
     @property
     def _is_dev(self) -> bool:
-        """What has not answered is taken for production."""
+        """True if the gateway says that it is in dev mode; without an answer it counts as production."""
         return self._status is not None and "dev_mode" in self._status.weakened
 
     def _take(self, news: News) -> None:

@@ -1,4 +1,4 @@
-"""What came of a decision, for the desk: on one line, and whole."""
+"""The outcome of a decision, for the desk: on one line, and whole."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from gateway_client.results import Denial, Executed
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What came of a decision; `what` says which one, on one line."""
+    """The outcome of a decision; `what` names the decision, on one line."""
 
     what: str
     result: Executed | Denial | GatewayError | Failure

@@ -1,4 +1,4 @@
-"""One held call on the whole screen: its plan as gatectl approvals show has it, the question, and what came of it.
+"""One held call on the whole screen: its plan as in gatectl approvals show, the question, and the outcome.
 
 Guarantees that nothing is approved whose plan has not been on the screen to its last line, and that what is decided is
 the detail that is shown here: it is fetched when the screen opens, and never again.
@@ -48,7 +48,7 @@ class Step(Enum):
 
 class DecidingScreen(Screen[None]):
     """`gateway`: its name, as questions have it. `is_dev`: denying asks no further question there. `decided` is called
-    with what came of a decision, also once this screen is gone."""
+    with the outcome of a decision, also after this screen is closed."""
 
     CSS = """
     DecidingScreen { layout: vertical; }

@@ -23,7 +23,7 @@ class Decisions(Pane):
     KEYS = "↑↓ choose  enter the whole call"
 
     class Asked(Message):
-        """The call of one event is to be shown."""
+        """Request to show the call of one event."""
 
         def __init__(self, trace_id: str) -> None:
             super().__init__()

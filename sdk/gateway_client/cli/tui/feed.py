@@ -1,4 +1,4 @@
-"""What the desk knows of its gateway: one thread that asks in rounds, and short threads for what a person asks for.
+"""The desk's questions to its gateway: one thread that asks in rounds, and a short thread for each request of a person.
 
 Guarantees that what is kept is bounded, that a gateway which is away is asked again until it answers, and that nothing
 here waits for a thread: closing the operator's client ends what they wait for.
@@ -18,7 +18,7 @@ from gateway_client.operators import OperatorClient
 from gateway_client.results import Approval, AuditEvent, EventFilter, SessionPage, Status
 
 MOST_HOLDS = 200
-"""As many as one answer lists."""
+"""The length of one answer's list."""
 MOST_SESSIONS = 200
 MOST_EVENTS = 500
 """Kept on screen; a round asks for as many at most."""
@@ -28,7 +28,7 @@ LONGEST_PAUSE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What one round found; None for what it did not come to. `problem`: why it ended early."""
+    """The answers of one round; None for a question that it did not reach. `problem`: why it ended early."""
 
     status: Status | None = None
     holds: tuple[Approval, ...] | None = None
@@ -82,7 +82,7 @@ class Feed:
                 sessions = self._operator.sessions(limit=MOST_SESSIONS)
         except GatewayError as error:
             return News(status, holds, total, events, pools, sessions, error)
-        except ValueError as error:  # times that are none
+        except ValueError as error:  # malformed times
             return News(status, holds, total, events, pools, sessions, ProtocolViolation(str(error)))
         return News(status, holds, total, events, pools, sessions)
 

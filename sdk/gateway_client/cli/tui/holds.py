@@ -1,4 +1,4 @@
-"""What waits for a person, and the plan of the one under the cursor."""
+"""The pending holds, and the plan of the hold under the cursor."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -22,7 +22,7 @@ from gateway_client.results import Approval
 
 
 class Holds(Pane):
-    """What waits for a person, and the plan of the one under the cursor."""
+    """The pending holds, and the plan of the hold under the cursor."""
 
     DEFAULT_CSS = """
     Holds { layout: vertical; }
@@ -37,10 +37,10 @@ class Holds(Pane):
     KEYS = "↑↓ choose  enter open  a approve  d deny"
 
     class Pointed(Message):
-        """The plan of another hold is to be shown."""
+        """Request to show the plan of another hold."""
 
     class Opened(Message):
-        """One is to be decided, or read: `key` is what was pressed."""
+        """Request to decide or read a hold: `key` is the pressed key."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
@@ -69,7 +69,7 @@ class Holds(Pane):
         self._draw()
 
     def take(self, news: News) -> None:
-        """What waits now. The cursor stays on its hold as long as that waits."""
+        """Show the pending holds. The cursor stays on its hold while that is pending."""
         if news.holds is None:
             if news.status is not None:
                 self._draw()
@@ -82,7 +82,7 @@ class Holds(Pane):
         self._point()
 
     def show_plan(self, approval_id: str, shown: ApprovalDetail | str) -> None:
-        """Its plan, or why there is none to show; of another one than the cursor's nothing."""
+        """Show the plan, or the reason why it can't be shown. Ignored unless the cursor is on this hold."""
         if approval_id != self.pointed:
             return
         if isinstance(shown, str):
@@ -93,7 +93,7 @@ class Holds(Pane):
         self.query_one("#plan", Lines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
-        """Another one, perhaps."""
+        """The cursor may be on another hold."""
         event.stop()
         self._point()
 

@@ -1,4 +1,4 @@
-"""The one widget of the desk: lines that are laid out for its width, with a cursor where they are to be chosen from.
+"""The one widget of the desk: lines that are laid out for its width, with a cursor where one can be chosen.
 
 SECURITY: it draws rich Text that was made of safe strings, piece by piece; no markup is parsed anywhere.
 """
@@ -86,11 +86,11 @@ class Lines(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, style)
 
     def on_resize(self, _event: Resize) -> None:
-        """Another width, other lines."""
+        """Lay the lines out for the new width."""
         self._lay_out()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """What is on the screen has changed."""
+        """Report the lines that are now visible."""
         super().watch_scroll_y(old_value, new_value)
         self._note_seen()
 

@@ -1,4 +1,4 @@
-"""What the panes of the desk have in common: each is told the news, and none asks the gateway by itself."""
+"""The base of the desk's panes: each receives the news of a round; only the feed asks the gateway."""
 
 from textual.containers import Container
 
@@ -16,11 +16,11 @@ class Pane(Container):
 
     @property
     def keys(self) -> str:
-        """What can be pressed now."""
+        """The keys that work now."""
         return f"{self.KEYS}  {EVERYWHERE}"
 
     def take(self, news: News) -> None:
-        """What a round has found."""
+        """Show the news of a round."""
 
     def begin(self) -> None:
         """It is shown from now on."""

@@ -20,7 +20,7 @@ class Pool:
 
 
 def pools_of(metrics: str) -> tuple[Pool, ...]:
-    """Every profile that these metrics tell of, by name. What they say otherwise is left alone."""
+    """Every profile in these metrics, by name. Other metrics are ignored."""
     by_profile: dict[str, Pool] = {}
     for sample in _SAMPLE.finditer(metrics):
         family, labels, value = sample.group(1), dict(_LABEL.findall(sample.group(2))), int(float(sample.group(3)))

@@ -34,7 +34,7 @@ class Search(Pane):
 
     @property
     def keys(self) -> str:
-        """Others while something is typed."""
+        """The keys that work now; others while the search line has the focus."""
         return "enter search  esc leave the line  ctrl+q quit" if self.query_one(Typed).has_focus else super().keys
 
     def compose(self) -> ComposeResult:
@@ -65,7 +65,7 @@ class Search(Pane):
         self.screen.set_focus(self.query_one(Lines))
 
     def show(self, lines: Sequence[str], events: Sequence[AuditEvent] = ()) -> None:
-        """What was found, or why nothing was, and every member of the call's events."""
+        """Show the result, or why the search failed, and every member of the call's events."""
         members = [[(safe(name), plain(value)) for name, value in one.raw.items()] for one in events]
 
         def laid_out(width: int) -> list[Text]:

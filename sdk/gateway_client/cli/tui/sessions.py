@@ -23,7 +23,7 @@ _WIDER = 150
 
 
 class Sessions(Pane):
-    """Sessions, the newest first. What is asked about is one session by its id, wherever the list moves."""
+    """Sessions, the newest first. A question is about one session by its id, wherever the list moves."""
 
     DEFAULT_CSS = """
     Sessions { layout: vertical; }
@@ -38,7 +38,7 @@ class Sessions(Pane):
     KEYS = "↑↓ choose  x revoke"
 
     class Ended(Message):
-        """This one is to be revoked."""
+        """Request to revoke this session."""
 
         def __init__(self, session: Session) -> None:
             super().__init__()
@@ -52,7 +52,7 @@ class Sessions(Pane):
 
     @property
     def keys(self) -> str:
-        """Others while something is asked."""
+        """The keys that work now; others while a question is open."""
         return "y revoke  n no" if self._asked is not None else super().keys
 
     def compose(self) -> ComposeResult:
@@ -72,7 +72,7 @@ class Sessions(Pane):
         self._draw()
 
     def take(self, news: News) -> None:
-        """Who has a lease now. The cursor stays on its session as long as that lives."""
+        """Show the sessions with a lease. The cursor stays on its session while that lives."""
         if news.sessions is not None:
             lines, before = self.query_one(Lines), self._pointed
             self._page = news.sessions

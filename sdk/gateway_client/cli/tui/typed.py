@@ -13,5 +13,5 @@ class Typed(Input):
     """
 
     def replace(self, text: str, start: int, end: int) -> None:
-        """Whatever comes into it comes by here: what is typed, and what is pasted."""
+        """Make typed and pasted text safe: both pass through this method."""
         super().replace(safe(text), start, end)

@@ -14,7 +14,7 @@ HEADING, FAINT, ALARM = "bold", "dim", "bold red"
 
 
 class Collected(Output):
-    """What a command would have printed, as lines."""
+    """The lines that a command would have printed."""
 
     def __init__(self) -> None:
         super().__init__(is_json=False)
