@@ -1,9 +1,9 @@
 """`python -m notary.accept_rollback --reason TEXT`, settings as JSON on standard input: go on from a ledger that does
 not continue its last checkpoint, because an operator says why.
 
-Behind `gateway ledger accept-rollback`, which holds the state directory meanwhile. Writes the event that tells of it,
-raises the epoch above every one of the lost time, keeps the file of checkpoints of before beside the new one, and signs
-the first checkpoint of what is there. Killed at any point, the next start refuses again, or finds it done.
+Behind `gateway ledger accept-rollback`, which holds the state directory meanwhile. Writes an event, raises the epoch
+above all epochs of the lost time, keeps the old file of checkpoints beside the new one, and signs the first checkpoint
+of the present tree. After a kill at any point, the next start refuses again, or finds it done.
 """
 
 import sys
@@ -40,7 +40,7 @@ def accept(settings: Settings, reason: str, by: str = "") -> str:
         unit = Unit(state, connection)
         tree = Tree(connection)
         _tell(unit, f"{reason} ({told})", tree.size, by)
-        # Whatever they committed to is not this tree.
+        # They committed to another tree.
         connection.execute("DELETE FROM checkpoints")
         connection.execute("DELETE FROM meta WHERE key IN (?, ?, ?)", (witnesses.META, announcing.META, BACKUP))
         unit.finish([])

@@ -1,7 +1,7 @@
 """Which checkpoints webhooks tell of: the newest, at most one a minute while the tree grows, and one when it drains.
 
-Guarantees that a checkpoint is told once, however often the notary starts, and that telling of it adds nothing to the
-tree: a notification of a checkpoint has no event, or there would be another checkpoint to tell of for ever.
+Guarantees one notification for a checkpoint, however often the notary starts. A notification of a checkpoint has no
+event: an event adds a leaf to the tree, and so would lead to another checkpoint without end.
 """
 
 import time
@@ -29,7 +29,7 @@ _WRITE = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
 
 class Announced(msgspec.Struct, frozen=True):
-    """The size of the last checkpoint that was told, and when that was (Unix seconds)."""
+    """The size of the last checkpoint that webhooks were told of, and the time of that (Unix seconds)."""
 
     size: int = 0
     time: float = 0.0
@@ -56,7 +56,7 @@ class Announcements:
         self._next = self._monotonic()
 
     def tend(self) -> tuple[str, ...]:
-        """Queue deliveries of the last checkpoint if it is time; the endpoints that hear of it."""
+        """Queue deliveries of the last checkpoint if it is time; return their endpoints."""
         if not self._has_news() or self._monotonic() < self._next:
             return ()
         self._next = self._monotonic() + self._state.limits.announce_seconds
@@ -76,7 +76,7 @@ class Announcements:
         return is_wanted and made is not None and made.size != self._last.size
 
     def _rest_of_pause(self) -> float:
-        """What the notary before has left of the pause. A clock that went back makes it no longer than it is."""
+        """Seconds left of the pause that the previous notary began; at most the whole pause, if the clock went back."""
         pause = self._state.limits.announce_seconds
         try:
             return min(max(self._last.time + pause - self._state.clock.now(), 0.0), pause)

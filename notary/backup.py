@@ -43,7 +43,7 @@ _LEARNED: Final = "learned.json"
 
 
 class NotBackedUp(Exception):
-    """Nothing was made; the message says why and what to do."""
+    """No backup was made; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _checkpoints(source: Path, copy: Path, copied: _Copied) -> None:
 
 
 def _size_of(line: bytes) -> float:
-    """Leaves of the checkpoint in a line; without end for what is none."""
+    """Leaves of the checkpoint in a line; infinity for another text."""
     try:
         return Checkpoint.parse(parted(msgspec.json.decode(line, type=checkpoint_file.Line).note)[0]).size
     except (msgspec.MsgspecError, NoteRefused, ValueError):
@@ -122,7 +122,7 @@ def _size_of(line: bytes) -> float:
 
 
 def _public(settings: Settings) -> list[Path]:
-    """What is no secret and is there."""
+    """Existing files that hold no secret."""
     named = [Path(settings.state_dir) / name for name in _STATE_FILES]
     learned = (Path(folder) / _LEARNED for folder in (settings.fronts_folder, settings.state_dir))
     named += [one for one in learned if one.exists()][:1]

@@ -1,7 +1,7 @@
 """The notary's ends of the channels to fronts and to the deliverer: what has arrived, and what is still to be sent.
 
-Guarantees bounded memory for each: one that does not read its answers is not read from either, and so waits for itself
-alone. One that breaks the protocol loses its channel.
+Guarantees bounded memory for each: a front that does not read its answers is not read from, and delays no other. A
+front that breaks the protocol loses its channel.
 """
 
 import select
@@ -27,7 +27,7 @@ class FrontGone(Exception):
 
 
 class Kind(NamedTuple):
-    """Who is at the other end: what it may ask, and when."""
+    """The kind of process at the other end: what it may ask, and when."""
 
     union: Any
     table: Table
@@ -50,7 +50,7 @@ class FrontChannel:
         self.unheard: Remembered = {}
         """Answers to operations that wrote, as long as something waits for the socket: they may not have left."""
         self.watched = select.EPOLLIN
-        """What epoll looks for now; kept by who waits."""
+        """Events that epoll waits for; the owner of the epoll sets it."""
         self._sock = sock
         self._decoder: Decoder[Asked | AskedByDeliverer] = Decoder(kind.union, MAX_NOTARY_FRAME)
         self._session, self._sending = sessions_of(kind.table, "open")
@@ -109,6 +109,6 @@ class FrontChannel:
         self.unheard.clear()
 
     def close(self) -> None:
-        """Close the socket. What was asked and not performed is dropped."""
+        """Close the socket. Operations that were not performed are dropped."""
         self.tasks.clear()
         self._sock.close()

@@ -41,7 +41,7 @@ def append(path: Path, time: str, note: str, *, max_bytes: int = MAX_BYTES) -> N
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         size = os.fstat(descriptor).st_size
-        # What a crash left half written must not swallow the line that follows it.
+        # A line that a crash left half written must not swallow the next one.
         is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         data = (b"\n" if is_torn else b"") + _encode(Line(time, note)) + b"\n"
         if os.write(descriptor, data) != len(data):
@@ -77,7 +77,7 @@ def _size_in(note: str) -> float:
 
 
 def _lines_of(data: bytes) -> Iterator[Line]:
-    """What can be read; a line that is cut at either end can not."""
+    """The readable lines: those that are whole."""
     for line in data.split(b"\n"):
         try:
             yield _decode(line)

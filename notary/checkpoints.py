@@ -33,8 +33,8 @@ BACKUP: Final = "backup"
 """In `meta` of a copy that was made as a backup: when it was taken."""
 LOGGED_SECONDS: Final = 60.0
 KEPT_DAYS: Final = 1
-"""Of what is older, the database keeps one checkpoint an hour: the longest note, which has the most cosignatures. What
-a witness cosigned last is kept whenever it was."""
+"""Beyond this age the database keeps one checkpoint an hour: the longest note, which has the most cosignatures. The
+last one that a witness cosigned is always kept."""
 _INSERT = "INSERT OR REPLACE INTO checkpoints (size, time, note) VALUES (?, ?, ?)"
 _THIN = """
 DELETE FROM checkpoints WHERE time < ? AND size NOT IN (
@@ -140,7 +140,7 @@ def check_continued(
     note, tree = checkpoint_file.newest(path), Tree(connection)
     taken = connection.execute("SELECT value FROM meta WHERE key = ?", (BACKUP,)).fetchone()
     if taken is not None:
-        # SECURITY: what was used of proofs, budgets and holds since is not in it: no lease of before may live on.
+        # SECURITY: later uses of proofs, budgets and holds are missing from it: no earlier lease may stay valid.
         raise RolledBack(f"the ledger is a backup of {taken[0]}. {_MEND}")
     if (problem := problem_of_end(connection, tree.size)) is not None:
         raise RolledBack(f"{problem}. {_MEND}")
@@ -180,7 +180,7 @@ def problem_of_return(connection: Connection, last: Checkpoint | None) -> str | 
 
 
 def _known(connection: Connection, gateway_id: str | None) -> int | None:
-    """Of how many leaves the last checkpoint was that this gateway has signed, as the ledger has it."""
+    """Leaves of the last checkpoint of this gateway that the ledger has."""
     if gateway_id is not None:
         return gateways.last_checkpoint(connection, gateway_id)
     stored = newest_note(connection)

@@ -89,8 +89,8 @@ class WalCopies:
                 self.ask(is_idle=False)
 
     def hear(self) -> None:
-        """The copier has answered or ended. What was committed while it copied is left to the notary: after that the
-        next unit begins the log anew."""
+        """The copier has answered or ended. Copy what was committed while it copied: after that the next unit begins
+        the log anew."""
         try:
             word = self._copier.sock.recv(len(DONE) + 1)
         except BlockingIOError:

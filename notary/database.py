@@ -1,4 +1,4 @@
-"""What the ledger asks of a database: units that are whole, and statements within them.
+"""The interface of a database: atomic units, and statements within them.
 
 A SQLite file and a PostgreSQL give the same answers (tests/notary/ledger has one suite for both). Statements are those
 of SQLite; a backend that speaks another dialect translates them.
@@ -14,11 +14,11 @@ class DatabaseGone(Exception):
 
 
 class NotStorable(Exception):
-    """A value that the database takes from no caller. Nothing was written."""
+    """A value that no database stores. No row was written."""
 
 
 class Rows(Protocol):
-    """What a statement answers."""
+    """The answer of a statement."""
 
     @property
     def rowcount(self) -> int:
@@ -30,7 +30,7 @@ class Rows(Protocol):
         ...
 
     def fetchmany(self, size: int = ..., /) -> list[Any]:
-        """So many of the next rows."""
+        """At most `size` of the next rows."""
         ...
 
     def fetchall(self) -> list[Any]:
@@ -58,9 +58,9 @@ class Database(Protocol):
     gateway_id: str
     """Which of the gateways of a shared database this is."""
     check: Callable[[Connection], str | None] | None
-    """Says of a database that was gone and is back why it is not the one of before."""
+    """Returns why a database that was gone and is back is not the same; None if it is."""
     has_old_frames: bool
-    """What was overwritten before this start may still be in it."""
+    """True if its log may still hold data that was overwritten before this start."""
 
     @property
     def has_long_wal(self) -> bool:
@@ -69,8 +69,8 @@ class Database(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """True where other gateways write, too: nothing that was read in one unit holds in the next, unless
-        `is_unchanged`. Such a database has no journal: what a unit writes is in its tables with the unit."""
+        """True where other gateways write, too: a value read in one unit may be outdated in the next, unless
+        `is_unchanged`. It has no journal: a unit writes its rows to their tables."""
         ...
 
     @property
@@ -79,8 +79,8 @@ class Database(Protocol):
         ...
 
     def follow(self) -> None:
-        """What is kept in memory is what this unit, which was committed, has seen and written. Not every unit of a
-        notary is followed: one that writes a checkpoint knows nothing of what others wrote before it."""
+        """The values in memory are those of this committed unit. Not every unit is followed: the unit that writes a
+        checkpoint has not read what other gateways wrote before it."""
         ...
 
     def unit(self, *, writes: bool = True, is_durable: bool = True) -> AbstractContextManager[Connection]:
@@ -93,7 +93,7 @@ class Database(Protocol):
         ...
 
     def tend(self) -> None:
-        """Nothing else is to be done now."""
+        """Do work that can wait until the notary is idle."""
         ...
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Calls under way: which worker has the word for which intent, what it told, and what is left of one that ended.
+"""Calls under way: which worker has the word for which intent, its results, and the calls of a worker that ended.
 
-Between two units alone. The word goes to a worker once the intent is durable; its result becomes a task of the next
-unit, under the number of the call's Open. Of a worker that ends, words that it had not taken go to another one; a call
-that it had begun is lost, unless its front is gone too: then no front waits, and the intent stays unresolved.
+Runs between two units alone. The word goes to a worker once the intent is durable; its result becomes a task of the
+next unit, under the number of the call's Open. When a worker ends, the words that it had not taken go to another one. A
+call that it had begun is lost, unless its front is gone too: then no front waits, and the intent stays unresolved.
 """
 
 import select
@@ -32,7 +32,7 @@ _UNBEGUN = msgspec.Raw(_encode(Unbegun()))
 
 
 class Executions:
-    """Of one notary. `broke` hears of workers that are to be killed."""
+    """Executions of one notary. `broke` takes the workers that have to be killed."""
 
     def __init__(self, state: State, poll: "select.epoll", broke: Callable[[WorkerBroke], None]) -> None:
         self._state = state
@@ -46,7 +46,7 @@ class Executions:
         self._looks: dict[tuple[str, int], VerifyIntent] = {}
         """Front and number of a look that is under way -> what was asked."""
         self._untold: OrderedDict[tuple[str, int], float] = OrderedDict()
-        """Front and number of calls whose beginning was not told -> when it is to be."""
+        """(front, number) of calls whose front was not told that they began -> when to tell it."""
 
     # ----------------------------------------------------------------- workers
 
@@ -58,7 +58,7 @@ class Executions:
         self._poll.register(worker.fileno(), select.EPOLLIN)
 
     def forget_front(self, front_id: str) -> None:
-        """A front is gone. What was taken back for it stays unresolved; what its workers run ends with them."""
+        """A front is gone. Calls that were taken back for it stay unresolved; calls of its workers end with them."""
         for intent_id in [key for key, call in self._state.unbegun.items() if call.front_id == front_id]:
             del self._state.unbegun[intent_id]
         for asked in [asked for asked in self._untold if asked[0] == front_id]:
@@ -77,7 +77,7 @@ class Executions:
             self._take(worker, to_the_end=False)
 
     def tasks(self) -> list[Task]:
-        """What workers have told, and what ended with them, to be performed now."""
+        """Results of workers, and calls that were lost with workers, as tasks for the next unit."""
         ended, self._ended = self._ended, []
         for message in ended:
             if (worker := self._workers.get(message.worker_id)) is not None:
@@ -110,7 +110,7 @@ class Executions:
         self._tasks.append(Task(call.front_id, call.number, Reported(result)))
 
     def _note_look(self, front_id: str, number: int, seen: Seen | None) -> None:
-        """What a worker saw, or that it ended before. A front that is gone is told nothing, and nothing is written."""
+        """A worker has looked, or ended before it did (`seen` None). The answer to a front that is gone is dropped."""
         if (look := self._looks.pop((front_id, number), None)) is not None:
             self._tasks.append(Task(front_id, number, LookedAgain(look, seen)))
 
@@ -241,7 +241,7 @@ class Executions:
             self._state.given[worker.worker_id] -= 1
         return call
 
-    # ----------------------------------------------------------------- what fronts are told of late
+    # ----------------------------------------------------------------- late messages to fronts
 
     @property
     def has_tasks(self) -> bool:
@@ -256,7 +256,7 @@ class Executions:
         return float("inf") if first is None else max(0.0, first - time.monotonic())
 
     def answers(self) -> list[tuple[str, Message]]:
-        """What fronts are to be told now, beside what their operations came to."""
+        """Messages that fronts are due now, besides answers to operations."""
         due, self._answers = self._answers, []
         while self._untold and next(iter(self._untold.values())) <= time.monotonic():
             (front_id, number), _ = self._untold.popitem(last=False)

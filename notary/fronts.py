@@ -1,6 +1,6 @@
-"""All fronts of one notary, and the deliverer: what they ask, in turns, and what they are told.
+"""All fronts of one notary, and the deliverer: their operations, in turns, and the answers.
 
-Guarantees that a front which floods waits for itself alone, and that one whose channel ends is known to be gone.
+Guarantees that a front which floods delays no other, and that a front whose channel ends is known to be gone.
 """
 
 import select
@@ -91,7 +91,7 @@ class Fronts:
             self._poll.modify(front.fileno(), wanted)
 
     def _drop(self, front: FrontChannel, reason: str, *, is_fault: bool = False) -> None:
-        """The front has no channel now. One that lives all the same would refuse every call until it is replaced."""
+        """End the channel of a front. If the front still lives, it refuses every call until it is replaced."""
         self._forget(front, reason, is_fault=is_fault)
         self._detached(front.front_id)
 
@@ -130,13 +130,13 @@ class Fronts:
                 self._send(front, message)
 
     def wake(self, endpoints: Collection[str]) -> None:
-        """Deliveries were written for these: the deliverer hears of it, where there is one. No front does."""
+        """Tell the deliverer, if there is one, that deliveries were written for these endpoints."""
         for channel in list(self._channels.values()):
             if endpoints and not channel.is_front:
                 self._send(channel, Woken(tuple(endpoints)))
 
     def note_unheard(self, task: Task, outcome: Outcome) -> None:
-        """What is answered may not reach its front before this notary ends."""
+        """Note an answer that may not reach its front before this notary ends."""
         front = next((one for one in self._channels.values() if one.front_id == task.front_id), None)
         if front is not None:
             front.unheard[task.front_id, task.number] = outcome
@@ -156,7 +156,7 @@ class Fronts:
 
 
 def _queue(front: FrontChannel, message: Message) -> None:
-    """An answer that is too large for any frame is none: its front hears that, and every other goes on."""
+    """Queue a message. In place of an answer that is too large for a frame, queue an error."""
     try:
         front.queue(message)
     except FrameError as error:

@@ -1,4 +1,4 @@
-"""What a notary opens before it serves: the database, brought to this version, and the keys."""
+"""Opens the database, brought to this version, and the keys, before a notary serves."""
 
 from pathlib import Path
 from typing import Any

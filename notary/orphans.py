@@ -1,7 +1,7 @@
-"""What waits for endpoints of webhooks that are not configured any more: given up, a little at a time between units.
+"""Gives up deliveries to webhook endpoints that are not configured any more, a few at a time between units.
 
-Guarantees that nothing waits for ever for an endpoint that a former configuration called, whether or not a deliverer is
-there; disabled endpoints keep what waits for them. Names are shown: they are what a configuration called them.
+Guarantees that no delivery waits for ever for an endpoint of an earlier configuration, with or without a deliverer.
+Disabled endpoints keep their deliveries. The log shows names of endpoints, which come from a configuration.
 """
 
 import time
@@ -36,11 +36,11 @@ class Orphans:
         self._timer.set(0.0)
 
     def patience(self) -> float:
-        """Seconds until something is to be done."""
+        """Seconds until the next round."""
         return self._timer.patience()
 
     def due(self) -> Task | None:
-        """What is to be performed now, as a unit of its own: some deliveries of one endpoint."""
+        """The task that is due now, for a unit of its own: some deliveries of one endpoint."""
         if not self._timer.is_due():
             return None
         try:
@@ -59,7 +59,7 @@ class Orphans:
         return Task("", 0, Orphaned(min(gone)))
 
     def heard(self, task: Task, outcome: Outcome) -> None:
-        """What came of it."""
+        """Take the outcome of the task."""
         if outcome.problem is not None:
             self._fails(outcome.cause or outcome.problem)
             return

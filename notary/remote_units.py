@@ -25,9 +25,9 @@ from notary.tasks import Outcome, Task
 from notary.units import Units
 
 ATTEMPTS: Final = 8
-"""Of one unit that others outdate."""
+"""Attempts at one unit that other gateways outdate."""
 POLL_SECONDS: Final = 0.25
-"""Within a second every front hears of a revocation at another gateway."""
+"""A revocation at another gateway reaches every front within a second."""
 LOST: Final = "the Redis of the store has lost its data, or is another one"
 
 
@@ -64,7 +64,7 @@ class RemoteUnits(Units):
         raise StoreGone("Redis: others change it all the time")
 
     def patience(self) -> float:
-        """Seconds until something is to be done."""
+        """Seconds until the next look at the store."""
         return max(0.0, self._poll_at - self._monotonic())
 
     def tend(self) -> bool:
@@ -89,7 +89,7 @@ class RemoteUnits(Units):
         return True
 
     def _recover(self) -> None:
-        """Undo what the ledger does not have. What can't be undone now is before the store is used again."""
+        """Undo changes of units that the ledger does not have. If it fails, the store is not used until then."""
         stores = self._stores
         if not stores.client.is_taken and stores.client.is_there:
             stores.take()

@@ -117,7 +117,7 @@ class Service:
                 elif not self._fronts.serve(descriptor, events):
                     self._executions.serve(descriptor)
             told = self._executions.tasks()
-            # What fronts ask goes first: one that has a worker killed withdraws the call before that.
+            # Operations of fronts go first: a front withdraws a call before it has the worker killed.
             if tasks := [*self._asked(), *told]:
                 self._perform(tasks)
             if self._reads.perform_slice() or tasks:
@@ -127,7 +127,7 @@ class Service:
             self._tend()
 
     def close(self) -> None:
-        """Close every front's channel. What was not answered is answered by the next notary."""
+        """Close every front's channel. The next notary answers the operations that are left."""
         self._fronts.close()
         self._executions.close()
         if task := self._refusals.at_end():
@@ -187,13 +187,13 @@ class Service:
         return socket.socket(fileno=descriptor)
 
     def _detached(self, front_id: str) -> None:
-        """One that lives all the same would refuse every call until it is replaced."""
+        """Tell the supervisor: a front that lives without a channel refuses every call until it is replaced."""
         self._control.send(FrontDetached(front_id))
 
     # ----------------------------------------------------------------- units
 
     def _asked(self) -> Iterator[Task]:
-        """What fronts ask, but for what no unit is needed for."""
+        """Operations of fronts that need a unit. The others are handled here."""
         for task in self._fronts.gathered():
             if isinstance(task.operation, Recall):
                 self._executions.recall(task.front_id, task.operation.intent_id)
@@ -230,7 +230,7 @@ class Service:
         self._fronts.wake(self._units.woken)
 
     def _follow(self, task: Task, outcome: Outcome, took_us: int) -> Answered | None:
-        """What follows of a task that is durable, or failed: its answer, None for a call that its worker begins now."""
+        """Act on the outcome of a task, durable or failed. Return its answer; None for a call that begins now."""
         operation = task.operation
         if isinstance(outcome.value, Started):
             assert isinstance(operation, Open | Assign), "nothing else starts a call"
@@ -271,7 +271,7 @@ class Service:
     # ----------------------------------------------------------------- what changes
 
     def _told(self) -> InForce:
-        """What fronts must know, as it is now; as it was, where it has to be read again."""
+        """Epoch, public keys and revocations for fronts; the last known values where they have to be read again."""
         state, (_, epoch, revoked) = self._state, self._said
         epoch = epoch if state.epoch is None else state.epoch
         revoked = revoked if state.revoked is None else state.revoked
@@ -318,7 +318,7 @@ class Service:
             self._worked_at = float("inf")
 
     def _copy_log(self) -> None:
-        """Nothing else is to be done now."""
+        """Have the write-ahead log copied while the notary is idle."""
         if self._copies is not None:
             self._copies.ask(is_idle=True)
         else:

@@ -1,4 +1,4 @@
-"""What the notary keeps between two units: keys, clock, the head of the chain, the epoch, and what is under way."""
+"""State of the notary between two units: keys, clock, the head of the chain, the epoch, and calls under way."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -31,11 +31,11 @@ MAX_KNOWN_INTENTS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one notary waits for and holds at most."""
+    """Deadlines and bounds of one notary."""
 
     database: FileLimits = FileLimits()
     begun_seconds: float = 0.05
-    """A call that takes longer is told of to its front, which then knows what it waits for."""
+    """If a call takes longer, the notary tells its front that it has begun."""
     quiet_seconds: float = 0.05
     """Without a unit for so long, what the journal holds is settled: nothing waits for the processor then."""
     idle_seconds: float = 0.5
@@ -51,11 +51,11 @@ class Limits:
     round_seconds: float = 1.0
     """Between two looks at what time brings: key files that changed, what the store may forget."""
     wal_seconds: float = 60.0
-    """What was erased in the file leaves the WAL within so long, if no reader needs it."""
+    """Data that was erased in the file leaves the WAL within this time, if no reader needs it."""
     unsettled_slots: int = SLOTS
     """Slots of the journal that units may fill before they settle; at most SLOTS."""
     revoked_sessions: int = 1000
-    """Sessions that are revoked at once: every front is told each of them."""
+    """Sessions that may be revoked at the same time: every front knows each of them."""
     leases_at_once: int = 2000
     """Events that one page of the list of sessions looks at."""
     answer_bytes: int = MAX_NOTARY_FRAME
@@ -75,7 +75,7 @@ class UnderWay:
     number: int
     worker_id: str
     intent_us: int = 0
-    """What it took to write the intent."""
+    """Microseconds for writing the intent."""
     store_us: dict[str, int] | None = None
     """Duration of the requests to the store meanwhile: see Answered."""
     is_cut: bool = False
@@ -84,7 +84,7 @@ class UnderWay:
 
 @dataclass(slots=True)
 class State:
-    """One notary. What is here follows what was committed, and never goes before it."""
+    """The state of one notary. It changes after a commit, never before."""
 
     settings: Settings
     clock: Clock
@@ -96,9 +96,9 @@ class State:
     open_store: Callable[[Connection], Store] = SqliteStore
     """The store within a unit's transaction."""
     stores: "Stores | None" = None
-    """Of a store that is not in the ledger."""
+    """Connections of a store that is not in the ledger."""
     has_other_store: bool = False
-    """The ledger remembers a store elsewhere, and its own is to be used again."""
+    """True if the ledger used a store elsewhere before, and its own has to be used again."""
     head: Head | None = None
     """None: read it again."""
     leaves: int | None = None

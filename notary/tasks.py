@@ -1,4 +1,4 @@
-"""One operation that the notary has been asked, and what came of it."""
+"""One operation that the notary was asked for, and its outcome."""
 
 from typing import Any, NamedTuple
 
@@ -53,7 +53,7 @@ class SecretAnswer(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a task: its answer, or why there is none. `cause` is for logs, `store_us` as in Answered."""
+    """The outcome of a task: its answer, or the problem. `cause` is for logs, `store_us` as in Answered."""
 
     value: Any = None
     problem: str | None = None
@@ -73,4 +73,4 @@ class Outcome(NamedTuple):
 
 
 Remembered = dict[tuple[str, int], Outcome]
-"""Front and number of an operation -> what came of it."""
+"""(front, number) of an operation -> its outcome."""

@@ -1,6 +1,6 @@
-"""One unit: what operations of several fronts and workers write, in one transaction that is durable with one flush.
+"""One unit: the writes of several operations, in one transaction that is durable with one flush.
 
-What is kept in memory changes only once the transaction is committed. notary/units.py performs them.
+Memory changes only after the commit. notary/units.py performs units.
 """
 
 import time
@@ -37,7 +37,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Unit:
-    """What operations work with: the open transaction and the moment at which it was begun."""
+    """The open transaction and the time of its beginning, for operations."""
 
     def __init__(self, state: State, connection: Connection) -> None:
         if state.unsettled is None:
@@ -48,9 +48,9 @@ class Unit:
         self.part = "ledger"
         """Which part of the database is at work, for errors."""
         self.front_id = ""
-        """Whose operation is performed."""
+        """The front whose operation is performed."""
         self.number = 0
-        """Of that operation."""
+        """The number of that operation."""
         self.store_us: dict[str, int] = {}
         """Duration of its requests to the store: see Answered."""
         self.woken: set[str] = set()
@@ -101,7 +101,7 @@ class Unit:
 
     @property
     def moment(self) -> Moment:
-        """What says which holds still wait. Raises ClockWrong."""
+        """The time and the epoch, which decide whether a hold still waits. Raises ClockWrong."""
         return Moment(self.now, self.epoch)
 
     def raise_epoch(self, above: int) -> tuple[int, int]:
@@ -166,7 +166,7 @@ class Unit:
     def _next_leaf(self) -> int:
         """The place in the tree of what was just written."""
         if self._leaves is None:
-            # What this unit wrote before is counted already.
+            # Leaves that this unit has written are counted already.
             self._leaves = count_leaves(self.connection, self._entries())
         self._leaves += 1
         return self._leaves - 1
@@ -285,7 +285,7 @@ class Unit:
         self._after.append(follow)
 
     def _entries(self) -> list[Entry]:
-        """What is not in its tables, with what this unit wrote."""
+        """Entries that are not in their tables, with those of this unit."""
         return [self._entry] if self._has_settled else [*self._unsettled.entries, self._entry]
 
     def _make_room(self) -> None:

@@ -47,7 +47,7 @@ class Units:
         """Leases may continue sessions, for which the store is asked."""
 
     def perform(self, tasks: Sequence[Task], unheard: "Remembered | None" = None) -> list[Outcome]:
-        """What came of each task, in order. Raises nothing that a task could cause.
+        """Perform tasks; return the outcome of each, in order. No task can make it raise.
 
         `unheard` are answers of earlier units that may not have reached their fronts: they are kept with this one's.
         """
@@ -87,7 +87,7 @@ class Units:
         kinds = {type(task.operation) for task in tasks}
         # After a failure every unit writes: that is how it is found out that the disk takes something again.
         is_writing = state.is_failing or not self._writes.isdisjoint(kinds)
-        # What looks at tables has to have everything in them first, which needs no flush.
+        # Queries read tables: all entries are settled first, which needs no flush.
         is_settling = not self._settles.isdisjoint(kinds)
         with state.database.unit(writes=is_writing or is_settling, is_durable=is_writing) as connection:
             unit, unheard = Unit(state, connection), self._unheard
@@ -185,7 +185,7 @@ def _budgeted(tasks: Sequence[Task]) -> set[str]:
 
 
 def remembered(connection: Connection, contents: Found | None = None) -> Remembered:
-    """What the last unit before this start answered: (front, number) -> outcome, its value encoded already. `contents`:
+    """Answers of the last unit before this start: (front, number) -> outcome, its value encoded already. `contents`:
     that unit; without it the newest one of the journal."""
     answers = (contents or journal.read(connection)).answers
     if answers is None:

@@ -1,4 +1,4 @@
-"""What time brings: key files that changed, and what the store may forget. A little at a time, between two units."""
+"""Periodic work between two units: follow key files, settle the journal, forget expired rows, a few at a time."""
 
 import contextlib
 import time
@@ -30,14 +30,14 @@ class Upkeep:
         state.has_erased = state.has_erased or state.database.has_old_frames
 
     def patience(self) -> float:
-        """Seconds until something is to be done."""
+        """Seconds until the next round, or until the journal is settled."""
         if self._has_more:
             return 0.0
         until = min(self._next, max(self._settle_at, self._retry_at)) if self._holds_entries() else self._next
         return max(0.0, until - self._monotonic())
 
     def due(self) -> Task | None:
-        """Make a round if it is time; what is to be performed as a unit of its own then."""
+        """Make a round if it is time. Return the task that it leads to, for a unit of its own."""
         if self._holds_entries():
             self._settle_in_time()
         if not self._has_more and self._monotonic() < self._next:

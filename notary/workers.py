@@ -26,7 +26,7 @@ _decoder: "msgspec.msgpack.Decoder[NotaryToWorker]" = msgspec.msgpack.Decoder(No
 
 
 class WorkerFault(Exception):
-    """The worker broke the protocol, or does not take what it is told. The text is ours."""
+    """The worker broke the protocol, or does not read its messages. The text has no data of the worker."""
 
 
 class WorkerChannel:
@@ -40,12 +40,12 @@ class WorkerChannel:
         self.calls: dict[str, bool] = {}
         """Intents that it has the word for, in order -> whether it has told how they ended. Until that is durable."""
         self._late: dict[str, Result] = {}
-        """What it told the notary before, which gave the word and was killed."""
+        """Results that it told the previous notary, which gave the word and was killed."""
         self._is_fresh = True
         self._settled: deque[str] = deque(maxlen=2 * MAX_AHEAD)
         """Calls that have ended, newest last."""
         self._unsaid: list[str] = []
-        """Of those, what the worker was not told."""
+        """Those of them that the worker was not told."""
         self._others_end = others_end
         untaken = self._taken_back()
         self._never_taken = {message.call_id for message in untaken if isinstance(message, Word)}
@@ -79,7 +79,7 @@ class WorkerChannel:
             return
 
     def results(self, *, to_the_end: bool) -> list[WorkerToNotary]:
-        """What it has told; all of it `to_the_end`, for a worker that is no more. Raises WorkerFault."""
+        """Messages of the worker; with `to_the_end` all, for a worker that has ended. Raises WorkerFault."""
         results: list[WorkerToNotary] = []
         packets = 0
         try:
@@ -143,7 +143,7 @@ class WorkerChannel:
                 return messages
 
     def late_result(self, intent_id: str) -> Result | None:
-        """What it told the notary before of this call."""
+        """The result of this call that it told the previous notary."""
         return self._late.pop(intent_id, None)
 
     def accepts(self, result: Result) -> bool:

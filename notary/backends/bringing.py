@@ -1,7 +1,7 @@
-"""A state folder of before: proofs, budgets, approvals and the epoch lay in a file of their own.
+"""Brings over the store of an earlier version, which had proofs, budgets, approvals and the epoch in a file of its own.
 
-Brought into the one database at the first start, in one transaction, and only once; then the old file goes. Killed at
-any point, the next start finds either the old file and no trace of it here, or everything here.
+The first start does so in one transaction, and only once; then it removes the old file. After a kill at any point, the
+next start finds the old file and none of its rows here, or all of them here.
 """
 
 import sqlite3

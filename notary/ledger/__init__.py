@@ -1,1 +1,1 @@
-"""Events, intents, receipts and deliveries: what is only appended, and what is to be sent because of it."""
+"""Events, intents and receipts, which are only appended, and the deliveries that they cause."""

@@ -1,7 +1,7 @@
 """The chain of audit events: the bytes that are stored and hashed, and how each is linked to the one before.
 
 An event is encoded once, with a gap where `prev_hash` goes; the gap is filled inside the transaction that stores it.
-What is stored is what was hashed.
+The stored bytes are the hashed bytes.
 """
 
 from functools import lru_cache
@@ -43,7 +43,7 @@ def open_event(event: AuditEvent) -> OpenEvent:
 
 
 def event_hash(stored: bytes) -> str:
-    """What the next event carries as `prev_hash`."""
+    """The hash of a stored event, which the next one carries as `prev_hash`."""
     return sha256_hex(stored)
 
 

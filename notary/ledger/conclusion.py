@@ -46,7 +46,7 @@ NOT_VERIFIED = Verification("provider_failed_before_verification")
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """What one dispatch came to. `reason` is None on success; `output` is the provider's JSON value."""
+    """The outcome of one dispatch. `reason` is None on success; `output` is the provider's JSON value."""
 
     kind: str
     failure_class: str | None
@@ -55,10 +55,10 @@ class Conclusion(msgspec.Struct, frozen=True):
     response_hash: str | None
     verification: Verification
     evidence: list[Any]
-    """What the verifier gathered, decoded."""
+    """Evidence of the verifier, decoded."""
     runtime: dict[str, int]
     detail: dict[str, Any]
-    """What `provider_receipt` keeps of a failure."""
+    """Details of a failure for `provider_receipt`."""
     violation: str | None = None
     """How a success breaks its response schema, where that only warns."""
 

@@ -11,7 +11,7 @@ from ipc.webhooks import answered
 from notary.database import Connection
 
 AT_ONCE: Final = 100
-"""What one request moves at most: what bounds its transaction."""
+"""Deliveries that one request moves at most: this bounds its transaction."""
 _NAMES = "event_id, kind, endpoint, attempts, at, error"
 _NEWEST = f"SELECT {_NAMES} FROM given_up WHERE CAST(? AS TEXT) IS NULL OR endpoint = ? ORDER BY seq DESC LIMIT ?"  # noqa: S608
 _CHOSEN = """

@@ -1,7 +1,7 @@
-"""What each gateway of a shared ledger has there of its own: the number of its last unit and what that answered.
+"""One row for each gateway of a shared ledger: the number and the answers of its last unit.
 
 A ledger of one gateway has it in its journal (notary/ledger/journal.py). Owns the table `gateways`; functions of a
-connection. That of the last unit is read with the lock of the ledger, so that no unit of before is still under way.
+connection. The row is read under the lock of the ledger, so that no earlier unit is still under way.
 """
 
 import msgspec
@@ -44,6 +44,6 @@ def note_checkpoint(connection: Connection, gateway_id: str, size: int) -> None:
 
 
 def last_checkpoint(connection: Connection, gateway_id: str) -> int | None:
-    """Of how many leaves the last one was; None where it has signed none."""
+    """Leaves of the last checkpoint of this gateway; None if it has signed none."""
     row = connection.execute("SELECT checkpoint FROM gateways WHERE gateway_id = ?", (gateway_id,)).fetchone()
     return None if row is None else row[0]

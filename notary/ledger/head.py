@@ -17,7 +17,7 @@ _encode_head = msgspec.json.Encoder().encode
 
 
 def read_head(connection: Connection) -> Head | None:
-    """The head as the file has it; None when it is gone or makes no sense."""
+    """The head as the file has it; None when it is missing or unreadable."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
     try:
         return None if row is None else _decode_head(row[0])

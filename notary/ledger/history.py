@@ -1,7 +1,7 @@
-"""What was written before there was a tree becomes its first leaves: all events, then all intents.
+"""Makes the rows of a ledger from before the tree its first leaves: all events, then all intents.
 
-In which order events and intents were written in between is not known of such a ledger; each of them is in its own
-order. `history` in `meta` says how many there were of each.
+The order between events and intents is unknown there; each kind keeps its own order. `history` in `meta`
+says how many there were of each.
 """
 
 from collections.abc import Callable, Iterable

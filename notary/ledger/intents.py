@@ -1,7 +1,7 @@
-"""Execution intents: what is about to be dispatched, durable before it is, and what resolves it.
+"""Execution intents: records of calls, durable before dispatch, and their resolution.
 
-An intent stays as it was written; a small table says which of them wait for a receipt. What its event and receipt will
-need is kept beside it, so that a notary that follows one which died can end what was under way.
+An intent is never changed; a small table lists the intents that wait for a receipt. The fields for event and receipt
+are kept with it, so that the next notary can end calls that were under way.
 """
 
 from collections.abc import Collection
@@ -37,7 +37,7 @@ class OpenIntent(msgspec.Struct, frozen=True):
     front_id: str = ""
     """Which front opened it: that one alone may withdraw it."""
     number: int = 0
-    """Of the front's Open."""
+    """The number of the front's Open."""
     worker_id: str = ""
     """Which worker was named: that one alone may tell how it ended."""
     minute: int | None = None

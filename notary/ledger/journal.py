@@ -46,7 +46,7 @@ class Entry(msgspec.Struct, array_like=True):
     events: list[EventRow] = []
     receipts: list[ReceiptRow] = []
     head: tuple[int, str | None] | None = None
-    """Of the chain after this unit; None when it wrote no event."""
+    """The head of the chain after this unit; None when it wrote no event."""
     answers: list[Remembered] = []
     event_leaves: list[int] = []
     """Place of each event in the tree. None in an entry from before there was a tree."""
@@ -54,21 +54,21 @@ class Entry(msgspec.Struct, array_like=True):
 
     @property
     def is_settled(self) -> bool:
-        """Nothing in it belongs to a table."""
+        """True if it has no row for a table."""
         return not (self.proofs or self.intents or self.resolved or self.events)
 
 
 class Found(NamedTuple):
-    """What a journal holds. `settled` is the number of the last unit whose rows are in their tables, `last` that of
-    the newest unit here, `slot` the one after it."""
+    """The contents of a journal. `settled` is the number of the last unit whose rows are in their tables, `last` that
+    of the newest unit here, `slot` the one after it."""
 
     entries: list[Entry]
-    """Of units that are not settled, oldest first."""
+    """Entries of units that are not settled, oldest first."""
     settled: int
     last: int
     slot: int
     answers: list[Remembered] | None
-    """Of the newest unit; None when `last_unit` has them."""
+    """Answers of the newest unit; None when `last_unit` has them."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -95,7 +95,7 @@ def write(connection: Connection, pieces: list[bytes], slot: int) -> None:
 
 
 def read(connection: Connection) -> Found:
-    """What the journal holds. Raises DatabaseGone for what makes no sense."""
+    """Read the whole journal. Raises DatabaseGone if it is damaged."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'settled'").fetchone()
     slots = connection.execute("SELECT slot, bytes FROM journal").fetchall()
     try:

@@ -1,7 +1,7 @@
-"""One table: which events are notified of, and as what.
+"""The table of events that lead to notifications, with their kinds.
 
 Kinds are those of ipc.settings.WEBHOOK_KINDS. Guarantees that a caller who has not authenticated can't make the gateway
-send anything, and that a hold is told once.
+send a notification, and that a hold leads to one only.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ NOT_AUTHENTICATED: Final = (
 )  # fmt: skip
 """Codes of 401, as frontend/errors.py has them."""
 _ANY: Final = ""
-"""Whatever its error code is, unless a row says something else about that."""
+"""Stands for all error codes that have no row of their own."""
 
 _TABLE: dict[tuple[str, str | None, str], tuple[str, ...]] = {
     # type of the event, decision, error code -> kinds, the most special first

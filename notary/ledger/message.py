@@ -19,13 +19,13 @@ _FIELDS: Final = (
     "receipt_id", "receipt_hash", "grant_id", "verification_outcome", "dev_mode",
 )  # fmt: skip
 _CUTS: Final = (500, 100, 20)
-"""What texts are cut to, one after the other, until the body fits; with the last it always does."""
+"""Lengths that texts are cut to, in turn, until the body fits; with the last it always fits."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def body_of(event: AuditEvent, kind: str, gateway_version: str) -> str:
-    """The exact text that is signed and sent (docs/webhooks.md). What does not apply is absent from `data`."""
+    """The exact text that is signed and sent (docs/webhooks.md). Fields that do not apply are absent from `data`."""
     data = {name: value for name in _FIELDS if (value := getattr(event, name)) is not None}
     if kind == "revocation" and event.change is not None:
         data["change"] = {name: value for name, value in event.change.items() if isinstance(value, int)}

@@ -1,9 +1,9 @@
 """The outbox: deliveries that were written with their events, until they are delivered or given up.
 
-Guarantees that a delivery is there exactly when its event is, due from that one's time on; that of any number of
-fronts one has it at a time, and that a claim whose front died ends by itself. What is given up stays to be looked at,
-the newest MAX_GIVEN_UP. A claim is named by number, attempt and event: a number is used again once its delivery is
-gone. Times are milliseconds since the Unix epoch.
+Guarantees that a delivery exists exactly when its event does, and is due from the time of the event; that one
+deliverer at a time has a claim on it, and that a claim whose owner died ends by itself. Keeps the newest MAX_GIVEN_UP
+of the deliveries that were given up. A claim is named by number, attempt and event: a number is used again once its
+delivery is gone. Times are milliseconds since the Unix epoch.
 """
 
 import time
@@ -76,8 +76,8 @@ _names = msgspec.json.Decoder(list[Name]).decode
 
 
 def claim(connection: Connection, asked: ClaimDeliveries) -> list[Delivery]:
-    """Take what is due, the longest due first; no other claim gets it before `until`. Raises ValueError for a stored
-    delivery that makes no sense."""
+    """Claim due deliveries, the longest due first; no other claim gets them before `until`. Raises ValueError for a
+    stored delivery that is damaged."""
     due = (asked.endpoint, asked.now, asked.endpoint, asked.now + FAR_MS, max(asked.limit, 0))
     (rows,) = connection.execute(DUE, due).fetchone()
     taken = _deliveries(rows)
@@ -139,14 +139,14 @@ def _sentence(error: str) -> str:
 
 
 class Queued(msgspec.Struct):
-    """What one transaction queues and drops, by endpoint: believed once it is committed."""
+    """Deliveries that one transaction queues and drops, by endpoint. They count once it is committed."""
 
     written: dict[str, int] = {}
     dropped: dict[str, int] = {}
 
 
 class Backlog:
-    """Who is notified of what, and how much waits for each endpoint. A flood of drops is a few lines in the log."""
+    """The endpoints, their kinds, and how many deliveries wait for each. Limits the log lines of a flood of drops."""
 
     def __init__(
         self, webhooks: Iterable[WebhookSettings], version: str, monotonic: Callable[[], float] = time.monotonic,
@@ -168,7 +168,7 @@ class Backlog:
         self.use(webhooks)
 
     def use(self, webhooks: Iterable[WebhookSettings]) -> None:
-        """These are configured from now on. What waits for them is for `found` to say."""
+        """Use these endpoints from now on; `found` counts their deliveries."""
         rows = tuple(webhooks)
         self.endpoints = tuple(row for row in rows if not row.disable)
         self.configured = frozenset(row.name for row in rows)
@@ -177,7 +177,7 @@ class Backlog:
         self._say_at = {name: self._say_at.get(name, 0.0) for name in names}
 
     def found(self, waiting: Mapping[str, int]) -> None:
-        """What the outbox says: everything that is not there has nothing waiting."""
+        """Take the counts of the outbox; an endpoint without a count has no delivery."""
         self.waiting = {name: waiting.get(name, 0) for name in self.waiting}
 
     def has_room(self, name: str, queued: Queued) -> bool:
@@ -188,7 +188,7 @@ class Backlog:
         return is_room
 
     def follow(self, queued: Queued) -> None:
-        """What a transaction queued is durable, and what it dropped is gone: that is said."""
+        """Count the deliveries of a committed transaction, and log those that it dropped."""
         for name, count in queued.written.items():
             self.waiting[name] += count
         for name, count in queued.dropped.items():
@@ -200,12 +200,12 @@ class Backlog:
                 self._say_at[name] = now + SAY_AGAIN_SECONDS
 
     def less(self, name: str, count: int = 1) -> None:
-        """So many do not wait any more."""
+        """Count deliveries that do not wait any more."""
         if name in self.waiting:
             self.waiting[name] = max(0, self.waiting[name] - count)
 
     def note_drops(self, name: str, reason: str, count: int = 1) -> None:
-        """So many deliveries will never arrive."""
+        """Count and log deliveries that will never arrive."""
         self.drops.setdefault(name, Counter())[reason] += count
 
     def note_settled(self, name: str, settled: SettleDelivery, *, waits: bool) -> None:

@@ -134,7 +134,7 @@ OWN: Final = {
         '[]'), 'UTF8') FROM (SELECT * FROM outbox WHERE endpoint = ? ORDER BY due, seq LIMIT ?) AS waiting
     """,
 }  # fmt: skip
-"""What SQLite is told -> what PostgreSQL is told."""
+"""A statement for SQLite -> the same for PostgreSQL."""
 
 
 def prepare(connection: Connection) -> None:

@@ -1,7 +1,7 @@
-"""Receipts: what came of a dispatch, in a form that a stranger can check against the published keys.
+"""Receipts: the outcome of a dispatch, in a form that others can check against the published keys.
 
 Guarantees that every field but those named in NOT_SIGNED is under the signature, and that a receipt can be built from
-whatever a provider returned. Field names are those of docs/contract.md, "Receipt".
+any output of a provider. Field names are those of docs/contract.md, "Receipt".
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ VERSION = 2
 
 
 class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who approved the call, and with which proof."""
+    """The operator who approved the call, and the proof."""
 
     approval_id: str
     approved_by: str
@@ -30,7 +30,7 @@ class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Attested(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose call it was, of what, and why it was allowed."""
+    """The caller, the action, and why the call was allowed."""
 
     principal: str
     action_id: str
@@ -63,7 +63,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     grant_id: str
     provider_module_digest: str
     provider_receipt: dict[str, Any]
-    """What the provider returned. See `build_receipt` for what is no object or has no canonical form."""
+    """The output of the provider. `build_receipt` says how other values than objects are kept."""
     normalized_result: dict[str, Any]
     verification_outcome: dict[str, Any]
     effect_evidence: list[Any]
@@ -82,7 +82,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def hash(self) -> str:
-        """What the event of its call carries as `receipt_hash`."""
+        """The hash of the receipt, which the event of its call carries as `receipt_hash`."""
         return sha256_hex(self.stored)
 
 
@@ -116,7 +116,7 @@ class SignedBytes(NamedTuple):
 
 
 class Signs(Protocol):
-    """What signs receipts (notary/signing/receipt_keys.py)."""
+    """A signer of receipts (notary/signing/receipt_keys.py)."""
 
     def sign(self, data: bytes) -> Signature:
         """A signature that names its own key."""
@@ -129,9 +129,9 @@ def build_receipt(
 ) -> Receipt:  # fmt: skip
     """Build and sign.
 
-    `provider_receipt` is any JSON value: an object is kept as it is, any other value becomes `{"value": …}`. What has
-    no canonical form (an integer beyond 2^53, say) is kept as its text, since no provider may prevent the evidence of
-    its own call.
+    `provider_receipt` is any JSON value: an object is kept as it is, any other value becomes `{"value": …}`. A
+    value without a canonical form (such as an integer beyond 2^53) is kept as its text, since no provider may prevent
+    the evidence of its own call.
     """
     fields: dict[str, Any] = {
         "receipt_version": VERSION,

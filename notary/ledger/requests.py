@@ -1,4 +1,4 @@
-"""A ledger of before, in which approvals that had ended kept their requests: taken out of all that is in the file.
+"""Removes requests of ended approvals from a ledger of an earlier version, which kept them.
 
 Pages of the table, of the journal's answers, and those that were free already are overwritten with zeros, inside the
 transaction that brings the file to this version.

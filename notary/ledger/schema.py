@@ -17,7 +17,7 @@ from notary.tree import tiles
 SCHEMA_VERSION = "6"
 WITHOUT_TREE = ("1", "2", "3", "4")
 KNOWN_VERSIONS = (*WITHOUT_TREE, "5", SCHEMA_VERSION)
-"""What can be checked."""
+"""Versions that can be checked."""
 
 HAS_META = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
 PLANTED = """
@@ -177,7 +177,7 @@ def planted(connection: Connection) -> str | None:
 
 
 def schema_version(connection: Connection) -> str | None:
-    """What the file says it is; None for a file that is no ledger."""
+    """The version of a ledger; None for another file."""
     if connection.execute(HAS_META).fetchone() is None:
         return None
     row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()

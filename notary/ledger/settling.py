@@ -29,12 +29,12 @@ _SETTLED = "UPDATE meta SET value = ? WHERE key = 'settled'"
 
 
 class Unsettled:
-    """What of the journal is not settled. Follows what was committed."""
+    """Entries of the journal that are not settled. Changes after a commit only."""
 
     def __init__(self, contents: Found) -> None:
         self.entries = [entry for entry in contents.entries if not entry.is_settled]
         self.number = contents.last
-        """Of the newest unit."""
+        """The number of the newest unit."""
         self.slot = contents.slot
         """Where the next entry goes."""
         self.used = SLOTS if contents.entries else 0  # the next unit settles first

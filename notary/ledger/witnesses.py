@@ -1,7 +1,6 @@
-"""What each configured witness has cosigned last, as the database keeps it, and what keeps it from cosigning more.
+"""The last checkpoint that each configured witness has cosigned, in the database, and its last trouble, in memory.
 
-Guarantees that only a configured key counts: what a witness had cosigned under another one is forgotten. Of what went
-wrong nothing is kept but the last sentence, in memory.
+Guarantees that only a configured key counts: cosignatures under an earlier key are forgotten.
 """
 
 from collections.abc import Iterable
@@ -41,7 +40,7 @@ class Witnesses:
         self._problems: dict[str, str] = {}
 
     def follow(self, name: str, cosigned: Cosigned) -> None:
-        """What this witness has cosigned last is durable."""
+        """Take the last cosignature of a witness once it is durable."""
         self.cosigned[name] = cosigned
         self._problems.pop(name, None)
 
@@ -61,7 +60,7 @@ class Witnesses:
 
 
 def read(connection: Connection) -> dict[str, Cosigned]:
-    """What is kept. Raises DatabaseGone."""
+    """The last cosignature of each witness. Raises DatabaseGone."""
     row = connection.execute(_READ, (META,)).fetchone()
     try:
         return {} if row is None else msgspec.json.decode(row[0], type=dict[str, Cosigned])
@@ -71,7 +70,7 @@ def read(connection: Connection) -> dict[str, Cosigned]:
 
 def keep(connection: Connection, name: str, fresh: Cosigned) -> Cosigned:
     """Keep what a witness has cosigned, unless it has cosigned more by the same key; inside the transaction that is
-    open. What is kept of it then. Raises DatabaseGone."""
+    open. Return its last cosignature. Raises DatabaseGone."""
     kept = read(connection)
     before = kept.get(name)
     if before is not None and before.key == fresh.key and before.size > fresh.size:

@@ -1,4 +1,4 @@
-"""How an event is written: linked, stored with its receipt, and with what is to be delivered because of it."""
+"""Writes an event: links it, and stores it with its receipt and its deliveries."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -36,7 +36,7 @@ def write_event(entry: Entry, head: Head, event: AuditEvent, receipt: Receipt | 
 
 
 def write_deliveries(connection: Connection, backlog: Backlog, event: AuditEvent, queued: Queued) -> tuple[str, ...]:
-    """Queue what endpoints are to hear of an event; their names. `queued` counts what this transaction does."""
+    """Queue the deliveries of an event; return the names of their endpoints. `queued` counts them."""
     kinds = kinds_of(event) if backlog.endpoints else ()
     if not kinds:
         return ()

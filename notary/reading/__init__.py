@@ -1,1 +1,1 @@
-"""What is asked of the ledger: queries, the walk along the chain, the offline check."""
+"""Reading the ledger: queries, the walk along the chain, the offline check."""

@@ -1,6 +1,6 @@
 """The offline check of a whole ledger file: chain, receipts, intents, and the file itself.
 
-What an auditor wants to know beyond the chain: that every receipt which an event names is there, says the same, and
+Checks, beyond the chain, that every receipt which an event names is there, says the same, and
 carries a signature by a listed key; that every intent is resolved or shown as unresolved. Reads each row once, with
 constant memory. Never writes to the file, never asks the service.
 """
@@ -24,7 +24,7 @@ from notary.tree.notes import Keys
 
 
 class CannotCheck(Exception):
-    """Nothing can be said: no such file, no ledger, not readable. The text is a sentence for people."""
+    """The check is impossible: no such file, no ledger, not readable. The text is a sentence for people."""
 
 
 class ForeignShape(CannotCheck):
@@ -33,7 +33,7 @@ class ForeignShape(CannotCheck):
 
 @dataclass(slots=True)
 class Findings:
-    """What the check has seen. `receipts` have a signature that holds; `broken` is the first thing that is wrong."""
+    """The findings of the check. `receipts` have a valid signature; `broken` is the first fault."""
 
     events: int = 0
     receipts: int = 0

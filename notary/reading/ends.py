@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder(_Raise).decode
 
 
 def epoch_raised(stored: bytes) -> int:
-    """The epoch that an event of a type in RAISING has put in force; 0 for one from before that was told."""
+    """The epoch that an event of a type in RAISING has put in force; 0 for an early event, which does not say."""
     try:
         change = _decode(stored).change
     except msgspec.MsgspecError:

@@ -41,7 +41,7 @@ def keys_by_name(verifier_keys: Iterable[str]) -> Keys:
 def read_kept(path: Path, keys: Keys) -> list[Kept]:
     """Every checkpoint in a file; each has a signature by one of these keys where there are any.
 
-    Raises OSError, and ValueError with a sentence for what is none.
+    Raises OSError, and ValueError with a sentence for a file of another kind.
     """
     if path.stat().st_size > MAX_FILE_BYTES:
         raise ValueError("is too large to hold checkpoints")

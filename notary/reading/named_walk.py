@@ -1,4 +1,4 @@
-"""What events name beside themselves: receipts, intents that ended, the epoch. Is it there, and what they say it is?
+"""Checks that what events name exists and agrees: receipts, intents that ended, the epoch.
 
 Walks beside the walk along the chain (notary/reading/verify.py), in steps, with constant memory. The tables of receipts
 and of intents that wait are believed in nothing: a receipt is the one whose hash its event has, and an intent waits
@@ -19,7 +19,7 @@ from notary.signing.receipt_keys import ReceiptKeys
 from notary.store import proofs
 
 Rows = Sequence[Sequence[Any]]
-"""Of events: EVENT_COLUMNS."""
+"""Rows of events: EVENT_COLUMNS."""
 Receipts = Mapping[int, Sequence[Any]]
 """Number -> receipt_id, approval_id, bytes."""
 
@@ -129,7 +129,7 @@ class NamedWalk:
         return None
 
     def check_epoch(self, connection: Connection) -> Break | None:
-        """Check that the epoch in force is none that a revocation has ended."""
+        """Check that no revocation has ended the epoch in force."""
         epoch = proofs.known_epoch(connection)
         if epoch is not None and epoch >= self._epoch:
             return None

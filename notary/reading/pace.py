@@ -13,14 +13,14 @@ from notary.database import Connection
 from notary.reading.source import written_state
 
 REST = 4.0
-"""So many times as long as a step took."""
+"""A rest takes this many times as long as a step."""
 LONGEST_REST_SECONDS = 0.5
 """A step that took longer than that calls for had to wait itself, for the processor or for a disk."""
 HURRY_SECONDS = READER_SECONDS / 2
 
 
 class Pace:
-    """Of one walk along what this connection reads. `clock` is in seconds and never goes back."""
+    """The pace of one walk over this connection. `clock` is in seconds and never goes back."""
 
     def __init__(
         self, connection: Connection, clock: Callable[[], float] = time.monotonic,

@@ -1,7 +1,7 @@
-"""What the SQLite ledger is asked: receipts, intents, events by filter. Each function is one look at it.
+"""Queries of the ledger: receipts, intents, events by filter. Each function is one query.
 
 Functions of a connection that can't write, for a thread that may wait for a disk. They raise sqlite3.Error, and
-DatabaseGone for rows that make no sense.
+DatabaseGone for damaged rows.
 """
 
 from collections.abc import Iterable
@@ -67,8 +67,8 @@ def unresolved_intents(
 
 def unresolved_intent(
     connection: Connection, intent_id: str, now: float = 0.0
-) -> tuple[UnresolvedIntent, str, str | None] | None:  # fmt: skip
-    """One that is unresolved, with the hash of its plan and the approval that let it run."""
+) -> tuple[IntentView, str, str | None] | None:  # fmt: skip
+    """An unresolved intent, with the hash of its plan and the approval that let it run."""
     row = connection.execute(
         f"{_INTENT}, plan_hash, approval_id FROM unresolved CROSS JOIN intents USING (seq)"
         " WHERE unresolved.intent_id = ?", (intent_id,)
@@ -84,7 +84,7 @@ def dispatched(connection: Connection) -> Iterable[tuple[str, str]]:
 
 
 def last_look(connection: Connection, intent_id: str, trace_id: str) -> AuditEvent | None:
-    """The event of the last time that a verifier looked again at an intent. It has `seen`."""
+    """The last result of a verifier that looked again at an intent."""
     rows = connection.execute(
         "SELECT bytes FROM events INDEXED BY events_by_trace WHERE trace_id = ? AND event_type = ?"
         " ORDER BY time DESC, seq DESC", (trace_id, INTENT_VERIFICATION),

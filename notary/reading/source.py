@@ -48,7 +48,7 @@ def add_source(parser: ArgumentParser, **place: Any) -> None:
 
 
 def source_in(options: Namespace) -> Source:
-    """What they said."""
+    """The source that the options name."""
     return Source(options.place, options.password_file, options.ca_file)
 
 

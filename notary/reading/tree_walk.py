@@ -54,7 +54,7 @@ class TreeWalk:
         """Intents, tiles or checkpoints are left that were there at the last step."""
         self.intents = 0
         self.checkpoints = 0
-        """Of the ledger's own, found to be continued."""
+        """Number of the ledger's own checkpoints that the tree continues."""
         self._keys = keys
         self._events = 0
         self._event_place = self._intent_place = -1
@@ -208,8 +208,8 @@ class _Look:
                 self.check_full(level, number)
 
     def check_checkpoint(self, size: Any, time: Any, note: Any, keys: Keys | None) -> None:
-        """Raises Misplaced unless the tree continues a stored checkpoint. Without keys its signature is not looked at:
-        who can write the file could put one of before here."""
+        """Raises Misplaced unless the tree continues a stored checkpoint. Without keys its signature is not checked:
+        a person who can write the file could put an earlier checkpoint here."""
         try:
             made = Checkpoint.parse(parted(note)[0] if keys is None else opened(note, keys))
         except (NoteRefused, TypeError, AttributeError) as error:

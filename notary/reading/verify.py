@@ -45,7 +45,7 @@ _NO_EVENT = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 
 
 class Break(msgspec.Struct, frozen=True):
-    """The first thing that does not fit. `seq` is the place to look at, None when there is none to show."""
+    """The first fault. `seq` is the event to look at, if there is one."""
 
     event_id: str | None
     seq: int | None

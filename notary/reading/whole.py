@@ -39,7 +39,7 @@ class WholeWalk:
         self.broken: Break | None = None
         self.proven = Proven(0, None, None)
         self.entries: list[Entry] = []
-        """Of the journal, once the walk has come to its end."""
+        """Entries of the journal, once the walk has come to its end."""
         self.tree = TreeWalk(signers) if has_tree else None
         self._total: int | None = None
         """Events that the ledger says it has, once the walk has come to its end."""
@@ -117,7 +117,7 @@ class WholeWalk:
 
 
 def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
-    """True when SQLite found a page that can't be one of its own, or Python's module a text that is none."""
+    """True when SQLite found an invalid page, or Python's module an invalid text."""
     if isinstance(error, UnicodeDecodeError):  # in what SQLite says of a damaged schema
         return True
     code = getattr(error, "sqlite_errorcode", None)

@@ -1,4 +1,4 @@
-"""What a server of the notary registers: its address, its part of the walls, its check and its opener.
+"""The registration of a server of the notary: its address, its part of the walls, its check and its opener.
 
 A registration imports its client only inside its functions: a client takes half a second to import, and most notaries
 have none.

@@ -53,7 +53,7 @@ class GrantSigner:
 
     @property
     def jwk(self) -> dict[str, str]:
-        """What verifies the grants that are signed now (RFC 7517)."""
+        """The public key of the grants that are signed now (RFC 7517)."""
         return self._held.jwk
 
     def sign(self, terms: Terms, trace_id: str, grant_id: str, *, now: float, approver: Approver | None) -> str:
@@ -70,7 +70,7 @@ class GrantSigner:
             "trace_id": trace_id,
         }
         if approver is not None:
-            # What the operator has signed stands in the event of the decision and in the receipt.
+            # The operator's signature is in the event of the decision and in the receipt.
             claims["approval"] = msgspec.to_builtins(msgspec.structs.replace(approver, signature=None))
         # Every call has a grant: written here in a third of the time that a JOSE library takes (RFC 7515 §3.1,
         # RFC 7518 §3.4); the tests read it with code that shares nothing with this.

@@ -46,7 +46,7 @@ class ListedKey(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SetKind:
-    """What the keys of one set have in common: members with one value, and those that are numbers in base64url."""
+    """Common members of the keys of one set: those with a fixed value, and those that are numbers in base64url."""
 
     fixed: Mapping[str, str]
     numbers: tuple[str, ...]

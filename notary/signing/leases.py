@@ -66,7 +66,7 @@ def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: Reme
 
 
 def lease_keys(held: HeldKey[EllipticCurvePrivateKey]) -> tuple[LeaseKey, ...]:
-    """What fronts verify leases with, the key that signs first."""
+    """Public keys for verifying leases, the key that signs first."""
     keys = []
     for one in held.listed:
         over_at = None if one.retired_at is None else parse_iso(one.retired_at) + LEASE_KEY_KEPT_SECONDS

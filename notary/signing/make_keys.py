@@ -2,7 +2,7 @@
 
 Makes `keys/lease.pem`, `keys/grant.pem` (P-256), `keys/receipt.pem`, `keys/checkpoint.pem` (Ed25519), the sets
 `receipt-keys.jwks.json` and `checkpoint-keys.jwks.json`, and `operator.pem` (P-256), all with mode 0600, and prints one
-line, `{"operator_jkt": "…"}`. What is there is checked and kept: a key is never overwritten, and the sets only grow.
+line, `{"operator_jkt": "…"}`. Existing keys are checked and kept: a key is never overwritten, and the sets only grow.
 A process of its own, because the supervisor, who asks for it, holds no cryptography.
 """
 

@@ -19,7 +19,7 @@ _ALGORITHM = ECDSA(SHA256())
 
 
 def signed_by(text: str, name: str, operators: Iterable[OperatorSettings]) -> Signed:
-    """What this operator's own key has signed. Raises SignatureRefused.
+    """The claims that this operator's own key has signed. Raises SignatureRefused.
 
     An operator without `dpop_jkt` has no key of their own, and exists in dev mode only: any key will do for them.
     """

@@ -43,7 +43,7 @@ class ReceiptKeys:
         return kid in self._keys
 
     def status(self, receipt: Receipt) -> SignatureStatus:
-        """What the signature of a receipt is worth (docs/contract.md, "Receipt").
+        """Judge the signature of a receipt (docs/contract.md, "Receipt").
 
         A `result_hash` that is not that of the signed bytes counts as an invalid signature.
         """
@@ -113,7 +113,7 @@ class ReceiptSigner:
         return Signature(self._held.private.sign(data).hex(), self._held.kid)
 
     def status(self, receipt: Receipt) -> SignatureStatus:
-        """What the signature of a receipt is worth against the set as it is now."""
+        """Judge the signature of a receipt by the present set."""
         return self._keys.status(receipt)
 
     def show(self, stored: bytes) -> Shown:

@@ -31,8 +31,8 @@ Look = tuple[tuple[int, ...] | None, ...]
 
 
 class Keys(NamedTuple):
-    """What lay in the places. `look` is how the files were when they were read, and nothing when one of them has
-    to be read again."""
+    """The keys in their files. `look` is the state of the files when they were read; empty when one of them has to be
+    read again."""
 
     look: Look
     lease: HeldKey[EllipticCurvePrivateKey]
@@ -74,7 +74,7 @@ def _look(places: KeyPlaces) -> Look:
 
 @dataclass(slots=True)
 class Signers:
-    """What signs, and how it follows the files."""
+    """The signing keys in force; follows their files."""
 
     places: KeyPlaces
     keys: Keys
@@ -103,7 +103,7 @@ class Signers:
         return _look(self.places) != self.keys.look
 
     def read(self) -> tuple[Keys, list[str]]:
-        """What lies there, with what is in force in the place of what can't be used; and a sentence for each of those.
+        """Read the keys; the one in force replaces a key that can't be used. Also return a sentence for each such key.
 
         Blocks for WAIT_SECONDS a key at most.
         """
@@ -141,7 +141,7 @@ class Signers:
             log.error("signing keys can't be used as they lie; those before stay in force", problem=problem)
 
     def in_force(self, epoch: int, newest_evidence: float, revoked: tuple[str, ...] = ()) -> InForce:
-        """What fronts must know."""
+        """Epoch, public keys and revocations, for fronts."""
         keys = self.keys
         encode: Callable[[Any], str] = lambda value: msgspec.json.encode(value).decode()  # noqa: E731
         return InForce(

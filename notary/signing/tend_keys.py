@@ -1,7 +1,7 @@
-"""`python -m notary.signing.tend_keys rotate|list|check …`: make another signing key, say which there are, or what is
-wrong with them.
+"""`python -m notary.signing.tend_keys rotate|list|check …`: make another signing key, list the keys, or tell their
+faults.
 
-Prints JSON on standard output: for `rotate` one object, for `list` and `check` one array. What prevents that is one
+Prints JSON on standard output: for `rotate` one object, for `list` and `check` one array. A failure is one
 sentence on standard error, with an exit code of ipc/exits.py. A process of its own, because the supervisor, which asks
 for it, holds no cryptography. Never shows a private key.
 """
@@ -62,7 +62,7 @@ def rows(places: KeyPlaces) -> list[KeyRow]:
 
 
 def problems(places: KeyPlaces, purposes: Iterable[str]) -> list[KeyProblem]:
-    """What a start would stumble over. Writes nothing."""
+    """Faults that would refuse a start. Changes no file."""
     told = []
     for place in places.each():
         if place.purpose not in purposes:

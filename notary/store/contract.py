@@ -1,7 +1,7 @@
-"""What operations and upkeep ask of the store: proofs, budgets, quotas, approvals and the epoch.
+"""The interface of the store: proofs, budgets, quotas, approvals and the epoch.
 
 Every backend gives the same answers (tests/notary/store has one suite for all). A `Store` lives as long as one unit:
-what the unit changed it sees at once; others see it when the unit is durable, whole or not at all.
+a unit sees its own changes at once; others see them when the unit is durable, all or none.
 """
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ from ipc.store import ApprovalRecord, Budget
 from notary.store.keeping import KeptBounds
 
 TOLD_CHARACTERS = 4 * 1024 * 1024
-"""Of bodies in one answer: what is more would not fit a frame of the channel."""
+"""Characters of bodies in one answer, so that it fits a frame of the channel."""
 
 
 class StoreGone(Exception):
@@ -25,7 +25,7 @@ class StoreGone(Exception):
 
 
 class Moment(NamedTuple):
-    """What says whether a pending approval still waits: the time, and the epoch in force."""
+    """The time and the epoch in force, which decide whether a pending approval still waits."""
 
     now: float
     epoch: int
@@ -142,7 +142,7 @@ class Store(Protocol):
         ...
 
     def give_back(self, principal: str, minute: int) -> None:
-        """A call that was counted in this minute was not executed. One that counts no more is no error."""
+        """Uncount a call that was counted in this minute and not executed; nothing to do if it counts no more."""
         ...
 
     def note_hold(self, approval_id: str, principal: str, minute: int) -> None:
@@ -220,15 +220,15 @@ class Store(Protocol):
         ...
 
     def waiting_of_session(self, session_id: str, moment: Moment) -> Waiting:
-        """What waits of one session."""
+        """Pending approvals of one session."""
         ...
 
     def waiting_of(self, principal: str, moment: Moment) -> Waiting:
-        """What waits of one principal."""
+        """Pending approvals of one principal."""
         ...
 
     def waiting(self, moment: Moment) -> Waiting:
-        """What waits of all."""
+        """All pending approvals."""
         ...
 
     def count_pending(self, moment: Moment) -> tuple[int, float | None]:
@@ -246,7 +246,7 @@ class Store(Protocol):
         ...
 
     def claimed_by(self, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
-        """What this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
+        """Approvals that this holder has claimed, without the ids in `but`, oldest first: one at least, up to
         TOLD_CHARACTERS."""
         ...
 

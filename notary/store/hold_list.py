@@ -26,7 +26,7 @@ Place = tuple[float, str, int]
 
 
 class HoldList:
-    """What one list asks for. `moment` decides which pending ones still wait."""
+    """The query of one list. `moment` decides which pending ones still wait."""
 
     def __init__(self, connection: Connection, asked: ListHolds, moment: Moment) -> None:
         self._connection = connection
@@ -60,7 +60,7 @@ class HoldList:
         names: set[str] = set()
         for state in self._states:
             where, more = ("", ()) if state is None else (" AND state = ?", (state,))
-            name: str | None = ""  # what an approval of before has whose body can't be read
+            name: str | None = ""  # of an earlier approval whose body can't be read
             while name is not None:
                 names.add(name)
                 (name,) = self._connection.execute(_NEXT + where, (name, *more)).fetchone()

@@ -20,7 +20,7 @@ _BEFORE = "approval_id, session_id, action_id, request_hash, state, created_at, 
 _COLUMNS = f"{_BEFORE}, principal, epoch"
 
 TABLES = (
-    # What is filtered by comes before the body: SQLite finds it without reading all of that. `bytes` are those of the
+    # Columns that are filtered by come before the body: SQLite finds them without reading it. `bytes` are those of the
     # body in UTF-8, `summary` is what a list shows of it.
     """
     CREATE TABLE approvals (
@@ -58,19 +58,19 @@ def pending(
 
 
 def waiting_of_session(connection: Connection, session_id: str, moment: Moment) -> Waiting:
-    """What waits of one session."""
+    """Pending approvals of one session."""
     row = connection.execute(f"{_WAITING} AND session_id = ?", (moment.epoch, moment.now, session_id)).fetchone()
     return Waiting(*row)
 
 
 def waiting_of(connection: Connection, principal: str, moment: Moment) -> Waiting:
-    """What waits of one principal."""
+    """Pending approvals of one principal."""
     row = connection.execute(f"{_WAITING} AND principal = ?", (moment.epoch, moment.now, principal)).fetchone()
     return Waiting(*row)
 
 
 def waiting(connection: Connection, moment: Moment) -> Waiting:
-    """What waits of all."""
+    """All pending approvals."""
     return Waiting(*connection.execute(_WAITING, (moment.epoch, moment.now)).fetchone())
 
 
@@ -134,7 +134,7 @@ def move(
 
 
 def void(connection: Connection, session_id: str) -> None:
-    """What waits of a session waits no more, as what is of another epoch does."""
+    """End the pending approvals of a session, as a new epoch does."""
     connection.execute(
         "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND session_id = ?", (NO_EPOCH, session_id)
     )
@@ -168,7 +168,7 @@ def claimed_by_others(connection: Connection, live_holders: tuple[str, ...]) -> 
 
 
 def claimed_by(connection: Connection, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
-    """What this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
+    """Approvals that this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
     TOLD_CHARACTERS."""
     marks = ", ".join("?" * len(but))
     claimed = (
@@ -201,7 +201,7 @@ def sweep(connection: Connection, over_since: float) -> bool:
 
 @contextmanager
 def erasing(connection: Connection) -> Iterator[None]:
-    """What is deleted or replaced here is overwritten with zeros, pages that come free included."""
+    """Rows that are deleted or replaced here are overwritten with zeros, freed pages too."""
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     try:
         yield

@@ -31,7 +31,7 @@ class SqliteStore:
         """See Store."""
 
     def keep_doubt(self, last: int) -> None:
-        """See Store. There is none."""
+        """See Store. A unit of the ledger's own store is never in doubt."""
 
     def use_proof(self, key: str, now: float) -> bool:
         """See Store. The caller writes the row (`proofs.row_of`)."""

@@ -1,8 +1,8 @@
-"""What the ledger remembers of a store elsewhere. Functions of a connection.
+"""The marker of a store elsewhere, in the ledger. Functions of a connection.
 
-The marker lies there, too: a store without it, or with another one, has lost its data, or is not the store of this
-ledger. A unit in doubt is one that the store may have done and the ledger does not have; its number is another one's
-where the ledger went on.
+The store has the marker, too: a store without it, or with another one, has lost its data, or belongs to another ledger.
+A unit in doubt is a unit that the store may have applied and the ledger does not have. If the ledger went on, another
+unit has its number.
 """
 
 from notary.database import Connection

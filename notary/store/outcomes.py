@@ -1,4 +1,4 @@
-"""What an approval keeps, as far as the notary reads it and ends approvals itself (ipc/approvals.py has its form)."""
+"""The parts of an approval that the notary reads, or writes when it ends one (ipc/approvals.py has the form)."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from ipc.store import ApprovalRecord
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Of the body of an approval, what is not the plan: that is skipped and not decoded."""
+    """The body of an approval without its plan, which is skipped and not decoded."""
 
     plan_hash: str | None = None
     has_budget: bool = False
@@ -18,7 +18,7 @@ _kept = msgspec.json.Decoder(Kept).decode
 
 
 def decoded(text: str) -> Outcome | None:
-    """An outcome from its JSON text; None for what is none."""
+    """An outcome from its JSON text; None for another text."""
     try:
         return _decode(text)
     except (ValueError, RecursionError):
@@ -31,7 +31,7 @@ def outcome_of(approval: ApprovalRecord) -> Outcome:
 
 
 def kept_of(approval: ApprovalRecord) -> Kept:
-    """What the body says beside its plan; nothing when it can't be read."""
+    """The body without its plan; empty when it can't be read."""
     try:
         return _kept(approval.body)
     except (ValueError, RecursionError):

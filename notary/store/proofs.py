@@ -64,7 +64,7 @@ def raise_epoch(connection: Connection, above: int) -> tuple[int, int]:
 
 
 def keep_epoch(connection: Connection, current: int) -> None:
-    """What is in force elsewhere was raised to this."""
+    """Keep the epoch that another store has raised."""
     connection.execute("UPDATE epochs SET epoch = max(epoch, ?)", (current,))
 
 

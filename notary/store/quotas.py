@@ -1,4 +1,4 @@
-"""What principals use of their quotas (ipc/quotas.py), in SQLite. Functions of a connection inside a transaction.
+"""The use of quotas by principals (ipc/quotas.py), in SQLite. Functions of a connection inside a transaction.
 
 Calls are counted by the minute, and count until that minute has been over for an hour: in no sixty minutes are there
 more than the quota, and a principal has few rows, one a minute. Minutes to come count, too, so that a clock that was
@@ -34,7 +34,7 @@ TABLES: Final = (
 WINDOW_MINUTES = 61
 """The minute that has begun, and the sixty before it."""
 KEPT_SECONDS = 60.0
-"""What is over is kept a little longer, for a clock that a time service has set back a little."""
+"""Expired rows are kept this long, for a clock that a time service has set back a little."""
 SWEPT_AT_ONCE = 500
 _KEY_OF = {
     "quota_calls": "principal, minute", "quota_holds": "approval_id",
@@ -66,7 +66,7 @@ def count_call(connection: Connection, principal: str, minute: int) -> None:
 
 
 def give_back(connection: Connection, principal: str, minute: int) -> None:
-    """A call that was counted in this minute was not executed. One that counts no more is no error."""
+    """Uncount a call that was counted in this minute and not executed; nothing to do if it counts no more."""
     connection.execute(
         "UPDATE quota_calls SET calls = calls - 1 WHERE principal = ? AND minute = ? AND calls > 0", (principal, minute)
     )
@@ -112,7 +112,7 @@ def add_session(connection: Connection, principal: str, session_id: str, epoch: 
 
 
 def drop_session(connection: Connection, principal: str, session_id: str) -> None:
-    """A lease that was revoked. One that was not counted is no error."""
+    """Uncount a lease that was revoked. A lease that was not counted is no error."""
     connection.execute("DELETE FROM quota_sessions WHERE principal = ? AND session_id = ?", (principal, session_id))
 
 

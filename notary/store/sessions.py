@@ -53,14 +53,14 @@ class IssuedLease(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Of an event in the order of the list."""
+    """The place of an event in the order of the list."""
 
     time: int
     seq: int
 
     @classmethod
     def read(cls, text: str) -> "Place | None":
-        """The place that `str` gave. None for a text that is none."""
+        """The place that `str` gave. None for another text."""
         time, _, seq = text.partition(".")
         is_one = all(part.isascii() and part.isdigit() and len(part) < 19 for part in (time, seq))
         return cls(int(time), int(seq)) if is_one else None

@@ -16,17 +16,17 @@ from notary.tree.merkle import HASH_BYTES
 
 MAX_NOTE: Final = 16_384
 MARK: Final = "\N{EM DASH} "
-"""What a signature line begins with."""
+"""The beginning of a signature line."""
 _EXTENSION = re.compile(r"time=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) unresolved=(0|[1-9]\d{0,15})", re.ASCII)
 _SIZE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 
 
 class NoteRefused(ValueError):
-    """What is no note, has no signature by a known key, or says nothing of a tree. The text says which."""
+    """The text is no note, has no signature by a known key, or is no checkpoint. The message says which."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What a note of this log says."""
+    """The contents of a note of this log."""
 
     origin: str
     size: int
@@ -38,7 +38,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What is signed."""
+        """The signed text."""
         root = b64encode(self.root).decode()
         return f"{self.origin}\n{self.size}\n{root}\ntime={self.time} unresolved={self.unresolved}\n"
 
@@ -53,7 +53,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class TreeHead(NamedTuple):
-    """What any checkpoint says (C2SP tlog-checkpoint), whichever log it is of."""
+    """The contents of a checkpoint of any log (C2SP tlog-checkpoint)."""
 
     origin: str
     size: int
@@ -61,7 +61,7 @@ class TreeHead(NamedTuple):
 
 
 def tree_head(text: str) -> tuple[TreeHead, str]:
-    """What a checkpoint's text says, and the extension lines that follow it. Raises NoteRefused."""
+    """Parse a checkpoint's text; also return its extension lines. Raises NoteRefused."""
     origin, size, root, extension = (*text.split("\n", 3), "", "", "", "")[:4]
     if not text.endswith("\n") or not NAME.fullmatch(origin) or not _SIZE.fullmatch(size):
         raise NoteRefused("the note is no checkpoint: origin or size make no sense")
@@ -93,7 +93,7 @@ def decoded(text: str, length: int | None = None) -> bytes:
         data = b64decode(text)
     except (NotBase64, ValueError):
         raise NoteRefused("a part of the note is not base64") from None
-    # Whatever is not of the alphabet was left out, and shows in what is encoded again.
+    # Characters outside the alphabet were ignored: encoding the bytes again shows them.
     if (length is not None and len(data) != length) or b64encode(data).decode() != text:
         raise NoteRefused("a part of the note is not base64 of what it should be")
     return data

@@ -17,11 +17,11 @@ from notary.tree.checkpoint import MARK, MAX_NOTE, NoteRefused, parted, signatur
 TIME_BYTES: Final = 8
 _SIGNATURE_BYTES: Final = 64
 MAX_LINES: Final = 16
-"""Of an answer of one witness."""
+"""Lines of one answer of a witness."""
 
 
 class Cosignature(NamedTuple):
-    """One that holds: its line, and when it was made (Unix seconds)."""
+    """A valid cosignature: its line, and its time (Unix seconds)."""
 
     line: str
     time: int

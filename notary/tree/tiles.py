@@ -15,7 +15,7 @@ TILE_HASHES: Final = 256
 TILE_BITS: Final = 8
 TILE_BYTES: Final = TILE_HASHES * HASH_BYTES
 KEPT_TILES: Final = 16
-"""Of one look, 16 kB each: a root or a proof needs one or two of a level."""
+"""Tiles that one query keeps, 16 kB each: a root or a proof needs one or two of a level."""
 
 TABLE: Final = """
 CREATE TABLE tiles (level INTEGER NOT NULL, number INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (level, number))

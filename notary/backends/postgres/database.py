@@ -42,12 +42,12 @@ class PostgresDatabase:
         self.gateway_id = gateway_id
         self.is_unchanged = True
         self.check: Check | None = None
-        """Says why a server that was gone is not the one of before."""
+        """Returns why a server that was gone is not the same; None if it is."""
         self._place, self._own, self._judge = place, own, judge
         self._line: Line | None = None
         self._fresh: Line | None = None
         self._turn = 0
-        """Of the last unit that this one has written."""
+        """The turn of the last unit that this gateway has written."""
         self._gone = "is not connected"
         self._seeker: threading.Thread | None = None
         self._ends = threading.Event()

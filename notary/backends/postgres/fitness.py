@@ -1,6 +1,6 @@
-"""Whether a PostgreSQL will do: what it must be to hold evidence.
+"""Checks whether a PostgreSQL is fit to hold evidence.
 
-Source: docs/operations.md, "PostgreSQL". What is only weak is refused outside dev mode.
+Source: docs/operations.md, "PostgreSQL". Weak settings are refused outside dev mode only.
 """
 
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,7 @@ _QUESTION: Final = f"SELECT pg_is_in_recovery(), {', '.join(f'current_setting({n
 
 
 class Found(NamedTuple):
-    """What is wrong: for good, and outside dev mode."""
+    """Faults in every mode, and faults outside dev mode."""
 
     wrong: list[str]
     weak: list[str]

@@ -50,7 +50,7 @@ class Line(psycopg.Connection[Any]):
         return super().wait(gen, interval, timeout)
 
     def hurry(self, seconds: float = WAITS.unit) -> None:
-        """What is asked from now on is answered within so long, or never."""
+        """From now on, fail a statement that is not answered in this time."""
         self.until = time.monotonic() + seconds
 
 
@@ -59,7 +59,7 @@ class SettingsDropped(psycopg.OperationalError):
 
 
 class Place:
-    """Of one ledger. A name is looked up once: behind its walls a notary looks up none. Raises ValueError, OSError."""
+    """The server of one ledger. Looks its name up once: a notary behind its walls can't. Raises ValueError, OSError."""
 
     def __init__(self, settings: LedgerSettings, waits: Waits = WAITS) -> None:
         self.address: PostgresAddress = parse_postgres_url(settings.url or "")
@@ -144,7 +144,7 @@ def _own_name() -> str:
 
 
 def said_of(error: Exception) -> str:
-    """What an error of the client says, without what could be data of a user."""
+    """The text of an error of the client, without parts that could be data of a user."""
     if isinstance(error, psycopg.errors._WaitTimeout):
         return "PostgreSQL: no answer in time"
     if isinstance(error, psycopg.Error):

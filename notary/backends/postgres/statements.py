@@ -1,8 +1,8 @@
 """Statements of the ledger as PostgreSQL takes them: the ledger speaks SQLite's dialect.
 
-What differs in form is rewritten by rule; what differs in substance the ledger says itself
-(notary/ledger/postgres.py). Guarantees that values stay values: a statement is one of our own texts, and every value
-goes beside it.
+Differences in form are rewritten by rule; statements that differ in substance are listed by the ledger
+(notary/ledger/postgres.py). Guarantees that values stay values: a statement is one of our own texts, and every value is
+a parameter.
 """
 
 import re
@@ -47,7 +47,7 @@ class Statements:
         self._own = own
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
-        """One statement. Nothing is waited for until its answer is looked at."""
+        """Send one statement. The wait for its answer begins when it is read."""
         cursor = self._line.cursor(binary=True)
         return cursor.execute(translated(self._own.get(statement, statement)), values)
 

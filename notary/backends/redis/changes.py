@@ -1,6 +1,6 @@
-"""What one unit has read of Redis and wants to change there: read at once, changed when the unit is whole.
+"""The reads and changes of one unit in Redis: reads happen at once, changes when the unit is complete.
 
-What was read is held against Redis again in the step that changes it (`APPLY` in notary/backends/redis/scripts.py).
+The step that applies the changes compares the reads with Redis again (`APPLY` in notary/backends/redis/scripts.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from notary.store.contract import StoreGone
 
 
 class Outdated(Exception):
-    """Something that the unit has read is another way by now: nothing was changed, and it is to be performed again."""
+    """A value that the unit has read has changed since: no change was applied, and the unit has to be repeated."""
 
 
 class StoreLost(Exception):
@@ -21,18 +21,18 @@ class StoreLost(Exception):
 
 @dataclass(slots=True)
 class Changes:
-    """Of one unit. `check` raises where Redis can't be used now."""
+    """The changes of one unit. `check` raises if Redis can't be used now."""
 
     client: Client
     check: Callable[[], None]
     epoch: int
     proof_ms: str
     checks: list[list[str | None]] = field(default_factory=list)
-    """What a read command answered, and the command."""
+    """Answers of read commands, each with its command."""
     proofs: list[str] = field(default_factory=list)
     steps: list[list[str]] = field(default_factory=list)
     raised: int | None = None
-    """To which epoch."""
+    """The epoch that the unit raises to."""
     revoked: dict[str, float] = field(default_factory=dict)
     """Sessions, and when their leases end."""
     is_touched: bool = False
@@ -44,7 +44,7 @@ class Changes:
             self.is_touched = True
 
     def read(self, *command: str) -> str | None:
-        """A read command with one text or number for an answer, which is to be the same when the unit is applied."""
+        """Run a read command that answers one text or number; applying the unit requires the same answer."""
         return self.read_all([command])[0]
 
     def read_all(self, commands: Sequence[tuple[str, ...]]) -> list[str | None]:
@@ -67,7 +67,7 @@ class Changes:
 
 
 def number(text: str | None) -> int:
-    """What Redis has of a number; 0 where it has none. Raises StoreGone for what is none."""
+    """A number in Redis; 0 if it is missing. Raises StoreGone for another text."""
     try:
         return int(text or 0)
     except ValueError:

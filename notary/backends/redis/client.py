@@ -1,7 +1,7 @@
 """One connection to a Redis: every wait has a deadline, and a Redis that is gone costs a call nothing more.
 
 The first command that finds it gone waits for its deadline; those that follow fail at once, while a thread tries to
-connect again. What it has made is taken over between two commands.
+connect again. The new connection is taken over between two commands.
 """
 
 import contextlib
@@ -90,7 +90,7 @@ class Place:
         )
 
     def _common(self) -> dict[str, Any]:
-        """Of all connections."""
+        """Options of all connections."""
         return {
             "socket_timeout": self._waits.answer, "socket_connect_timeout": self._waits.connect,
             "decode_responses": True, "retry": Retry(NoBackoff(), 0), "retry_on_error": [],
@@ -151,7 +151,7 @@ class Line:
             return error
 
     def close(self) -> None:
-        """Whatever is under way."""
+        """Close the connection, also during a command."""
         with contextlib.suppress(Exception):
             self._connection.disconnect()
 
@@ -223,7 +223,7 @@ class Client:
         assert line is not None, "it was checked"
         try:
             answers = line.ask(commands)
-        except Exception as error:  # of the connection, or an answer that makes no sense: it is not used again
+        except Exception as error:  # lost, or an unreadable answer: the connection is not used again
             self._lose(line, error)
             raise StoreGone(said_of(error)) from error
         for answer in answers:
@@ -261,7 +261,7 @@ class Client:
 
 
 def said_of(error: Exception) -> str:
-    """What an error of the client says, without what could be data of a user."""
+    """The text of an error of the client, without parts that could be data of a user."""
     if isinstance(error, redis.TimeoutError):
         return "Redis: no answer in time"
     if isinstance(error, redis.AuthenticationError):

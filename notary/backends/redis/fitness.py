@@ -1,6 +1,6 @@
-"""Whether a Redis will do: what it must be to hold proofs, budgets, approvals and the epoch, and what is only told of.
+"""Checks whether a Redis is fit to hold proofs, budgets, approvals and the epoch; some faults lead to a warning only.
 
-Source: docs/operations.md, "Redis". What can't be found out counts as wrong outside dev mode.
+Source: docs/operations.md, "Redis". A setting that can't be read counts as a fault outside dev mode.
 """
 
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,7 @@ class RedisUnfit(Exception):
 
 
 class Found(NamedTuple):
-    """What is wrong: for good, and outside dev mode."""
+    """Faults in every mode, and faults outside dev mode."""
 
     wrong: list[str]
     weak: list[str]

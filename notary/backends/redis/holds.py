@@ -1,9 +1,9 @@
 """Approvals in Redis, within one unit.
 
-What is filtered by is a row for each, in one hash for those that wait or are claimed (no more than the caps let wait)
-and one for those that ended; request and plan lie in a key of their own, and in another one once they have ended.
-A unit that has read the rows depends on `version`.
-A holder has the id of its notary behind it: a claim belongs to fronts of that notary alone while it may be executed.
+Each approval has a row with the fields for filters: in one hash if it waits or is claimed (bounded by the caps), in
+another once it has ended. Request and plan have a key of their own, and another one after the end. A unit that has read
+the rows depends on `version`. The id of a holder includes that of its notary: while an approval may be executed, its
+claim belongs to fronts of that notary alone.
 """
 
 import heapq
@@ -25,7 +25,7 @@ _HALF_MS: Final = 0.0005
 
 
 class Row(msgspec.Struct, array_like=True):
-    """What approvals are chosen by. `bytes` are those of the body in UTF-8."""
+    """The fields for filters of approvals. `bytes` is the length of the body in UTF-8."""
 
     approval_id: str
     session_id: str
@@ -56,7 +56,7 @@ def _row(text: str) -> Row:
 
 
 class Holds:
-    """Of one unit."""
+    """The approvals of one unit."""
 
     def __init__(self, changes: Changes, keys: Keys, notary: str, clock: Callable[[], float]) -> None:
         self._changes = changes
@@ -76,7 +76,7 @@ class Holds:
     # ----------------------------------------------------------------- one
 
     def get(self, approval_id: str) -> ApprovalRecord | None:
-        """As stored; its row is to be the same when the unit is applied."""
+        """The approval as stored; applying the unit requires the same row."""
         if approval_id not in self._known:
             key = self._keys.hold(approval_id)
             texts = self._changes.look("HMGET", key, "row", "body", "outcome")
@@ -148,7 +148,7 @@ class Holds:
         return None if text is None else kept_record(text)
 
     def void(self, session_id: str) -> None:
-        """What waits of a session waits no more."""
+        """End the pending approvals of a session."""
         for row in list(self._live().values()):
             if row.state == PENDING and row.session_id == session_id and (record := self.get(row.approval_id)):
                 self._void(record, NO_EPOCH)
@@ -175,7 +175,7 @@ class Holds:
     def pending(
         self, session_id: str, action_id: str, request_hash: str, moment: Moment
     ) -> ApprovalRecord | None:  # fmt: skip
-        """Of this very call."""
+        """The pending approval of this same call."""
         of_call = (session_id, action_id, request_hash)
         for row in self._live().values():
             if row.is_live(moment) and (row.session_id, row.action_id, row.request_hash) == of_call:
@@ -282,7 +282,7 @@ def _row_of(record: ApprovalRecord, holder: str | None) -> Row:
 
 def _is_asked(row: Row, asked: ListHolds, moment: Moment) -> bool:
     if asked.states is not None:
-        # One that is over or of another epoch waits no more, and is not written as ended yet.
+        # An expired approval, or one of an earlier epoch, has ended; its row does not say so yet.
         if row.state == PENDING and not row.is_live(moment):
             return False
         if row.state not in asked.states:

@@ -33,7 +33,7 @@ class Keys:
         return f"{self.base}proof:{key}"
 
     def budget(self, session_id: str) -> str:
-        """What a session began with (`max`) and has left (`left`)."""
+        """The calls that a session began with (`max`) and has left (`left`)."""
         return f"{self.base}budget:{session_id}"
 
     def calls(self, principal: str) -> str:

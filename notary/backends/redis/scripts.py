@@ -1,4 +1,4 @@
-"""What Redis does in one step: Lua, run whole or not at all.
+"""Scripts in Lua that Redis runs whole or not at all.
 
 A script reads and judges before it writes. Its first write is one that a full Redis refuses, or none is refused: so a
 script never ends half way. Values travel as text, since Lua's numbers would lose digits.
@@ -201,9 +201,9 @@ return {{said, record[1] or '0'}}
 """
 )
 """Undo the last unit if the ledger, whose last one is ARGV[2], does not have it, or has another one of that number
-(ARGV[3], if any). A script that was sent before and comes late finds another fence. Of one that the ledger had, the
-number stays (FORGET_UNDO): a ledger that lacks it was put back, and is told so at each start until the store is renewed
-(RENEW). Answers what it found: the number, too."""
+(ARGV[3], if any). A script that was sent before and comes late finds another fence. The number of a
+unit that the ledger had stays (FORGET_UNDO): a ledger that lacks it was put back, which each start reports until the
+store is renewed (RENEW). Answers what it found: the number, too."""
 
 FORGET_UNDO: Final = _script("""
 if redis.call('HGET', KEYS[1], 'fence') == ARGV[1] and redis.call('HGET', KEYS[1], 'number') == ARGV[2] then
@@ -225,7 +225,7 @@ redis.call('SET', KEYS[2], string.format('%.0f', current))
 redis.call('HDEL', KEYS[3], 'number', 'undo')
 return {marker, string.format('%.0f', current)}
 """)
-"""A marker where there is none, and an epoch above all that were: marker, epoch. KEYS: marker, epoch, the notary's
+"""Set a marker if there is none, and an epoch above all earlier ones; answer both. KEYS: marker, epoch, the notary's
 record."""
 
 BEGIN: Final = _script("""
@@ -235,7 +235,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
 end
 return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
 """)
-"""The first start of a ledger: marker and epoch, made where there are none. KEYS: marker, epoch."""
+"""The first start of a ledger: set marker and epoch if they are missing. KEYS: marker, epoch."""
 
 SWEEP: Final = _script("""
 local over = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])

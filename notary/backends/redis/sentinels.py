@@ -1,8 +1,8 @@
 """Where the master is, as sentinels say: all are asked, and the newest of their views counts.
 
-One that was cut off from the others still names the master of before; the number of a failover (config-epoch) tells.
-They are asked without a user. What they say is held against the ports that the configuration names, and is a numeric
-address: behind its walls a notary reaches no others, and looks up no names.
+A sentinel that was cut off from the others still names the earlier master; the number of the failover (config-epoch)
+shows that. Sentinels are asked without a user. An answer must be a numeric address with a configured port: behind its
+walls a notary reaches no other port, and looks up no name.
 """
 
 import contextlib

@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Stores:
-    """Of one notary."""
+    """The Redis of one notary, and a store in it for each unit."""
 
     def __init__(self, client: Client, keys: Keys, notary: str, clock: Callable[[], float]) -> None:
         self.client = client
@@ -42,7 +42,7 @@ class Stores:
         self.marker = ""
         self.is_lost = False
         self.owes = True
-        """What was applied last may have to be undone."""
+        """True if the last unit that was applied may have to be undone."""
         self.sent: int | None = None
         """Number of the unit that may have been applied and that the ledger is not known to have."""
         self.used: set[str] = set()
@@ -91,7 +91,7 @@ class Stores:
         self.poll()
 
     def take(self) -> None:
-        """Go on with a connection that was made since: what is there is to be looked at."""
+        """Take over a new connection: the state of the store is unknown until it is read."""
         self.client.take()
         self.owes = True
 
@@ -103,7 +103,7 @@ class Stores:
         # SECURITY: a replica that was made the master lacks what had not reached it: proofs, debits, revocations.
         is_behind = self._recorded is not None and int(had) < self._recorded
         self._fence, self.owes, self.sent, self._undoable = fence, False, None, None
-        # Ahead: the ledger was put back. Nothing that the store holds fits it.
+        # Ahead: the ledger was put back. No data of the store fits it.
         self.is_lost = self.is_lost or said == "ahead" or is_behind
 
     def renew(self, above: int) -> tuple[int, int]:
@@ -131,7 +131,7 @@ class Stores:
             "epoch": str(changes.epoch), "fence": self._fence, "number": str(number), "proofs": changes.proofs,
             "proof_ms": changes.proof_ms, "checks": changes.checks, "steps": changes.steps,
         }  # fmt: skip
-        # What is known of an answer that does not come is nothing.
+        # Without an answer the outcome is unknown.
         self.owes, self.sent = True, number
         said, *more = self.client.run(
             scripts.APPLY, [self.keys.unit(self.notary)], _encode(asked).decode()

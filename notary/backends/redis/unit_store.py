@@ -27,7 +27,7 @@ _QUOTA_MS: Final = milliseconds((WINDOW_MINUTES + 1) * 60 + KEPT_SECONDS)
 
 
 class Shared(Protocol):
-    """What one notary knows of its Redis: see Stores."""
+    """The state of one notary's Redis: see Stores."""
 
     client: Client
     keys: Keys
@@ -53,7 +53,7 @@ class Shared(Protocol):
 
 
 class RedisStore:
-    """See Store. What it has read it reads once; what it has changed it sees."""
+    """See Store. It reads each value once, and sees its own changes."""
 
     is_in_ledger = False
 
@@ -108,7 +108,7 @@ class RedisStore:
 
     @property
     def _part(self) -> str:
-        """What was asked first, for errors."""
+        """The part that was used first, for errors."""
         if self._changes.proofs:
             return "store"
         if self._holds.is_used:
@@ -118,7 +118,7 @@ class RedisStore:
     # ----------------------------------------------------------------- proofs and epoch
 
     def use_proof(self, key: str, now: float) -> bool:  # noqa: ARG002 - the server's clock forgets it
-        """See Store. Nothing is asked: that it is new is what the unit's end depends on."""
+        """See Store. Sends no request: applying the unit requires that the proof is new."""
         self._changes.touch()
         name = self._keys.proof(key)
         if name in self._shared.used:
@@ -152,7 +152,7 @@ class RedisStore:
         return self._shared.revoked
 
     def confirm_session(self, session_id: str) -> None:
-        """See Store. Nothing is asked: that it was not revoked is what the unit's end depends on."""
+        """See Store. Sends no request: applying the unit requires that the session was not revoked."""
         self._changes.touch()
         if session_id not in self._confirmed:
             self._confirmed.add(session_id)
@@ -244,7 +244,7 @@ class RedisStore:
             key = self._keys.calls(principal)
             self._changes.read("HGET", key, "v")
             fields = self._changes.look("HGETALL", key)
-            # What this unit has counted before it looked is not there yet.
+            # Redis does not have yet what this unit has counted before this look.
             pairs = zip(fields[::2], fields[1::2], strict=True)
             minutes = {number(minute): number(calls) for minute, calls in pairs if minute != "v"}
             for kind, name, minute, change, *_ in (step for step in self._changes.steps if step[0] == "count"):
