@@ -67,7 +67,7 @@ def unresolved_intents(
 
 def unresolved_intent(
     connection: Connection, intent_id: str, now: float = 0.0
-) -> tuple[IntentView, str, str | None] | None:  # fmt: skip
+) -> tuple[UnresolvedIntent, str, str | None] | None:  # fmt: skip
     """An unresolved intent, with the hash of its plan and the approval that let it run."""
     row = connection.execute(
         f"{_INTENT}, plan_hash, approval_id FROM unresolved CROSS JOIN intents USING (seq)"
