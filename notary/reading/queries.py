@@ -84,7 +84,7 @@ def dispatched(connection: Connection) -> Iterable[tuple[str, str]]:
 
 
 def last_look(connection: Connection, intent_id: str, trace_id: str) -> AuditEvent | None:
-    """The last result of a verifier that looked again at an intent."""
+    """The event of the last time that a verifier looked again at an intent. It has `seen`."""
     rows = connection.execute(
         "SELECT bytes FROM events INDEXED BY events_by_trace WHERE trace_id = ? AND event_type = ?"
         " ORDER BY time DESC, seq DESC", (trace_id, INTENT_VERIFICATION),
