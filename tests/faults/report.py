@@ -16,8 +16,8 @@ DOCUMENT = ROOT / "docs" / "failure-modes.md"
 INTRO = f"""\
 # When something fails
 
-What the gateway answers while one of the things that it depends on fails, how that shows, and what to do. No fault
-leads to an allow. Whatever is refused can be asked again once the fault is over: nothing has to be restarted, what was
+The gateway's answers while a dependency fails, the signs of the failure, and the remedy. No fault
+leads to an allow. Refused requests can be sent again once the fault is over: nothing has to be restarted, what was
 held waits, budgets are exact, and the evidence is whole.
 
 Every line is proven by a test on a real gateway and the real server (`tests/faults/test_matrix.py`), with a proxy

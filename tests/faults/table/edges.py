@@ -44,7 +44,7 @@ PROXY = Table(
             metrics=("gate_provider_execution_duration_seconds_sum rises",),
         ),
         "read-only": "nothing is written there; where live sync writes its list is a file: `docs/egress.md`",
-        "full": "it keeps nothing of ours",
+        "full": "it stores no data of the gateway",
         "loses its data": Row(
             "Its list of names is empty. It refuses the tunnel, and the receipt says so.",
             "put the names back, or let live sync write them (`docs/egress.md`)",

@@ -5,7 +5,7 @@ from typing import Any
 from tests.faults.table.rows import START, Refused, Row, Table
 from tests.faults.table.sqlite import GONE
 
-_DO = "bring it back: the notary looks for it four times a second, nothing is to be restarted"
+_DO = "bring it back: the notary looks for it four times a second, no restart is needed"
 _METRICS = (
     'gate_dependency_up{dependency="ledger"} 0', 'gate_readiness_degraded_total{reason="ledger"} rises',
 )  # fmt: skip
@@ -65,6 +65,6 @@ POSTGRES = Table(
             log="it lacks units that were committed",
             do='put the right one back; where it is lost: `docs/operations.md`, "Backing it up"',
         ),
-        "clock differs": "nothing depends on its clock: moments are the notary's",
+        "clock differs": "its clock is not used: the notary supplies times",
     },
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.faults.table.rows import START, Refused, Row, Table
 
-_DO = "bring it back; calls are let through within a second of its first answer, nothing is to be restarted"
+_DO = "bring it back; calls are let through within a second of its first answer, no restart is needed"
 _LOG = "the key-value store is down"
 _METRICS = (
     'gate_dependency_up{dependency="store"} 0', 'gate_readiness_degraded_total{reason="store"} rises',
@@ -73,6 +73,6 @@ REDIS = Table(
             first="execute",
             ends_leases=True,
         ),
-        "clock differs": "nothing depends on its clock: it is told durations, and moments are the notary's",
+        "clock differs": "its clock is not used for times: the notary supplies them, Redis only counts durations",
     },
 )
