@@ -18,7 +18,7 @@ def test_a_misspelt_name_finds_the_one_that_was_meant(name: str, expected: list[
     assert near(name, NAMES) == expected
 
 
-def test_of_many_names_those_that_begin_alike_are_compared_and_a_few_told() -> None:
+def test_only_similar_names_are_compared_and_a_few_are_suggested() -> None:
     names = [f"service_{number:03}_send" for number in range(500)]
     suggestions = near("service_499_sned", names)
     assert suggestions[0] == "service_499_send"

@@ -52,7 +52,7 @@ def test_an_action_id_belongs_to_one_file(tmp_path: Path) -> None:
     ]
 
 
-def test_a_missing_folder_is_a_problem_and_an_empty_one_is_none(tmp_path: Path) -> None:
+def test_a_missing_folder_is_a_problem_and_an_empty_one_is_not(tmp_path: Path) -> None:
     assert load_manifests(tmp_path, has_proxy=False) == ((), [])
     _, problems = load_manifests(tmp_path / "absent", has_proxy=False)
     assert "cannot be read" in str(problems[0])
@@ -102,7 +102,7 @@ def test_the_example_actions_have_no_problem() -> None:
     }  # fmt: skip
 
 
-def test_what_the_examples_say_is_what_yaml_says() -> None:
+def test_the_reader_reads_the_examples_as_yaml_does() -> None:
     folder = Path(__file__).parents[3] / "contrib" / "examples" / "actions"
     for manifest in load_manifests(folder, has_proxy=False)[0]:
         loaded = yaml.safe_load(Path(manifest.file).read_text())

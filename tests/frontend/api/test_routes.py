@@ -274,7 +274,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=list(BODIES))
-async def test_an_operators_body_that_is_none_is_400_and_decides_nothing(tmp_path: Path, body: bytes) -> None:
+async def test_a_malformed_body_of_an_operator_is_400_and_decides_nothing(tmp_path: Path, body: bytes) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
         for verb in ("deny", "approve"):
@@ -288,7 +288,7 @@ async def test_an_operators_body_that_is_none_is_400_and_decides_nothing(tmp_pat
         assert approval.state == "pending"
 
 
-async def test_a_change_with_a_parameter_that_nobody_knows_is_400_and_changes_nothing(tmp_path: Path) -> None:
+async def test_a_change_with_an_unknown_parameter_is_400_and_changes_nothing(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
         for path in (f"/v1/approvals/{approval_id}/deny", "/v1/admin/drain", "/v1/admin/revoke-all"):
@@ -312,7 +312,7 @@ LEASES = {
 
 
 @pytest.mark.parametrize("body", LEASES.values(), ids=list(LEASES))
-async def test_a_lease_request_that_is_none_is_400(tmp_path: Path, body: bytes) -> None:
+async def test_a_malformed_lease_request_is_400(tmp_path: Path, body: bytes) -> None:
     async with front_core(tmp_path, workers=0) as core:
         answer = await core.ask("POST", "/v1/leases", body)
         assert (answer.status, body_of(answer)["error"]) == (400, "invalid_request")
@@ -352,7 +352,7 @@ async def test_a_lease_is_issued_without_budgets_unless_it_has_one_to_keep(tmp_p
         assert (await core.ask("POST", "/v1/leases", body)).status == 200
 
 
-async def test_a_hold_of_another_session_is_403_and_of_nobody_404(tmp_path: Path) -> None:
+async def test_a_hold_of_another_session_is_403_and_an_unknown_one_404(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
         core.policy.answer = HOLD

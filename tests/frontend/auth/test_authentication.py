@@ -32,7 +32,7 @@ async def code_of(core: Core, request: Request) -> str:
     return refused.value.code
 
 
-async def test_an_agent_is_told_with_the_epoch_in_force(tmp_path: Path) -> None:
+async def test_an_authenticated_agent_comes_with_the_epoch_in_force(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent()
         caller = await core.services.authentication.agent(of_agent(agent))
@@ -81,7 +81,7 @@ async def test_a_revoked_lease_is_refused_though_this_front_has_not_heard_of_it(
         assert await code_of(core, of_agent(agent)) == "invalid_lease"
 
 
-async def test_of_a_session_that_was_revoked_every_request_is_refused_and_of_others_none(tmp_path: Path) -> None:
+async def test_every_request_of_a_revoked_session_is_refused_and_of_others_none(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent, other = await core.agent(), await core.agent()
         ended = await core.services.revocation.revoke_session(

@@ -126,7 +126,7 @@ def test_both_sides_of_htu_are_normalised_alike(base: str, htu: str) -> None:
         ("http://kate.test", "http://\u212aate.test/v1/x"),
     ],
 )
-def test_what_normalisation_does_not_cover_stays_different(base: str, htu: str) -> None:
+def test_urls_that_normalisation_does_not_unify_stay_different(base: str, htu: str) -> None:
     assert "htu" in refusal(good(htu=htu), base=base, path="/v1/x")
 
 

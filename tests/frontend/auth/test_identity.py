@@ -28,7 +28,7 @@ def test_a_mapped_user_is_its_principal() -> None:
     assert identify(MAPPED, User(1000)) == expected
 
 
-def test_an_unmapped_user_is_nobody_unless_the_configuration_allows_it() -> None:
+def test_an_unmapped_user_has_no_principal_unless_the_configuration_allows_it() -> None:
     for uid in (0, 1001, 65534):
         with pytest.raises(GateError) as refused:
             identify(MAPPED, User(uid))

@@ -39,7 +39,7 @@ def test_the_short_way_to_a_p256_thumbprint_gives_the_same() -> None:
     assert p256_thumbprint(key.x, key.y) == thumbprint(key.jwk) == key.jkt
 
 
-def test_a_key_of_ours_and_the_key_a_client_sends_are_one() -> None:
+def test_the_gateways_form_of_a_key_equals_the_clients() -> None:
     key = Key()
     public_key = parse_jwk(key.jwk)
     assert public_key == public_key_of(key.private)

@@ -79,7 +79,7 @@ def code_of(call: Callable[[], object]) -> str:
 # ------------------------------------------------------------------ verifying
 
 
-def test_what_was_issued_is_what_is_verified_the_first_time_and_every_other() -> None:
+def test_an_issued_lease_verifies_the_same_each_time() -> None:
     by = verifier()
     issued = issue()
     first = by.verify(issued.token)
@@ -200,7 +200,7 @@ def tampered(old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_whatever_is_not_our_lease_is_invalid(name: str) -> None:
+def test_a_token_that_is_no_lease_of_this_gateway_is_invalid(name: str) -> None:
     by = verifier()
     by.verify(issue().token)
     assert code_of(lambda: by.verify(FORGED[name]())) == "invalid_lease"
@@ -291,7 +291,7 @@ def test_a_lease_of_a_key_whose_announcement_has_just_arrived_is_accepted() -> N
     assert by.verify(issue().token).principal == "billing-agent"
 
 
-def test_what_the_notary_repeats_costs_no_known_lease() -> None:
+def test_a_repeated_message_of_the_notary_forgets_no_known_lease() -> None:
     by, issued = verifier(), issue()
     first = by.verify(issued.token)
     by.use(in_force(held(SIGNING_KEY)))

@@ -65,7 +65,7 @@ def test_a_call_that_is_given_up_is_withdrawn_as_what_it_ended_with(code: str, d
         (NotaryRefused("x"), None, "evidence_persistence_failed"),
     ],
 )
-def test_what_a_caller_hears_of_a_call_that_was_not_opened_is_the_store_that_failed(
+def test_the_error_of_an_unopened_call_names_the_failed_store(
     error: NotaryUnavailable | NotaryRefused, proof: Proof | None, code: str
 ) -> None:
     told = unavailable(asked(proof), error)

@@ -50,7 +50,7 @@ def test_the_providers_own_words_are_answered_in_a_header_where_its_manifest_say
     assert dict(error.headers())["X-Receipt-Id"] == "rcpt_1"
 
 
-def test_the_providers_own_words_are_for_nobody_unless_somebody_says_that_they_are() -> None:
+def test_the_providers_text_is_hidden_unless_the_manifest_shows_it() -> None:
     error = executed(None, outcome="provider_error", reason="provider_error: invalid: of its own").failure()
     assert "X-Provider-Error" not in dict(error.headers())
 
@@ -60,9 +60,7 @@ def test_the_providers_own_words_are_for_nobody_unless_somebody_says_that_they_a
     [("verified", True), ("unverifiable_declared", True), ("verification_failed", False),
      ("provider_failed_before_verification", False)],
 )  # fmt: skip
-def test_what_was_verified_or_declared_to_be_unverifiable_is_a_whole_success(
-    outcome: str, is_fully_successful: bool
-) -> None:
+def test_a_verified_or_unverifiable_effect_is_a_full_success(outcome: str, is_fully_successful: bool) -> None:
     body = executed(verification_outcome=outcome).body()
     assert body.verification_outcome == outcome
     assert body.verification == {"outcome": outcome, "is_fully_successful": is_fully_successful}

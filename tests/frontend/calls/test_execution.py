@@ -150,7 +150,7 @@ async def test_a_call_that_goes_through_no_proxy_runs_while_the_proxy_is_down(tm
         assert (await (await core.agent()).call())[0] == 200
 
 
-async def test_a_plan_that_no_frame_can_hold_is_a_fault_of_ours_and_costs_nothing(
+async def test_a_plan_too_large_for_a_frame_is_an_internal_error_and_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def give(*_: object) -> None:

@@ -39,7 +39,7 @@ async def told(core: Core, *names: str, **more: Any) -> tuple[Any, ...]:
     return tuple(body[name] for name in names)
 
 
-async def test_an_allowed_call_is_told_with_its_rule_and_leaves_nothing_behind(core: Core) -> None:
+async def test_an_allowed_call_is_explained_with_its_rule_and_leaves_no_trace(core: Core) -> None:
     status, body = await explained(core)
     request_hash = body.pop("request_hash")
     assert (status, body) == (
@@ -53,7 +53,7 @@ async def test_an_allowed_call_is_told_with_its_rule_and_leaves_nothing_behind(c
     assert await core.events() == []
 
 
-async def test_a_call_that_would_wait_and_one_that_is_denied_are_told_apart(core: Core) -> None:
+async def test_a_held_and_a_denied_call_are_distinguished(core: Core) -> None:
     core.policy.answer = HOLD
     assert await told(core, "decision", "error_code", "rule") == ("pending_approval", None, "hold")
     core.policy.answer = DENY
@@ -89,7 +89,7 @@ async def test_a_sink_that_policy_does_not_allow_refuses_the_call(
     ("digest", "verdict", "code"),
     [(DIGEST, "mismatch", "action_digest_mismatch"), ("sha256:" + "8" * 64, "ok", "action_not_registered")],
 )
-async def test_of_a_module_that_is_not_trusted_policy_is_not_asked(
+async def test_policy_is_not_asked_about_an_untrusted_module(
     core: Core, tmp_path: Path, digest: str, verdict: str, code: str
 ) -> None:
     doubted = action(provider_module_digest=digest)
@@ -105,14 +105,14 @@ async def test_a_budget_that_is_used_up_refuses_and_one_call_that_is_left_does_n
     assert [one.calls_remaining for one in core.policy.questions] == [0, 1]
 
 
-async def test_a_request_that_the_action_refuses_is_told_with_what_is_wrong_of_it(core: Core) -> None:
+async def test_an_invalid_request_is_explained_with_its_problems(core: Core) -> None:
     refused = await told(core, "decision", "error_code", "reason", "rule", request={})
     assert refused == ("deny", "schema_violation", "/n: is missing", None)
     large = await told(core, "error_code", "reason", action_id="free", request={"n": "x" * 64})
     assert large == ("body_too_large", "max_request_bytes of the action")
 
 
-async def test_a_path_that_the_manifest_denies_is_told_as_a_call_would_be(core: Core, tmp_path: Path) -> None:
+async def test_a_denied_path_is_explained_as_a_call_would_be(core: Core, tmp_path: Path) -> None:
     core.services.configuration.current.registry = registry_of(tmp_path / "filing", filing())
     denied = await told(core, "error_code", "reason", request={"path": "secret/x"})
     assert denied == ("policy_denied", "the action's manifest denies this path")
@@ -126,7 +126,7 @@ async def test_without_a_request_an_empty_one_is_supposed_and_said(core: Core) -
     assert await told(core, "error_code", request=None) == ("schema_violation",)
 
 
-async def test_what_the_configuration_says_of_a_principal_is_in_the_question(tmp_path: Path) -> None:
+async def test_the_configured_facts_of_a_principal_are_in_the_question(tmp_path: Path) -> None:
     mapping = PrincipalMapping(principal="billing", owner="team", scopes=("tools:call", "bank:pay"))
     identity = IdentitySettings(provider="none", principals={"uid:7": mapping})
     async with front_core(tmp_path, *ACTIONS, workers=0, identity=identity) as core:

@@ -100,7 +100,7 @@ async def test_a_worker_that_has_run_a_call_is_not_asked_to_look(tmp_path: Path)
         assert await code_of(core) == "overloaded"
 
 
-async def test_what_is_not_there_is_under_way_or_has_nothing_to_look_at_is_not_looked_at(tmp_path: Path) -> None:
+async def test_an_unknown_running_or_unverifiable_intent_is_not_looked_at(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         assert await code_of(core) == "intent_not_found"
         for error in (NotaryUnavailable("gone"), NotaryRefused("it is not open")):
@@ -127,7 +127,7 @@ async def test_what_is_not_there_is_under_way_or_has_nothing_to_look_at_is_not_l
     ],
     ids=["the worker ended", "it cannot be verified", "no evidence", "refused", "silence"],
 )
-async def test_a_look_without_an_answer_is_none_and_a_worker_that_may_hang_is_killed(
+async def test_a_look_without_an_answer_fails_and_its_worker_is_killed(
     tmp_path: Path, answer: Fault, code: str, is_killed: bool
 ) -> None:
     async with front_core(tmp_path, workers=0) as core:

@@ -19,7 +19,7 @@ async def newest(core: Core, *names: str) -> tuple[Any, ...]:
     return tuple(event.get(name) for name in names)
 
 
-async def test_what_an_operator_did_names_the_operator_the_key_and_the_proof(tmp_path: Path) -> None:
+async def test_an_operators_event_names_the_operator_the_key_and_the_proof(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         await core.services.journal.operator_act(ADMIN_DRAIN, OperatorCaller("ada", "jkt", "jti"), reason="why")
         assert await newest(core, "event_type", "principal", "identity_method", "decision", "reason") == (
@@ -28,7 +28,7 @@ async def test_what_an_operator_did_names_the_operator_the_key_and_the_proof(tmp
         assert await newest(core, "operator_sender_binding", "operator_proof_jti") == ("jkt", "jti")
 
 
-async def test_what_the_gateway_did_is_its_own_and_says_what_this_installation_weakens(tmp_path: Path) -> None:
+async def test_the_gateways_own_event_names_the_weakened_rules(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         await core.services.journal.own(GATEWAY_STARTED)
         assert await newest(core, "event_type", "principal", "decision", "dev_mode", "reason") == (
@@ -40,9 +40,7 @@ async def test_what_the_gateway_did_is_its_own_and_says_what_this_installation_w
     ("code", "decision"),
     [("identity_forbidden", "deny"), ("internal_error", "error"), ("identity_provider_unavailable", "error")],
 )
-async def test_a_refused_lease_is_denied_or_an_error_of_ours_and_tells_whom_it_would_have_been_for(
-    tmp_path: Path, code: str, decision: str
-) -> None:
+async def test_the_event_of_a_refused_lease_names_its_principal(tmp_path: Path, code: str, decision: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
         for uid, principal in ((7, "uid:7"), (None, None)):
             await core.services.journal.lease_refused(GateError(code, cause="so it is"), uid)
@@ -52,7 +50,7 @@ async def test_a_refused_lease_is_denied_or_an_error_of_ours_and_tells_whom_it_w
 
 
 @pytest.mark.parametrize(("event_type", "operation"), [(ACTION_CALL, "Refuse"), (LEASE_ISSUED, "Note")])
-async def test_what_can_not_be_written_is_no_evidence(tmp_path: Path, event_type: str, operation: str) -> None:
+async def test_an_unwritten_event_is_no_evidence(tmp_path: Path, event_type: str, operation: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
         journal = core.services.journal
         for error in (NotaryUnavailable("the disk is full"), NotaryRefused("it is not open")):

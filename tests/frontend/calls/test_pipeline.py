@@ -163,7 +163,7 @@ async def test_an_outcome_has_its_answer_one_event_and_its_price(tmp_path: Path,
             assert event["budgets_after"] == {"calls_remaining": row.left}
 
 
-async def test_who_has_no_lease_leaves_an_event_too(tmp_path: Path) -> None:
+async def test_a_caller_without_a_lease_leaves_an_event_too(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         for headers, code in (
             ([], "missing_auth_header"),

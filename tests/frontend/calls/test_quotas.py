@@ -58,13 +58,13 @@ def test_no_more_principals_are_remembered_than_there_is_room_for() -> None:
         {"default": {"max_calls_per_session": 1.5}},
     ],
 )  # fmt: skip
-def test_limits_in_policy_data_that_are_none_are_refused_with_their_line(limits: Any) -> None:
+def test_malformed_limits_in_policy_data_are_refused_with_their_line(limits: Any) -> None:
     problems = parse_data(json.dumps({"policy_version": "1", "limits": limits}, indent=1))
     assert isinstance(problems, list)
     assert [problem.startswith(":3: limits: ") for problem in problems] == [True]
 
 
-async def test_a_lease_gets_no_more_calls_than_its_principal_may_have_and_hears_how_many(tmp_path: Path) -> None:
+async def test_a_lease_gets_at_most_the_calls_of_its_principal_and_says_how_many(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         limit(core, max_calls_per_session=2)
         told = [msgspec.json.decode((await lease(core, asked)).body)["budgets"]

@@ -143,7 +143,7 @@ async def test_users_and_codes_are_told_apart_and_what_differs_is_left_out(tmp_p
         assert (last["principal"], "session_id" in last, "lease_jti" in last) == ("dev:anonymous", False, False)
 
 
-async def test_what_the_ledger_does_not_take_is_counted_into_the_next_event_and_nobody_gets_in(tmp_path: Path) -> None:
+async def test_refusals_without_an_event_are_counted_in_the_next_event(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
         core.client.faults["Refuse"] = refuses(NotaryUnavailable("the disk is full"))
         for _ in range(3):
@@ -154,7 +154,7 @@ async def test_what_the_ledger_does_not_take_is_counted_into_the_next_event_and_
         assert [one["attempts"]["count"] for one in await calls(core)] == [3]
 
 
-async def test_what_was_counted_is_told_when_its_minute_has_passed_round_after_round(tmp_path: Path) -> None:
+async def test_counted_refusals_are_reported_after_each_minute(tmp_path: Path) -> None:
     at_once = replace(PATIENT, calls=CallDeadlines(refusal_seconds=0.0, upkeep_seconds=0.002))
     async with front_core(tmp_path, workers=0, deadlines=at_once) as core, trio.open_nursery() as nursery:
         nursery.start_soon(core.services.refusals.run)
@@ -183,7 +183,7 @@ async def test_the_first_refusal_is_in_evidence_though_its_caller_leaves_meanwhi
 
 
 @pytest.mark.parametrize(("code", "decision"), [("internal_error", "error"), ("missing_auth_header", "deny")])
-async def test_a_fault_of_ours_is_no_denial(tmp_path: Path, code: str, decision: str) -> None:
+async def test_an_internal_error_is_no_denial(tmp_path: Path, code: str, decision: str) -> None:
     async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
         await core.services.refusals.note(Refusal(ACTION_CALL, 7, GateError(code)))
         assert [(one["decision"], one["error_code"]) for one in await calls(core)] == [(decision, code)]
@@ -217,7 +217,7 @@ async def test_the_last_round_waits_for_one_that_is_under_way(tmp_path: Path) ->
         assert [one["attempts"]["count"] for one in await calls(core)] == [1, 2]
 
 
-async def test_leases_for_whoever_has_no_identity_here_are_told_once_and_counted(tmp_path: Path) -> None:
+async def test_leases_refused_to_unknown_users_are_logged_once_and_counted(tmp_path: Path) -> None:
     users = IdentitySettings(principals={"1004": PrincipalMapping("billing-agent")})
     async with front_core(tmp_path, workers=0, deadlines=HOUR, identity=users) as core:
         body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk})
@@ -285,7 +285,7 @@ async def test_a_call_that_ran_and_one_that_waits_have_their_lines_however_many_
         assert told == [*[("error", "action_execution_failed")] * (MAX_LINES + 1), ("pending_approval", None)]
 
 
-async def test_a_cause_is_always_told_and_an_answer_without_one_is_not_repeated_without_end(
+async def test_a_cause_is_always_logged_and_lines_without_one_are_bounded(
     tmp_path: Path,
 ) -> None:
     async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
@@ -309,5 +309,5 @@ def _of_operator(core: Core, path: str = "/metrics") -> Headers:
     return signed(core.operator_key, "GET", path, "key-op-0123456789abcdef0123456789abcdef")
 
 
-def test_what_proves_nothing_is_told_once_a_minute_as_is_promised() -> None:
+def test_unauthenticated_requests_are_logged_once_a_minute() -> None:
     assert CallDeadlines().refusal_seconds == 60.0, "SECURITY.md"

@@ -78,7 +78,7 @@ async def test_an_error_has_one_line_of_the_log(tmp_path: Path) -> None:
         assert [one.get("code") for one in of_the_front(lines)] == ["budget_store_unavailable"]
 
 
-async def test_a_refusal_without_evidence_is_told_as_what_prevented_it(tmp_path: Path) -> None:
+async def test_a_refusal_without_evidence_is_answered_with_the_failure_that_prevented_it(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent()
         core.policy.answer = DENY
@@ -127,7 +127,7 @@ async def test_without_the_store_refused_calls_have_an_event_each_and_a_flood_is
         assert last["session_id"] == agent.session_id
 
 
-async def test_an_error_of_ours_without_evidence_stays_what_it_is(tmp_path: Path) -> None:
+async def test_an_internal_error_without_evidence_stays_an_internal_error(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent()
         core.client.faults["Refuse"] = refuses(GONE)

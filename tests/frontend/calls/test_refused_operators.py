@@ -82,7 +82,7 @@ async def test_the_first_one_is_in_evidence_at_once_with_what_is_known(
         assert (thumbprint == core.operator_key.jkt) == (signs == "operator")
 
 
-async def test_those_after_it_are_counted_and_told_in_one_event(tmp_path: Path) -> None:
+async def test_later_refusals_are_counted_in_one_event(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, deadlines=PATIENT_HOUR) as core:
         for _ in range(7):
             await refuse(core, wrong_key(core))
@@ -102,7 +102,7 @@ async def test_those_after_it_are_counted_and_told_in_one_event(tmp_path: Path) 
         assert (await tell(core))[-1]["attempts"]["count"] == 1, "a new minute has begun"
 
 
-async def test_a_replayed_proof_is_told_with_whose_it_is_and_a_good_one_is_not(tmp_path: Path) -> None:
+async def test_a_replayed_proof_is_logged_with_its_owner_and_a_good_one_is_not(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, deadlines=PATIENT_HOUR) as core:
         headers = signed(core.operator_key, "GET", STATUS, API_KEY)
         assert (await core.ask("GET", STATUS, b"", headers)).status == 200
@@ -113,7 +113,7 @@ async def test_a_replayed_proof_is_told_with_whose_it_is_and_a_good_one_is_not(t
         assert event["attempts"] == {"count": 1, "operator": "op", "thumbprint": core.operator_key.jkt}
 
 
-async def test_a_store_that_is_down_is_nobodys_failure(tmp_path: Path) -> None:
+async def test_a_lost_store_counts_as_no_operators_failure(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, deadlines=PATIENT_HOUR) as core:
         path = "/v1/approvals"
         core.client.faults["Enter"] = refuses(NotaryUnavailable("gone"))
@@ -170,7 +170,7 @@ async def test_they_are_counted_by_code_in_the_metrics(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-def test_the_signer_of_a_proof_is_told_whatever_else_it_says() -> None:
+def test_the_signer_of_a_proof_is_found_with_any_other_claims() -> None:
     verifier, key = DpopVerifier(BASE), Key()
     good = proof(key, "GET", "http://elsewhere.test/", "token", iat=0)
     assert verifier.signer_of(good) == key.jkt

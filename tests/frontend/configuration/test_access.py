@@ -117,7 +117,7 @@ async def test_each_kind_of_change_fails_whole_and_leaves_its_evidence(
             assert found.items() <= event.items()
 
 
-async def test_what_is_there_already_is_evident_and_written_no_second_time(tmp_path: Path) -> None:
+async def test_an_existing_entry_is_reported_and_not_written_again(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         before = (tmp_path / "policy" / "data.json").stat().st_ino
         status, body = await core.operate("POST", GRANT, {"principal": "billing", "actions": ["read", "read"]})
@@ -193,7 +193,7 @@ async def test_the_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("edited", ["data", "rules", "another file", "half a file", "no rules", "no data"])
-async def test_what_a_person_is_editing_is_neither_overwritten_nor_put_in_force(tmp_path: Path, edited: str) -> None:
+async def test_a_file_that_a_person_is_editing_is_neither_overwritten_nor_applied(tmp_path: Path, edited: str) -> None:
     async with policed(tmp_path, workers=0) as core:
         folder = tmp_path / "policy"
         whole = {path: path.read_text() for path in folder.iterdir()}
@@ -239,7 +239,7 @@ async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path) -> None
         assert (status, answer["error"]) == (409, "policy_changed_on_disk")
 
 
-async def test_who_waits_too_long_for_a_load_to_end_is_told_to_come_again(tmp_path: Path) -> None:
+async def test_a_caller_that_waits_too_long_for_a_load_is_told_to_retry(tmp_path: Path) -> None:
     deadlines = replace(PATIENT, configuration=replace(PATIENT.configuration, turn_seconds=0.1))
     async with policed(tmp_path, workers=0, deadlines=deadlines) as core:
         async with trio.open_nursery() as nursery:

@@ -153,7 +153,7 @@ async def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
         assert all(word in problems for word in ("b.yaml", "c.yaml", "data.json"))
 
 
-async def test_what_a_commit_refuses_is_not_in_force(tmp_path: Path) -> None:
+async def test_a_refused_commit_is_not_in_force(tmp_path: Path) -> None:
     """Evidence that can't be written keeps manifests and policy as they were, both."""
     async with loading(tmp_path) as configuration:
         await configuration.load()
@@ -330,7 +330,7 @@ async def test_a_file_that_is_never_read_holds_up_neither_the_loop_nor_the_next_
 
 
 @pytest.mark.parametrize("name", ["actions", "policy"])
-async def test_a_folder_that_is_none_is_a_problem_with_its_place(tmp_path: Path, name: str) -> None:
+async def test_a_path_that_is_no_folder_is_a_problem_with_its_place(tmp_path: Path, name: str) -> None:
     async with loading(tmp_path) as configuration:
         (tmp_path / name).rename(tmp_path / "away")
         assert name in await refused(configuration)

@@ -99,7 +99,7 @@ async def told(core: Core) -> list[dict[str, Any]]:
     return list(reversed(await core.events(event_type="AdminReload")))
 
 
-async def test_a_reload_is_answered_with_what_is_in_force_and_told_with_who_asked(tmp_path: Path) -> None:
+async def test_a_reload_is_answered_with_the_state_in_force_and_logged_with_its_operator(tmp_path: Path) -> None:
     async with supervised(tmp_path) as supervisor:
         core = supervisor.core
         status, body = await core.operate(*RELOAD)

@@ -52,7 +52,7 @@ async def told(core: Core) -> list[tuple[str, str | None, str | None]]:
     ]
 
 
-async def test_every_lease_of_before_is_dead_everywhere_and_new_ones_live(tmp_path: Path) -> None:
+async def test_every_earlier_lease_ends_everywhere_and_new_ones_live(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
         core.policy.answer = msgspec.structs.replace(HOLD, requires_approval=False)
@@ -89,7 +89,7 @@ async def test_a_plan_that_was_held_before_can_not_be_approved_any_more(tmp_path
         assert await core.remaining(agent) == 3
 
 
-async def test_every_hold_of_before_has_ended_with_its_event_and_its_call_when_the_operator_is_answered(
+async def test_every_earlier_hold_has_ended_when_the_operator_is_answered(
     tmp_path: Path,
 ) -> None:
     async with front_core(tmp_path) as core:
@@ -108,9 +108,7 @@ async def test_every_hold_of_before_has_ended_with_its_event_and_its_call_when_t
 
 
 @pytest.mark.parametrize("verb", ["approve", "deny"])
-async def test_a_hold_of_before_whose_end_is_not_written_yet_can_not_be_decided_either(
-    tmp_path: Path, verb: str
-) -> None:
+async def test_an_earlier_hold_can_not_be_decided_even_before_its_end_is_written(tmp_path: Path, verb: str) -> None:
     async with front_core(tmp_path) as core:
         _, approval_id = await held(core)
         core.client.faults["DueHolds"] = refuses(FULL)
@@ -176,7 +174,7 @@ async def test_an_approved_plan_that_waits_for_a_worker_is_not_dispatched(tmp_pa
         assert await core.remaining(agent) == 3
 
 
-async def test_another_front_of_the_same_notary_dispatches_nothing_of_before_either(tmp_path: Path) -> None:
+async def test_another_front_of_the_same_notary_dispatches_no_earlier_call(tmp_path: Path) -> None:
     async with (
         front_core(tmp_path) as core,
         front_core(tmp_path, workers=0, front_id="front-2-b") as second,
@@ -225,7 +223,9 @@ async def refused_as(agent: Agent, code: str) -> bool:
 
 
 @pytest.mark.parametrize("problem", [GONE, NotaryRefused("no")])
-async def test_a_revocation_that_can_not_be_written_is_none_and_says_so(tmp_path: Path, problem: Exception) -> None:
+async def test_an_unwritten_revocation_is_not_in_force_and_is_answered_as_failed(
+    tmp_path: Path, problem: Exception
+) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
         core.client.faults["Revoke"] = refuses(problem)

@@ -73,7 +73,7 @@ TIME = "after: must be an ISO 8601 time such as 2026-01-31T12:00:00Z"
     ],
     ids=lambda text: text[:30],
 )
-def test_a_query_that_will_not_do_is_told_what_it_must_be(query: str, message: str) -> None:
+def test_an_invalid_query_is_answered_with_the_valid_form(query: str, message: str) -> None:
     with pytest.raises(GateError) as caught:
         parse_query(Wanted, query)
     assert caught.value.body() == {"error": "invalid_request", "message": message}
@@ -110,7 +110,7 @@ def test_a_body_becomes_its_struct() -> None:
     ],
     ids=lambda text: text[:40],
 )
-def test_a_body_that_will_not_do_is_told_what_it_must_be(body: str, message: str) -> None:
+def test_an_invalid_body_is_answered_with_the_valid_form(body: str, message: str) -> None:
     with pytest.raises(GateError) as caught:
         parse_body(Form, body.encode())
     assert caught.value.body() == {"error": "invalid_request", "message": message}

@@ -38,7 +38,7 @@ async def test_any_answer_in_http_is_an_answer(status: str) -> None:
             await ask(url)
 
 
-async def test_the_question_is_one_that_a_proxy_passes_on_to_nobody() -> None:
+async def test_the_question_is_one_that_a_proxy_answers_itself() -> None:
     asked: list[bytes] = []
 
     async def converse(stream: trio.SocketStream) -> None:
@@ -57,7 +57,7 @@ async def test_the_question_is_one_that_a_proxy_passes_on_to_nobody() -> None:
     [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/2 200\r\n", b"HTTP/1.1 ok\r\n", b"HTTP/1.1", b"x" * (MAX_LINE_BYTES + 1)],
     ids=["nothing", "another protocol", "another version", "no status", "a piece", "no line"],
 )
-async def test_what_is_no_http_is_no_answer(answer: bytes) -> None:
+async def test_bytes_that_are_no_http_are_no_answer(answer: bytes) -> None:
     async with proxy_that(saying(answer)) as url:
         with pytest.raises(ProxyDown):
             await ask(url)
@@ -93,7 +93,7 @@ async def test_a_proxy_whose_port_is_closed_for_a_moment_is_not_down() -> None:
                 asked.sendall(b"HTTP/1.1 501 Not Implemented\r\n\r\n")
 
 
-async def test_a_proxy_that_nobody_runs_is_down() -> None:
+async def test_a_proxy_without_a_listener_is_down() -> None:
     with socket.socket() as taken:  # bound, so that no other program gets the port
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ProxyDown):
@@ -156,7 +156,7 @@ async def test_a_front_starts_beside_a_proxy_that_hangs(tmp_path: Path) -> None:
             await becomes(core, "degraded")
 
 
-async def test_nobody_waits_for_a_proxy_that_hangs(tmp_path: Path) -> None:
+async def test_a_hanging_proxy_delays_no_caller(tmp_path: Path) -> None:
     health = replace(QUICK.health, overdue_seconds=600.0)
     deadlines = replace(QUICK, egress=EgressDeadlines(ask_seconds=600.0), health=health)
     asked = 0

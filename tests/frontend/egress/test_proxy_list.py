@@ -153,7 +153,7 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-async def test_whatever_a_person_does_to_the_file_is_mended(scene: Scene, spoil: Callable[[Path], object]) -> None:
+async def test_every_foreign_change_of_the_file_is_repaired(scene: Scene, spoil: Callable[[Path], object]) -> None:
     listed = scene.make(deadlines=OFTEN)
     await listed.sync()
     whole = scene.path.read_bytes()
@@ -191,7 +191,7 @@ NOT_OURS: list[tuple[Callable[[Path], object], str]] = [
 
 
 @pytest.mark.parametrize(("spoil", "problem"), NOT_OURS)
-async def test_what_lies_there_and_is_not_ours_is_neither_followed_nor_written_over(
+async def test_a_foreign_file_is_neither_followed_nor_overwritten(
     scene: Scene, spoil: Callable[[Path], object], problem: str
 ) -> None:
     spoil(scene.path)
@@ -245,7 +245,7 @@ async def test_a_disk_that_is_full_leaves_the_old_file_whole_and_nothing_beside_
     assert scene.found() == ["other.example"]
 
 
-async def test_what_a_killed_writer_left_is_cleared_away(scene: Scene) -> None:
+async def test_leftovers_of_a_killed_writer_are_removed(scene: Scene) -> None:
     left = scene.path.with_name(f".domains.{'0' * 16}")
     left.write_text("half")
     kept = scene.path.with_name(".domains.swp")
@@ -277,7 +277,7 @@ async def test_a_list_that_can_not_be_widened_lets_nothing_begin(scene: Scene) -
     assert scene.found() == ["known.example"]
 
 
-async def test_whoever_is_cancelled_in_between_leaves_no_wider_list(scene: Scene) -> None:
+async def test_a_cancelled_change_leaves_no_wider_list(scene: Scene) -> None:
     with trio.CancelScope() as scope:
         async with scene.listed.wider(["coming.example"]):
             scope.cancel()

@@ -38,7 +38,7 @@ def test_a_domain_is_learned_in_its_normal_form(text: str, normal: str | None) -
 
 
 @pytest.mark.parametrize("text", ["", "*", "*.com", "localhost", "10.0.0.1", "a.b:80", "https://a.example", "a.b/c"])
-def test_what_is_no_domain_can_not_be_learned(text: str) -> None:
+def test_a_malformed_domain_can_not_be_learned(text: str) -> None:
     with pytest.raises(InvalidRule):
         DOMAINS.normal(text)
 
@@ -58,7 +58,7 @@ def test_a_path_pattern_is_learned_as_it_is(text: str) -> None:
         ("a\u202eb", "invisible character"), ("a /b", "space at end"),
     ],
 )  # fmt: skip
-def test_what_is_no_path_pattern_can_not_be_learned(text: str, why: str) -> None:
+def test_a_malformed_path_pattern_can_not_be_learned(text: str, why: str) -> None:
     with pytest.raises(InvalidRule, match=why) as refused:
         PATHS.normal(text)
     assert len(text) < 3 or text not in str(refused.value)

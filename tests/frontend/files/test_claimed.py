@@ -84,7 +84,7 @@ def _socket(path: Path) -> None:
         (_socket, "cannot be read: "),
     ],
 )
-def test_what_is_no_readable_file_is_told_and_waits_for_nobody(
+def test_an_unreadable_file_is_reported_without_waiting(
     tmp_path: Path, make: Callable[[Path], None], problem: str
 ) -> None:
     make(tmp_path / "a.rego")

@@ -65,7 +65,7 @@ async def test_a_turn_that_does_not_come_is_given_up_and_comes_later(
     assert path.read_bytes() == b"x"
 
 
-async def test_who_gave_up_waiting_for_a_turn_leaves_no_thread_behind(tmp_path: Path) -> None:
+async def test_a_caller_that_stops_waiting_for_a_turn_leaves_no_thread(tmp_path: Path) -> None:
     threads = trio.to_thread.current_default_thread_limiter()
     with turn_of_another_process(tmp_path / "file"):
         for _ in range(5):

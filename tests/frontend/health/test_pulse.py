@@ -22,7 +22,7 @@ async def ready(core: Core) -> tuple[int, dict[str, Any]]:
     return answer.status, msgspec.json.decode(answer.body)
 
 
-async def test_what_broke_this_moment_shows_in_the_next_answer(tmp_path: Path) -> None:
+async def test_a_fresh_failure_shows_in_the_next_answer(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         object.__setattr__(core.services, "policy", core.policy)
         assert (await ready(core))[0] == 200
@@ -56,7 +56,7 @@ async def test_a_status_says_what_it_can_when_a_store_fails(tmp_path: Path) -> N
         assert (await core.operate("GET", "/v1/admin/status"))[1]["status"] == "draining"
 
 
-async def test_a_store_that_is_stuck_delays_nobody_for_long(tmp_path: Path) -> None:
+async def test_a_hanging_store_delays_callers_briefly(tmp_path: Path) -> None:
     deadlines = replace(PATIENT, health=replace(PATIENT.health, overdue_seconds=0.2))
     async with front_core(tmp_path, workers=0, deadlines=deadlines) as core:
         core.client.faults["ReadStore"] = hangs(trio.Event())
@@ -76,7 +76,7 @@ async def test_a_flood_of_questions_is_one_question_at_a_time(tmp_path: Path) ->
         assert core.client.asked.count("ReadStore") <= 5
 
 
-async def test_the_supervisors_status_line_asks_nobody(tmp_path: Path) -> None:
+async def test_the_supervisors_status_line_asks_no_process(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         await held(core)
         await ready(core)

@@ -44,7 +44,7 @@ def test_bodies_in_chunks_are_put_together(data: bytes, body: bytes, rest: bytes
         b"1;" + b"x" * MAX_LINE_BYTES, b"0\r\nX:" + b"x" * MAX_LINE_BYTES,
     ],
 )  # fmt: skip
-def test_what_is_not_plainly_chunked_is_refused(data: bytes) -> None:
+def test_a_body_that_is_not_plainly_chunked_is_refused(data: bytes) -> None:
     # Further bytes must not turn it into a valid body.
     with pytest.raises(GateError, match="bad_request"):
         decode(data + b"\r\n" * 8)

@@ -221,7 +221,7 @@ async def test_a_client_that_ended_its_side_is_still_answered(serving: Serving) 
         assert await client.rest() == b""
 
 
-async def test_a_client_that_ends_its_side_inside_a_body_is_told(serving: Serving) -> None:
+async def test_a_client_that_ends_its_side_inside_a_body_gets_an_answer(serving: Serving) -> None:
     async with serving() as running, running.client() as client:
         await client.send(request("POST", "/", b"hello")[:-1])
         await client.stream.send_eof()

@@ -216,5 +216,5 @@ def test_every_byte_in_every_part_of_a_head_is_read_as_h11_reads_it_or_refused(s
         b"",
     ],
 )
-def test_what_does_not_end_with_its_one_empty_line_is_no_head(data: bytes) -> None:
+def test_bytes_that_do_not_end_with_one_empty_line_are_no_head(data: bytes) -> None:
     assert ours(data) is None

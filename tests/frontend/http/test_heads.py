@@ -101,7 +101,7 @@ def test_a_hundred_headers_pass_and_one_more_does_not() -> None:
 @pytest.mark.parametrize(
     "data", [b"\x16\x03\x01\x02", b" GET / ", b"\r\n", b"\0", b"GET / HTTP/1.1\nHost: x\n", b"\xff"]
 )
-def test_what_will_never_be_a_head_is_refused_before_it_ends(data: bytes) -> None:
+def test_an_impossible_head_is_refused_before_it_ends(data: bytes) -> None:
     with pytest.raises(GateError) as caught:
         head_size(bytearray(data), 0)
     assert caught.value.code == "bad_request"

@@ -94,7 +94,7 @@ def is_listening(sock: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["admin", "metrics"])
-async def test_who_watches_is_served_until_the_end(tmp_path: Path, kind: str) -> None:
+async def test_a_watcher_is_served_until_the_end(tmp_path: Path, kind: str) -> None:
     async with kept(tmp_path) as running:
         await running.server.leave(LONG)
         async with connected(str(tmp_path / kind)) as watching:

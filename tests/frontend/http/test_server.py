@@ -38,7 +38,7 @@ class Gate:
         return clients
 
 
-async def test_at_the_ceiling_a_newcomer_hears_overloaded_and_others_are_untouched(serving: Serving) -> None:
+async def test_at_the_ceiling_a_newcomer_gets_overloaded_and_others_are_untouched(serving: Serving) -> None:
     gate = Gate()
     async with serving(gate.respond, max_connections=2) as running, AsyncExitStack() as stack:
         clients = await gate.occupy(running, stack, 2)
@@ -184,7 +184,7 @@ async def test_drain_cuts_what_is_left_at_its_deadline(serving: Serving) -> None
         assert [line["connections"] for line in logs] == [1]
 
 
-async def test_after_drain_nobody_is_accepted(serving: Serving) -> None:
+async def test_no_connection_is_accepted_after_a_drain(serving: Serving) -> None:
     async with serving() as running:
         assert await running.server.drain(60)
         for unix in (False, True):

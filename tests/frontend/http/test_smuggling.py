@@ -162,12 +162,12 @@ async def talk(serving: Serving, data: bytes) -> tuple[list[int], list[str]]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_what_two_servers_could_read_differently_is_refused(serving: Serving, name: str) -> None:
+async def test_a_head_that_two_servers_could_read_differently_is_refused(serving: Serving, name: str) -> None:
     assert await talk(serving, REFUSED[name]) == ([400], [])
 
 
 @pytest.mark.parametrize("name", SERVED)
-async def test_what_is_plain_is_served_and_nothing_beside_it(serving: Serving, name: str) -> None:
+async def test_plain_requests_alone_are_served(serving: Serving, name: str) -> None:
     data, paths = SERVED[name]
     assert await talk(serving, data) == ([200] * len(paths), paths)
 

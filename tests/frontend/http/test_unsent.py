@@ -33,7 +33,7 @@ class Waiting:
             self.cut.append(number)
 
 
-async def test_whoever_is_over_its_part_loses_its_own_that_waited_longest() -> None:
+async def test_a_user_over_its_share_loses_its_longest_waiting_connection() -> None:
     async with trio.open_nursery() as nursery:
         waiting = Waiting(Unsent(100), nursery)
         for _ in range(7):

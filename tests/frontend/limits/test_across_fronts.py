@@ -29,7 +29,7 @@ def test_the_rate_of_a_class_is_drawn_through_all_fronts_together(name: str, rat
             front.take(name, "one")
 
 
-def test_a_session_has_its_rate_once_and_is_told_once() -> None:
+def test_a_session_has_its_rate_once_and_is_refused_with_one_event() -> None:
     clock = Clock()
     fronts = [SessionRates(4, sessions=Sessions(memory, clock)) for memory in views()]
     for turn in range(4):

@@ -116,7 +116,7 @@ REFUSED: list[tuple[str, str, object, int, str]] = [
 ]
 
 
-async def test_what_can_not_be_learned_is_refused_by_its_code_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_rule_that_can_not_be_learned_is_refused_by_its_code_and_not_stored(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         for method, path, body, status, code in REFUSED:
             core.services.rates = type(core.services.rates)()
@@ -142,7 +142,7 @@ async def test_a_rule_is_known_in_whatever_spelling_it_comes_again(tmp_path: Pat
         assert await core.operate("DELETE", PATHS, glob) == (200, {"removed": True})
 
 
-async def test_what_the_manifest_denies_stays_denied_whatever_was_learned(tmp_path: Path) -> None:
+async def test_learned_rules_never_allow_what_the_manifest_denies(tmp_path: Path) -> None:
     async with front_core(tmp_path, filing(), workers=0) as core:
         for path in ("secret/**", "secret/a"):
             assert (await core.operate("POST", PATHS, THERE | {"path": path}))[0] == 200
@@ -178,7 +178,7 @@ async def test_what_one_front_learns_and_forgets_counts_for_the_next_call_of_ano
             assert (await other.operate("DELETE", AT[noun], WISH[noun]))[0] == 200
 
 
-async def test_of_many_that_add_one_domain_at_once_one_does_and_none_loses_anothers(tmp_path: Path) -> None:
+async def test_simultaneous_additions_add_a_domain_once_and_lose_no_other(tmp_path: Path) -> None:
     async with (
         front_core(tmp_path, workers=0) as core,
         front_core(tmp_path, front_id="front-2-b", workers=0) as other,
@@ -199,7 +199,7 @@ async def test_of_many_that_add_one_domain_at_once_one_does_and_none_loses_anoth
         assert len(await told(core, "DomainAdded")) == 9
 
 
-async def test_what_was_learned_outlives_the_front(tmp_path: Path) -> None:
+async def test_learned_rules_outlive_the_front(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
         assert (await core.operate("POST", PATHS, THERE))[0] == 200
@@ -268,7 +268,7 @@ async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, 
             assert [event["decision"] for event in events] == ["error", "allow"]
 
 
-async def test_a_change_that_was_told_and_could_not_be_made_is_told_as_an_error(tmp_path: Path) -> None:
+async def test_a_failed_change_is_recorded_as_an_error(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         path = tmp_path / "fronts" / "learned.json"
         core.client.faults["Note"] = then(lambda: path.mkdir(exist_ok=True))

@@ -44,7 +44,7 @@ def body_of(changes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**GOOD, **changes}.items() if value is not ABSENT}
 
 
-async def test_a_bad_request_is_told_which_field_and_never_its_value(tmp_path: Path) -> None:
+async def test_a_refusal_of_a_bad_request_names_the_field_and_never_its_value(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         for changes, field in REFUSED:
             answer = await core.ask("POST", "/v1/leases", body_of(changes))

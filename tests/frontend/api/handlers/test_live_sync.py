@@ -82,7 +82,7 @@ async def test_the_list_follows_every_change_before_it_is_answered(tmp_path: Pat
         assert listed.entries == ["known.example"]
 
 
-async def test_what_several_need_stays_until_nobody_does(tmp_path: Path) -> None:
+async def test_a_domain_stays_listed_until_no_rule_needs_it(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
         both = registry_of(tmp_path / "both", reaching(), reaching("more"))
         core.services.configuration.current.registry = both

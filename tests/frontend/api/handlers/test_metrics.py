@@ -287,7 +287,7 @@ def measured(core: Core) -> None:
     object.__setattr__(core.services, "policy", core.policy)
 
 
-async def test_whatever_happens_is_counted_as_often_as_it_happens(tmp_path: Path) -> None:
+async def test_every_event_is_counted_exactly_once(tmp_path: Path) -> None:
     actions = (action(), action("die"), action("violates"))
     # Leases outlive a hold: the notary may sweep at any moment, and so while the clock is ahead.
     async with front_core(tmp_path, *actions, lease_ttl_seconds=3600) as core:

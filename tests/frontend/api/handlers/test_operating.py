@@ -51,7 +51,7 @@ async def test_drain_counts_what_is_in_flight_and_lets_it_end(tmp_path: Path) ->
             await core.services.admission.wait_idle()
 
 
-async def test_a_ledger_that_can_not_be_read_is_503_to_whoever_asks(tmp_path: Path) -> None:
+async def test_an_unreadable_ledger_is_503_for_every_caller(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
         for operation in ("QueryEvents", "ShowReceipt", "ListUnresolved"):
@@ -88,7 +88,7 @@ async def test_no_lease_leaves_the_house_without_evidence(tmp_path: Path) -> Non
      (1004, ["mail:send"], "scope_not_permitted"),
      (None, ["tools:call"], "identity_provider_unavailable")],
 )  # fmt: skip
-async def test_whoever_may_not_have_a_lease_is_refused_with_evidence(
+async def test_a_refused_lease_leaves_evidence(
     tmp_path: Path, uid: int | None, scopes: list[str], code: str | None
 ) -> None:
     mapped = IdentitySettings(principals={"1004": PrincipalMapping("billing-agent")})

@@ -17,7 +17,7 @@ from tests.support.worker_desk import until
 GONE = NotaryUnavailable("gone")
 
 
-async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path: Path) -> None:
+async def test_gauges_are_read_at_the_moment_of_the_scrape(tmp_path: Path) -> None:
     async with front_core(tmp_path, action(), action("hang"), workers=2) as core:
         measured(core)
         agent = await core.agent()
@@ -93,7 +93,7 @@ async def test_webhooks_are_counted_by_endpoint(tmp_path: Path) -> None:
             assert ("gate_webhook_outbox_pending", "") not in await scraped(core)
 
 
-async def test_what_can_not_be_told_is_absent_and_never_zero(tmp_path: Path) -> None:
+async def test_an_unknown_metric_is_absent_and_never_zero(tmp_path: Path) -> None:
     of_store = ("gate_pending_approvals", "gate_oldest_pending_approval_age_seconds", "gate_revocation_epoch")
     of_ledger = ("gate_unresolved_intents", "gate_oldest_unresolved_intent_age_seconds")
     async with front_core(tmp_path, workers=0) as core:

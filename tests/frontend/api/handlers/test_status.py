@@ -34,7 +34,7 @@ async def test_the_status_tells_every_fact_and_leaves_no_event(tmp_path: Path) -
         assert await core.events() == before
 
 
-async def test_what_is_down_degrades_and_draining_is_said_first(tmp_path: Path) -> None:
+async def test_a_lost_dependency_degrades_readiness_and_draining_is_reported_first(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         core.services.policy = core.policy  # type: ignore[assignment]
         core.policy.is_available = False
@@ -50,7 +50,7 @@ async def test_what_is_down_degrades_and_draining_is_said_first(tmp_path: Path) 
         assert (await core.operate(*STATUS))[1]["status"] == "draining"
 
 
-async def test_a_drain_is_told_each_time_and_nothing_takes_it_back(tmp_path: Path) -> None:
+async def test_each_drain_request_is_answered_and_none_is_undone(tmp_path: Path) -> None:
     """Operators can do everything else meanwhile, agents nothing new."""
     async with policed(tmp_path, workers=0) as core:
         agent, approval_id = await held(core, action_id="pay")

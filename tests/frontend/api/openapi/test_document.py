@@ -68,7 +68,7 @@ def test_it_is_the_same_whenever_it_is_made(tmp_path: Path) -> None:
     assert (tmp_path / "openapi.json").read_bytes() == encoded(DOCUMENT)
 
 
-def test_a_stale_file_is_told(
+def test_a_stale_file_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "openapi.json"

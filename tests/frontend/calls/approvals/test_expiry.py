@@ -31,7 +31,7 @@ async def test_every_hold_that_is_over_ends_in_one_round_however_many_there_are(
         assert core.services.metrics.approvals.value("expired") == len(holds)
 
 
-async def test_one_that_can_not_be_ended_is_told_with_its_cause_and_the_round_is_over(tmp_path: Path) -> None:
+async def test_a_hold_that_can_not_be_ended_is_logged_with_its_cause_and_ends_the_round(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, lease_ttl_seconds=3600) as core:
         _, approval_id = await held(core)
         core.clock.ahead = 301

@@ -49,7 +49,7 @@ async def told(rules: Rules, verification: str = "verified", wish: Wish = BOTH) 
     return await Learning(rules, Registry).learn(wish, Executed(a_plan(), closed, "{}"), OPERATOR, "apr_1")
 
 
-async def test_what_was_wished_for_is_learned_for_the_action_with_who_wished_it() -> None:
+async def test_requested_rules_are_learned_for_the_action_with_their_operator() -> None:
     rules = Rules()
     assert await told(rules) == {"learned_domain": "api.new.example", "learned_path": "new/**"}
     assert rules.added == [
@@ -68,7 +68,7 @@ async def test_nothing_is_learned_from_an_effect_that_was_not_the_wanted_one() -
     ("error", "code"),
     [(GateError("too_many_rules"), "too_many_rules"), (RuntimeError("ours"), "internal_error")],
 )
-async def test_a_lesson_that_is_not_kept_is_told_beside_the_result(error: Exception, code: str) -> None:
+async def test_a_rule_that_could_not_be_stored_is_reported_beside_the_result(error: Exception, code: str) -> None:
     assert await told(Rules(error)) == {"learn_error": code}
 
 

@@ -79,7 +79,7 @@ REFUSED = [
 ]
 
 
-async def test_what_is_not_well_formed_or_not_for_this_action_is_refused_and_the_call_goes_on_waiting(
+async def test_a_malformed_or_foreign_rule_is_refused_and_the_call_stays_pending(
     tmp_path: Path,
 ) -> None:
     async with front_core(tmp_path, reaching(), workers=0) as core:
@@ -105,7 +105,7 @@ async def test_a_domain_is_learned_whether_or_not_this_call_needs_it(tmp_path: P
         assert await learned(core) == [domain]
 
 
-async def test_whoever_comes_too_late_hears_404_whatever_they_wish_to_learn(tmp_path: Path) -> None:
+async def test_a_late_operator_gets_404_with_any_rules(tmp_path: Path) -> None:
     async with front_core(tmp_path, reaching(), workers=0, lease_ttl_seconds=3600) as core:
         _agent, denied = await held(core, **NEW)
         _agent, expired = await held(core, **NEW)
@@ -164,7 +164,7 @@ async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(tmp_p
         assert await learned(core) == []
 
 
-async def test_what_could_not_be_kept_anyway_is_said_before_anything_runs(tmp_path: Path) -> None:
+async def test_rules_that_can_not_be_stored_are_reported_before_the_call_runs(tmp_path: Path) -> None:
     async with front_core(tmp_path, reaching(), workers=0) as core:
         core.desk.start("http")
         _agent, approval_id = await held(core, **NEW)

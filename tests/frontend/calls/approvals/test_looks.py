@@ -72,7 +72,7 @@ async def test_a_large_hold_whose_stored_body_was_changed_is_not_shown_as_it_was
         assert answer == (409, {"error": "plan_integrity"})
 
 
-async def test_what_is_kept_of_large_holds_is_bounded() -> None:
+async def test_the_memory_for_large_holds_is_bounded() -> None:
     kept = looks.Looks()
     for number in range(looks.MOST_KEPT + 3):
         await kept.whole(large_hold(f"apr_{number}", 20_000))

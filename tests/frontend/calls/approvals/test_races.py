@@ -34,7 +34,7 @@ async def runs(core: Core, approval_id: str) -> int:
     )
 
 
-async def test_of_eight_operators_that_approve_at_once_one_wins_and_one_effect_comes_of_it(tmp_path: Path) -> None:
+async def test_one_of_eight_simultaneous_approvals_wins_and_has_one_effect(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=2) as core:
         agent, approval_id = await held(core)
         answers = await decide_all(*[(core, approval_id, "approve")] * 8)
@@ -121,7 +121,7 @@ async def test_an_operator_may_approve_while_the_gateway_drains(tmp_path: Path) 
         assert (polled.status, b"rcpt_" in polled.body) == (200, True)
 
 
-async def test_a_second_operator_with_a_key_of_their_own_is_told_who_won_in_the_detail(tmp_path: Path) -> None:
+async def test_a_second_operator_with_an_own_key_reads_in_the_detail_who_won(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
         assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200

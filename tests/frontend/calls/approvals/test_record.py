@@ -48,7 +48,7 @@ def test_a_plan_whose_stored_bytes_changed_is_noticed_though_it_says_the_same() 
     assert not changed.is_intact
 
 
-def test_a_body_that_is_none_is_refused() -> None:
+def test_a_malformed_body_is_refused() -> None:
     with pytest.raises(GateError, match="plan_integrity"):
         body_of(msgspec.structs.replace(a_record(), body='{"plan": 1}'))
 
@@ -122,7 +122,7 @@ def test_the_detail_tells_how_far_it_has_come_and_of_one_that_has_ended_all_that
 
 
 @pytest.mark.parametrize("state", ["pending", "approved"])
-def test_what_is_not_whole_is_not_shown_in_detail(state: str) -> None:
+def test_an_incomplete_hold_is_not_shown_in_detail(state: str) -> None:
     record = a_record(state)
     for body in ("{", '{"plan": {}}', "[" * 5000):
         with pytest.raises(GateError, match="plan_integrity"):

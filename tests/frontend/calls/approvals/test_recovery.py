@@ -70,7 +70,7 @@ async def test_a_claim_whose_call_may_have_run_fails_without_evidence_and_stays_
         assert await core.remaining(agent) == 2
 
 
-async def test_an_end_that_an_event_has_told_already_is_not_told_again(tmp_path: Path) -> None:
+async def test_an_end_that_has_its_event_gets_no_second_one(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent, approval_id = await held(core)
         await claimed(core, approval_id, "front-0-dead")
@@ -83,7 +83,7 @@ async def test_an_end_that_an_event_has_told_already_is_not_told_again(tmp_path:
         assert await core.remaining(agent) == 3
 
 
-async def test_the_end_of_a_claim_that_can_not_be_read_is_told_too(tmp_path: Path) -> None:
+async def test_the_end_of_an_unreadable_claim_has_its_event_too(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         _, approval_id = await held(core)
         await claimed(core, approval_id, "front-0-dead")
@@ -106,7 +106,7 @@ async def test_claims_are_ended_however_many_answers_they_take(tmp_path: Path) -
         assert [await state_of(core, one) for one in holds] == ["failed"] * 3
 
 
-async def test_a_claim_that_another_front_has_ended_meanwhile_is_none_of_this_one_s(tmp_path: Path) -> None:
+async def test_a_claim_that_another_front_has_ended_is_left_alone(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         _, approval_id = await held(core)
         await claimed(core, approval_id, "front-0-dead")

@@ -63,7 +63,7 @@ async def test_a_reload_that_takes_a_right_away_ends_what_is_held_by_it(
         assert await state_of(core, pay) == "expired"
 
 
-async def test_what_the_notary_could_not_end_is_not_approved_and_ends_in_a_later_round(tmp_path: Path) -> None:
+async def test_a_claim_that_the_notary_could_not_end_ends_in_a_later_round_unapproved(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         _, pay = await held(core, action_id="pay")
         core.client.faults["VoidHolds"] = refuses(NotaryUnavailable("the disk is full"))

@@ -232,7 +232,7 @@ async def test_approve_at_the_instant_of_expiry_is_404_and_the_sweep_gives_back_
         assert [kind for kind, *_ in await told(core, approval_id)] == ["ActionCall", "ApprovalExpired"]
 
 
-async def test_what_an_operator_approves_counts_as_in_flight_and_is_refused_once_the_door_closes(
+async def test_an_approved_call_counts_as_in_flight_and_is_refused_while_draining(
     tmp_path: Path,
 ) -> None:
     async with front_core(tmp_path, action("hang"), workers=2) as core:
@@ -266,7 +266,7 @@ async def test_an_approval_that_is_cut_leaves_a_receipt_and_is_ended_by_it(tmp_p
         assert await core.remaining(agent) == 2
 
 
-async def test_nobody_ends_what_an_operator_is_still_executing(tmp_path: Path) -> None:
+async def test_upkeep_does_not_end_a_claim_that_is_being_executed(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("wait")) as core:
         _agent, approval_id = await held(core, action_id="wait")
         reached, answers = trio.Event(), list[tuple[int, Any]]()

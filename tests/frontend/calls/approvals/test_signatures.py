@@ -144,7 +144,7 @@ async def test_a_denial_is_signed_with_its_reason(tmp_path: Path, claims: dict[s
         await assert_waits(core, approval_id)
 
 
-async def test_what_is_learned_is_signed_in_the_operators_words(tmp_path: Path) -> None:
+async def test_learned_rules_are_covered_by_the_operators_signature(tmp_path: Path) -> None:
     async with front_core(tmp_path, reaching(), workers=0, approvals=REQUIRED) as core:
         core.desk.start("http")
         _, approval_id = await held(core, host="new.example")
@@ -190,7 +190,7 @@ async def test_a_signed_approval_that_fails_keeps_the_signature(tmp_path: Path) 
         assert (record.state, outcome_of(record).approval_signature) == ("failed", signature)
 
 
-async def test_nobody_signs_for_a_plan_that_was_changed_in_the_store(tmp_path: Path) -> None:
+async def test_a_signature_for_a_plan_that_was_changed_in_the_store_is_refused(tmp_path: Path) -> None:
     async with front_core(tmp_path, approvals=REQUIRED) as core:
         _, approval_id = await held(core)
         detail = await shown(core, approval_id)

@@ -25,7 +25,7 @@ def test_only_the_moves_of_the_table_are_moves(before: str, after: str) -> None:
             s.check_move(before, after)
 
 
-def test_what_has_ended_never_moves_again() -> None:
+def test_an_ended_approval_never_changes() -> None:
     assert not [move for move in MOVES if move[0] in ENDED]
 
 

@@ -191,7 +191,7 @@ async def test_a_claim_that_can_not_be_read_does_not_keep_the_gateway_from_start
         assert await core.remaining(agent) == 3
 
 
-async def test_a_ledger_that_somebody_changed_does_not_keep_the_gateway_from_starting(tmp_path: Path) -> None:
+async def test_a_tampered_ledger_does_not_stop_the_gateway_from_starting(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
         await claimed(core, approval_id, "front-0-dead")
