@@ -50,7 +50,7 @@ from ipc.backends import used
 from ipc.clock import parse_iso
 from ipc.messages.control import FrontStatus, RequestDrain
 from ipc.operations.status import ClockTold
-from ipc.operations.witnesses import LastCheckpoint
+from ipc.operations.witnesses import WitnessedCheckpoint
 from ipc.settings import Settings
 from ipc.stderr import stderr
 
@@ -204,7 +204,7 @@ class Services:
         self.notary.close()
 
 
-def _shown(last: LastCheckpoint | None) -> dict[str, Any] | None:
+def _shown(last: WitnessedCheckpoint | None) -> dict[str, Any] | None:
     """The last checkpoint as status shows it."""
     if last is None:
         return None

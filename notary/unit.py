@@ -21,7 +21,7 @@ from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
 from notary.ledger.journal import Entry
 from notary.ledger.outbox import Queued
-from notary.ledger.receipts import Receipt
+from notary.ledger.receipts import LedgerReceipt
 from notary.ledger.refused import Key, RefusalCount, pruned
 from notary.ledger.settling import Unsettled, count_leaves, head_with, move, settle
 from notary.ledger.writing import write_deliveries, write_event
@@ -144,7 +144,7 @@ class Unit:
         """Change the store, where that is not a part of the transaction."""
         self.store.apply(self._unsettled.number + 1)
 
-    def append(self, event: AuditEvent, receipt: Receipt | None = None, **more: Any) -> None:
+    def append(self, event: AuditEvent, receipt: LedgerReceipt | None = None, **more: Any) -> None:
         """Complete an event with `more`, link it and write it, with its receipt and its deliveries."""
         self.part = "ledger"
         self.has_taken_room = True

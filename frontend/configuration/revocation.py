@@ -24,7 +24,7 @@ from frontend.telemetry.logs import log
 from ipc.events import ADMIN_REVOKE_ALL, SESSION_REVOKED
 from ipc.evidence import EventQuery
 from ipc.operations.evidence import QueryEvents
-from ipc.operations.leases import ReadEpoch, Revoke, Revoked, RevokedSession, RevokeSession
+from ipc.operations.leases import ReadEpoch, Revoke, Revoked, RevokeSession, SessionRevocation
 
 KNOWN_BY = 100
 """Events that are looked at for the highest epoch: the clock may have been set between them."""
@@ -62,7 +62,7 @@ class Revocation:
         await self._end_holds()
         return revoked.previous, revoked.current
 
-    async def revoke_session(self, session_id: str, operator: OperatorCaller) -> RevokedSession:
+    async def revoke_session(self, session_id: str, operator: OperatorCaller) -> SessionRevocation:
         """End one session. Raises GateError session_not_found, too_many_revoked_sessions, evidence_store_unavailable.
 
         Every front knows of it before the answer goes out: the notary tells them first.

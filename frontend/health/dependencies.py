@@ -17,7 +17,7 @@ from frontend.limits.room import Room
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
 from ipc.operations.status import ReadLedger, ReadStore
-from ipc.operations.witnesses import LastCheckpoint
+from ipc.operations.witnesses import WitnessedCheckpoint
 
 
 class StoreStatus(NamedTuple):
@@ -38,7 +38,7 @@ class LedgerStatus(NamedTuple):
     """Deliveries that wait in the outbox."""
     oldest_age: float
     """Seconds since the oldest of these intents that no worker runs was dispatched; 0 without one."""
-    checkpoint: LastCheckpoint | None = None
+    checkpoint: WitnessedCheckpoint | None = None
     """None before the first."""
     free_bytes: int | None = None
     """On its volume; None where that can't be told."""

@@ -30,7 +30,7 @@ class ShowIntent(FrontOperation[IntentDetail | None], frozen=True):
     intent_id: str
 
 
-class ResolvedIntent(msgspec.Struct, frozen=True):
+class IntentResolution(msgspec.Struct, frozen=True):
     """`is_under_way`: nothing was written, since a worker may still report its end."""
 
     trace_id: str
@@ -38,7 +38,7 @@ class ResolvedIntent(msgspec.Struct, frozen=True):
     is_under_way: bool = False
 
 
-class ResolveIntent(FrontOperation[ResolvedIntent | None], frozen=True):
+class ResolveIntent(FrontOperation[IntentResolution | None], frozen=True):
     """Record the outcome that an operator states for an intent without a receipt: an event, never a receipt. The answer
     is None where no such intent is unresolved."""
 

@@ -97,7 +97,7 @@ class ListSessions(FrontOperation[ListedSessions], frozen=True):
     """`next` of the page before."""
 
 
-class RevokedSession(msgspec.Struct, frozen=True):
+class SessionRevocation(msgspec.Struct, frozen=True):
     """`was_revoked`: it was revoked before, and nothing was written now. `is_full`: as many sessions are revoked as
     fronts can be told of, and nothing was written. `expires_at` as ISO 8601."""
 
@@ -107,7 +107,7 @@ class RevokedSession(msgspec.Struct, frozen=True):
     is_full: bool = False
 
 
-class RevokeSession(FrontOperation[RevokedSession | None], frozen=True):
+class RevokeSession(FrontOperation[SessionRevocation | None], frozen=True):
     """End one session before its time, with its event: no call of it is opened from then on, and its pending holds end.
     The answer is None where no such session lives."""
 

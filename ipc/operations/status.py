@@ -3,7 +3,7 @@
 import msgspec
 
 from ipc.operations.operation import FrontOperation
-from ipc.operations.witnesses import LastCheckpoint
+from ipc.operations.witnesses import WitnessedCheckpoint
 
 
 class StoreStatus(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class LedgerStatus(msgspec.Struct, frozen=True):
     """Endpoint -> reason -> deliveries that will never arrive, since the notary started."""
     oldest_unresolved: float | None
     """When the oldest intent was dispatched that no worker is at work on any more (Unix seconds)."""
-    checkpoint: LastCheckpoint | None = None
+    checkpoint: WitnessedCheckpoint | None = None
     free_bytes: int | None = None
     """What an unprivileged process may still write to the ledger's volume; None where that can't be told."""
     clock_error: ClockTold | None = None

@@ -49,7 +49,7 @@ class WitnessStatus(msgspec.Struct, frozen=True):
     problem: str | None
 
 
-class LastCheckpoint(msgspec.Struct, frozen=True):
+class WitnessedCheckpoint(msgspec.Struct, frozen=True):
     """The last checkpoint that was signed. `root` is base64, `time` ISO 8601."""
 
     origin: str

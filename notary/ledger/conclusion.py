@@ -18,7 +18,7 @@ from ipc.operations.calls import Terms
 from ipc.texts import clean_reason
 from ipc.verifiers import JUDGED, VERIFIERS
 from notary.ledger.intents import OpenIntent
-from notary.ledger.receipts import Approval, Attested, Receipt, Signs, build_receipt
+from notary.ledger.receipts import Approval, Attested, LedgerReceipt, Signs, build_receipt
 
 CONCLUSIONS: dict[str, tuple[str, str | None]] = {
     # worker outcome: (normalized_result.kind, failure_class)
@@ -171,7 +171,7 @@ def _reason(outcome: str, result: Result, terms: Terms) -> str:
     return clean_reason(f"{words}: {result.failure.kind}: {result.failure.message}")
 
 
-def receipt_of(conclusion: Conclusion, intent: OpenIntent, finished_at: str, signer: Signs) -> Receipt:
+def receipt_of(conclusion: Conclusion, intent: OpenIntent, finished_at: str, signer: Signs) -> LedgerReceipt:
     """Build and sign the receipt (docs/decisions/evidence.md, "Audit, receipts, intents")."""
     event = intent.event
     verification = conclusion.verification

@@ -44,7 +44,7 @@ class Attested(msgspec.Struct, frozen=True, kw_only=True):
     approval: Approval | None
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class LedgerReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """As stored and as shown, `signature_status` aside, which is found out anew each time it is shown."""
 
     receipt_version: int | UnsetType = UNSET
@@ -88,13 +88,13 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 NOT_SIGNED = frozenset({"result_hash", "receipt_signature", "signing_key_id", "signature_status"})
 """docs/decisions/evidence.md, "Audit, receipts, intents"."""
-_FIELDS = Receipt.__struct_fields__
+_FIELDS = LedgerReceipt.__struct_fields__
 _RUNS = tuple(
     (is_signed, tuple(names)) for is_signed, names in groupby(sorted(_FIELDS), key=lambda name: name not in NOT_SIGNED)
 )
 """Fields in canonical order, in runs of which the signature covers all or none."""
 _NAMES = frozenset(_FIELDS)
-_decode = msgspec.json.Decoder(Receipt).decode
+_decode = msgspec.json.Decoder(LedgerReceipt).decode
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 
@@ -126,7 +126,7 @@ def build_receipt(
     signer: Signs, attested: Attested, *, receipt_id: str, grant_id: str, provider_module_digest: str,
     provider_receipt: object, normalized_result: dict[str, Any], verification_outcome: dict[str, Any],
     effect_evidence: list[Any], started_at: str, finished_at: str, failure_class: str | None,
-) -> Receipt:  # fmt: skip
+) -> LedgerReceipt:  # fmt: skip
     """Build and sign.
 
     `provider_receipt` is any JSON value: an object is kept as it is, any other value becomes `{"value": …}`. A
@@ -158,7 +158,7 @@ def build_receipt(
     unsigned: dict[str, Any] = {
         "result_hash": sha256_hex(envelope), "receipt_signature": signature.value, "signing_key_id": signature.kid,
     }  # fmt: skip
-    receipt = Receipt(**fields, **unsigned)
+    receipt = LedgerReceipt(**fields, **unsigned)
     # Filled in here: what a provider returned may be large, and is encoded already.
     receipt.__dict__["stored"] = _joined(
         signed[names] if is_signed else canonical_bytes({name: unsigned[name] for name in names})
@@ -183,7 +183,7 @@ def _joined(objects: Iterable[bytes]) -> bytes:
     return b"{" + b",".join([encoded[1:-1] for encoded in objects]) + b"}"
 
 
-def envelope_of(receipt: Receipt) -> bytes:
+def envelope_of(receipt: LedgerReceipt) -> bytes:
     """The bytes under the signature. Raises NotCanonical."""
     return canonical_bytes({name: value for name, value in receipt_fields(receipt).items() if name not in NOT_SIGNED})
 
@@ -203,7 +203,7 @@ def signed_in(stored: bytes) -> SignedBytes | None:
     return SignedBytes(envelope, **texts)
 
 
-def receipt_fields(receipt: Receipt) -> dict[str, Any]:
+def receipt_fields(receipt: LedgerReceipt) -> dict[str, Any]:
     """Every field that is present, by name."""
     fields = {name: value for name in _FIELDS if (value := getattr(receipt, name)) is not UNSET}
     if isinstance(approval := fields.get("approval"), Approval):
@@ -211,12 +211,12 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     return fields
 
 
-def encode_receipt(receipt: Receipt) -> bytes:
+def encode_receipt(receipt: LedgerReceipt) -> bytes:
     """The bytes to store: canonical JSON. Raises NotCanonical."""
     return receipt.stored
 
 
-def decode_receipt(stored: bytes) -> Receipt:
+def decode_receipt(stored: bytes) -> LedgerReceipt:
     """Raises ValueError for anything that is not a receipt."""
     try:
         return _decode(stored)

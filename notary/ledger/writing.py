@@ -11,7 +11,7 @@ from notary.ledger.journal import Entry
 from notary.ledger.kinds import kinds_of
 from notary.ledger.message import body_of
 from notary.ledger.outbox import Backlog, Queued
-from notary.ledger.receipts import Receipt, encode_receipt
+from notary.ledger.receipts import LedgerReceipt, encode_receipt
 
 INSERT_EVENT: Final = (
     "INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes,"
@@ -21,7 +21,7 @@ INSERT_RECEIPT: Final = "INSERT INTO receipts (seq, receipt_id, approval_id, byt
 _DELIVERY: Final = "INSERT INTO outbox (event_id, kind, endpoint, due, payload) VALUES (?, ?, ?, ?, ?)"
 
 
-def write_event(entry: Entry, head: Head, event: AuditEvent, receipt: Receipt | None = None) -> Head:
+def write_event(entry: Entry, head: Head, event: AuditEvent, receipt: LedgerReceipt | None = None) -> Head:
     """Append an event, and the receipt that it names; the head after it. Raises NotCanonical."""
     stored = open_event(event).closed(head.hash)
     seq = head.seq + 1

@@ -12,13 +12,13 @@ from ipc.clock import iso
 from ipc.events import INTENT_RESOLVED
 from ipc.messages.calling import Result
 from ipc.operations.calls import Closed, Withdraw, Withdrawn
-from ipc.operations.intents import INTENT_OUTCOMES, ResolvedIntent, ResolveIntent
+from ipc.operations.intents import INTENT_OUTCOMES, IntentResolution, ResolveIntent
 from ipc.operations.operation import Operation
 from ipc.store import ApprovalRecord
 from ipc.texts import clean_reason
 from notary.ledger.conclusion import CUT, Conclusion, conclude, conclude_lost, receipt_of
 from notary.ledger.intents import OpenIntent
-from notary.ledger.receipts import Receipt
+from notary.ledger.receipts import LedgerReceipt
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.operations.ending import end_hold
 from notary.performing import performs
@@ -89,7 +89,7 @@ def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
 
 
 @performs(ResolveIntent, writes=True)
-def resolve_intent(unit: Unit, asked: ResolveIntent) -> ResolvedIntent | None:
+def resolve_intent(unit: Unit, asked: ResolveIntent) -> IntentResolution | None:
     """See ResolveIntent. Raises NotAllowed."""
     check_event(asked.event, INTENT_RESOLVED, frozenset({"allow"}))
     if asked.outcome not in INTENT_OUTCOMES or asked.event.change is not None:
@@ -100,14 +100,14 @@ def resolve_intent(unit: Unit, asked: ResolveIntent) -> ResolvedIntent | None:
         return None
     view = row[0]
     if unit.may_still_end(asked.intent_id):
-        return ResolvedIntent(view.trace_id, view.action_id, is_under_way=True)
+        return IntentResolution(view.trace_id, view.action_id, is_under_way=True)
     unit.resolve(asked.intent_id)
     look = queries.last_look(unit.connection, asked.intent_id, view.trace_id)
     unit.append(
         asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
         intent_id=asked.intent_id, change={"outcome": asked.outcome}, seen=None if look is None else look.seen,
     )  # fmt: skip
-    return ResolvedIntent(view.trace_id, view.action_id)
+    return IntentResolution(view.trace_id, view.action_id)
 
 
 def _give_back(unit: Unit, intent: OpenIntent) -> None:
@@ -156,7 +156,7 @@ def _open(unit: Unit, intent_id: str) -> OpenIntent:
 
 
 def _end_approval(
-    unit: Unit, intent: OpenIntent, state: str, receipt: Receipt | None = None, error_code: str | None = None
+    unit: Unit, intent: OpenIntent, state: str, receipt: LedgerReceipt | None = None, error_code: str | None = None
 ) -> None:
     """The approval that let a call run ends with it; one that was ended otherwise stays as it is."""
     if intent.approver is None:

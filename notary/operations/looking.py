@@ -19,7 +19,7 @@ from ipc.operations.holds import DueHolds, GetHold, ListedHolds, ListHolds, Orph
 from ipc.operations.intents import ListUnresolved, ShowIntent
 from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.operations.status import ClockTold, LedgerStatus, ReadLedger, ReadStore, StoreStatus
-from ipc.operations.witnesses import LastCheckpoint
+from ipc.operations.witnesses import WitnessedCheckpoint
 from ipc.store import ApprovalRecord, Budget
 from notary.database import DatabaseGone
 from notary.ledger import outbox
@@ -147,12 +147,12 @@ def _free_bytes(file: str) -> int | None:
     return volume.f_bavail * volume.f_frsize
 
 
-def _last_checkpoint(unit: Unit) -> LastCheckpoint | None:
+def _last_checkpoint(unit: Unit) -> WitnessedCheckpoint | None:
     made = unit.state.checkpoint
     if made is None:
         return None
     root = b64encode(made.root).decode()
-    return LastCheckpoint(made.origin, made.size, root, made.time, unit.state.witnesses.status())
+    return WitnessedCheckpoint(made.origin, made.size, root, made.time, unit.state.witnesses.status())
 
 
 @performs(ShowReceipt, settles=True, is_paced=True)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ipc.events import SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
-from ipc.operations.leases import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
+from ipc.operations.leases import ListedSessions, ListSessions, RevokeSession, SessionRevocation, SessionView
 from notary.operations.allowed import check_event
 from notary.performing import performs
 from notary.store import sessions
@@ -48,7 +48,7 @@ def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
 
 
 @performs(RevokeSession, writes=True)
-def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
+def revoke_session(unit: Unit, asked: RevokeSession) -> SessionRevocation | None:
     """See RevokeSession. Raises NotAllowed."""
     check_event(asked.event, SESSION_REVOKED, frozenset({"allow"}))
     if asked.event.change is not None or asked.event.reason is not None or asked.event.session_id is not None:
@@ -58,7 +58,7 @@ def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
     if issued is None or issued.lease.epoch != unit.epoch or issued.expires_at + CONTINUES_SECONDS <= unit.now:
         return None
     event, lease = issued.event, issued.lease
-    answer = RevokedSession(event.principal, lease.expires_at)
+    answer = SessionRevocation(event.principal, lease.expires_at)
     if unit.is_revoked(asked.session_id):
         return replace(answer, was_revoked=True)
     if len(sessions.living(unit.revoked, unit.now)) >= unit.state.limits.revoked_sessions:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from ipc.canonical import NotCanonical, sha256_hex
 from ipc.encoding import b64url_decode
-from notary.ledger.receipts import Receipt, Signature, decode_receipt, encode_receipt, envelope_of, signed_in
+from notary.ledger.receipts import LedgerReceipt, Signature, decode_receipt, encode_receipt, envelope_of, signed_in
 from notary.signing.keys import HeldKey
 
 SignatureStatus = Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]
@@ -42,7 +42,7 @@ class ReceiptKeys:
     def __contains__(self, kid: str) -> bool:
         return kid in self._keys
 
-    def status(self, receipt: Receipt) -> SignatureStatus:
+    def status(self, receipt: LedgerReceipt) -> SignatureStatus:
         """Judge the signature of a receipt (docs/contract.md, "Receipt").
 
         A `result_hash` that is not that of the signed bytes counts as an invalid signature.
@@ -91,7 +91,7 @@ class ReceiptKeys:
         return "verified" if result_hash == sha256_hex(envelope) else "signature_invalid"
 
 
-def signature_status(receipt: Receipt, jwks: dict[str, Any]) -> SignatureStatus:
+def signature_status(receipt: LedgerReceipt, jwks: dict[str, Any]) -> SignatureStatus:
     """One receipt against a JWKS. Raises ValueError for what is not a JWKS."""
     return ReceiptKeys(jwks).status(receipt)
 
@@ -112,7 +112,7 @@ class ReceiptSigner:
         """An Ed25519 signature and the id of its key."""
         return Signature(self._held.private.sign(data).hex(), self._held.kid)
 
-    def status(self, receipt: Receipt) -> SignatureStatus:
+    def status(self, receipt: LedgerReceipt) -> SignatureStatus:
         """Judge the signature of a receipt by the present set."""
         return self._keys.status(receipt)
 

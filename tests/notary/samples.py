@@ -19,7 +19,7 @@ from ipc.operations.holds import Hold, MoveHold
 from ipc.operations.leases import Issue, Revoke
 from ipc.settings import WebhookSettings
 from ipc.store import ApprovalRecord
-from notary.ledger.receipts import Attested, Receipt, build_receipt
+from notary.ledger.receipts import Attested, LedgerReceipt, build_receipt
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk
 from notary.signing.receipt_keys import ReceiptSigner
@@ -55,7 +55,7 @@ ATTESTED = Attested(
 )  # fmt: skip
 
 
-def make_receipt(signer: ReceiptSigner = SIGNER, **given: Any) -> Receipt:
+def make_receipt(signer: ReceiptSigner = SIGNER, **given: Any) -> LedgerReceipt:
     fields = {
         "receipt_id": new("rcpt_"), "grant_id": new("grant_"), "provider_module_digest": DIGEST,
         "provider_receipt": {"bytes": 5, "sha256": "a" * 64},

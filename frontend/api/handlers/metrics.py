@@ -17,7 +17,7 @@ from frontend.telemetry.cells import Labels
 from frontend.telemetry.readings import CONTENT_TYPE, Readings, exposition, shown
 from ipc.clock import parse_iso
 from ipc.operations.deliveries import GIVEN_UP_FOR
-from ipc.operations.witnesses import LastCheckpoint
+from ipc.operations.witnesses import WitnessedCheckpoint
 
 ATTEMPTS = ("delivered", "failed")
 DROPS = (*GIVEN_UP_FOR, "outbox_full")
@@ -78,7 +78,7 @@ def readings(services: Services, look: Look) -> Readings:
     return gauges
 
 
-def of_the_log(services: Services, last: LastCheckpoint | None) -> dict[f.Family, dict[Labels, float]]:
+def of_the_log(services: Services, last: WitnessedCheckpoint | None) -> dict[f.Family, dict[Labels, float]]:
     """What the last checkpoint commits to, and how far behind it witnesses are."""
     if last is None:
         return {}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notary.ledger.receipts import (
     NOT_SIGNED,
     Approval,
-    Receipt,
+    LedgerReceipt,
     Signature,
     build_receipt,
     decode_receipt,
@@ -23,7 +23,7 @@ from notary.ledger.receipts import (
 from tests.ipc.test_canonical import VALUES
 from tests.notary.samples import ATTESTED, SIGNER, changed, make_held, make_receipt
 
-FIELDS = set(Receipt.__struct_fields__)
+FIELDS = set(LedgerReceipt.__struct_fields__)
 
 
 def test_the_envelope_is_every_field_but_four() -> None:

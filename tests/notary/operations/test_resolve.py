@@ -4,7 +4,7 @@ import pytest
 
 from ipc.events import AuditEvent
 from ipc.operations.evidence import ReadCheckpoint
-from ipc.operations.intents import ListUnresolved, ResolvedIntent, ResolveIntent
+from ipc.operations.intents import IntentResolution, ListUnresolved, ResolveIntent
 from ipc.operations.status import ReadLedger
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
@@ -26,7 +26,7 @@ def test_it_leaves_list_and_gauge_with_an_event_and_no_receipt(notary: Running) 
     notary.clock.time += OVER
     (view,) = notary.front.ask(ListUnresolved(5))
     resolved = notary.front.ask(asked(intent_id, reason="the bank says so"))
-    assert resolved == ResolvedIntent(view.trace_id, view.action_id)
+    assert resolved == IntentResolution(view.trace_id, view.action_id)
     event = notary.last_event()
     assert event.items() >= {
         "event_type": "IntentResolved", "intent_id": intent_id, "trace_id": view.trace_id, "grant_id": view.grant_id,

@@ -10,7 +10,7 @@ from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.operations.calls import Closed, Refusal
 from ipc.operations.holds import DueHolds, GetHold, MoveHold
-from ipc.operations.leases import ListSessions, RevokedSession, RevokeSession, SessionView
+from ipc.operations.leases import ListSessions, RevokeSession, SessionRevocation, SessionView
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import (
@@ -138,7 +138,7 @@ def test_no_call_of_a_revoked_session_is_opened_and_others_are(notary: Running) 
     front = notary.front
     lease, other = issue(front), issue(front).session_id
     ended = lease.session_id
-    assert front.ask(revocation(ended)) == RevokedSession("uid:1000", iso(NOW + 300))
+    assert front.ask(revocation(ended)) == SessionRevocation("uid:1000", iso(NOW + 300))
     event = notary.last_event()
     assert (event["event_type"], event["session_id"], event["principal"]) == ("SessionRevoked", ended, "operator:o")
     told = {"principal": "uid:1000", "lease_jti": lease.lease_jti, "expires_at": iso(NOW + 300)}

@@ -16,7 +16,7 @@ from gateway_client.notes import open_checkpoint
 from ipc.clock import iso
 from ipc.operations.evidence import Prove, ReadCheckpoint
 from ipc.operations.status import ReadLedger
-from ipc.operations.witnesses import Cosign, LastCheckpoint, NextCheckpoint, NoteTrouble, ToCosign
+from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble, ToCosign, WitnessedCheckpoint
 from notary import checkpoint_file
 from notary.checkpoints import check_continued
 from notary.operations.witnessing import SKEW_SECONDS
@@ -61,8 +61,8 @@ def cosigned(notary: Running, note: str, one: Cosigner = CITY, time: float = NOW
     assert notary.front.ask(Cosign(one.name, said(note).size, one.lines(note, time))) is None
 
 
-def last(notary: Running) -> LastCheckpoint:
-    checkpoint: LastCheckpoint = notary.front.ask(ReadLedger()).checkpoint
+def last(notary: Running) -> WitnessedCheckpoint:
+    checkpoint: WitnessedCheckpoint = notary.front.ask(ReadLedger()).checkpoint
     return checkpoint
 
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.encoding import b64url_decode
 from ipc.private_files import KeyFileError, write_private
-from notary.ledger.receipts import Receipt, decode_receipt, encode_receipt
+from notary.ledger.receipts import LedgerReceipt, decode_receipt, encode_receipt
 from notary.signing.keyfiles import write_private_key
 from notary.signing.keys import open_key, receipt_place
 from notary.signing.keysets import public_jwk
@@ -88,7 +88,7 @@ def test_no_more_than_a_bounded_number_of_statuses_is_remembered(monkeypatch: py
         keys.show(one)
     decoded: list[bytes] = []
 
-    def decode(one: bytes) -> Receipt:
+    def decode(one: bytes) -> LedgerReceipt:
         decoded.append(one)
         return decode_receipt(one)
 
