@@ -1,4 +1,4 @@
 """The contract between the gateway's processes: messages, frames, limits, exit codes.
 
-Imports nothing of ours. What only one process needs lives in that process.
+Imports no other package of the project. Code of a single process lives in the package of that process.
 """

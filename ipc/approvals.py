@@ -22,9 +22,9 @@ FAILED: Final = "failed"
 MOVES: Final[frozenset[tuple[str, str]]] = frozenset(
     {
         (PENDING, CLAIMED),  # an operator's approve or deny won the race
-        (PENDING, EXPIRED),  # five minutes without a decision, or everything of before was revoked
+        (PENDING, EXPIRED),  # five minutes without a decision, or its epoch was revoked
         (CLAIMED, APPROVED),  # the stored plan was dispatched
-        (CLAIMED, DENIED),  # an operator said no
+        (CLAIMED, DENIED),  # an operator denied it
         (CLAIMED, FAILED),  # the plan could not be executed, or the gateway stopped before dispatch
     }
 )
@@ -68,7 +68,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The part that grows: who decided, when, and what came of it. Times as ISO 8601."""
+    """The part that grows: the deciding operator, the times (ISO 8601), and the result."""
 
     claimed_by: str | None = None
     claimed_at: str | None = None
@@ -77,11 +77,11 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     deny_reason: str | None = None
     error_code: str | None = None
     approval_signature: str | None = None
-    """Of the operator who claimed it, as it was sent (ipc/signed_approvals.py)."""
+    """The signature of the operator who claimed it, as it was sent (ipc/signed_approvals.py)."""
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """What a list shows of a plan: the rest of it, perhaps megabytes, is skipped and not decoded."""
+    """The fields of a plan that a list shows. The others, perhaps megabytes, are skipped and not decoded."""
 
     action_version: str | None = None
     principal: str | None = None
@@ -125,7 +125,7 @@ def listed(body: str) -> str:
 
 
 class RemainingPlan(msgspec.Struct, frozen=True):
-    """Of a plan, what does not come from its request."""
+    """The fields of a plan that do not come from its request."""
 
     trace_id: str = ""
     action_version: str | None = None
@@ -151,7 +151,7 @@ class RemainingPlan(msgspec.Struct, frozen=True):
 
 
 class Remains(msgspec.Struct, frozen=True):
-    """What is kept of a body once its approval has ended: all but the request. Can be read of a whole body, too."""
+    """The part of a body that is kept once its approval has ended: all but the request. A whole body decodes, too."""
 
     plan: RemainingPlan = RemainingPlan()
     plan_hash: str | None = None
@@ -164,7 +164,7 @@ _remains = msgspec.json.Decoder(Remains).decode
 
 
 def read_remains(body: str) -> Remains:
-    """Of a body, whole or not; empty for one that can't be read."""
+    """The remains of a whole or a reduced body; empty if it can't be read."""
     try:
         return _remains(body)
     except (ValueError, RecursionError):

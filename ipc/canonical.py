@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785): one value, one sequence of bytes. What is hashed and signed here is always this.
+"""Canonical JSON (RFC 8785): one value, one sequence of bytes. Everything that is hashed and signed has this form.
 
 One walk checks a value and replaces what msgspec in sorted order would write differently: integral floats, floats of a
 few ranges, and objects whose names order differently in UTF-16. Guarantees the bytes of RFC 8785 or NotCanonical, and
@@ -62,7 +62,7 @@ def sha256_hex(data: bytes) -> str:
 
 
 _Number = Callable[[float], object]
-"""What msgspec is to write for a float."""
+"""A value that msgspec writes in the place of a float."""
 
 
 def _written(value: object, number: _Number) -> bytes:

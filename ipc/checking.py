@@ -1,6 +1,6 @@
-"""What the processes of `gateway check` and `gateway policy` say to each other: short-lived, one question at a time.
+"""Messages between the processes of `gateway check` and `gateway policy`: short-lived, one question at a time.
 
-The supervisor starts them and ties them together with socket pairs; none of them serves, and none keeps anything.
+The supervisor starts them and connects them by socket pairs. They serve no clients and keep no state.
 
     supervisor ⇄ checking front     which files to look at; problems, one by one
     checking front ⇄ module checker modules to look at and to compile; verdicts
@@ -24,7 +24,7 @@ class CheckFiles(Message, frozen=True):
     FDS = 2
     settings: Settings
     parts: tuple[str, ...]
-    """What may be judged: `actions`, `policy`, `secrets`, `webhooks`; with `connect` backends are asked."""
+    """The parts to check: `actions`, `policy`, `secrets`, `webhooks`; with `connect` backends are asked, too."""
 
 
 class FoundProblem(Message, frozen=True):
@@ -39,7 +39,7 @@ class FoundProblem(Message, frozen=True):
     setting: tuple[str | int, ...] = ()
     is_warning: bool = False
     is_unreached: bool = False
-    """Nothing is wrong with the setting: what it names does not answer now."""
+    """The setting is valid, but the server that it names does not answer now."""
 
 
 class FilesChecked(Message, frozen=True):
@@ -48,7 +48,7 @@ class FilesChecked(Message, frozen=True):
     actions: int
     policy_version: str
     policy_not_remembered: str | None
-    """Why decisions of the policy can't be answered from memory; None where they can, or where there is none."""
+    """Why decisions of the policy can't be answered from memory; None if they can, or without a policy."""
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -61,11 +61,11 @@ class Asking(msgspec.Struct, frozen=True):
     """The body of the call; None where it is not known: then `{}` is tried."""
     calls_remaining: int | None = None
     request_hash: str | None = None
-    """What the canonical request must have for a hash."""
+    """The expected hash of the canonical request."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What policy is asked (docs/policy.md), and what was assumed for it, in sentences; or why nothing is asked."""
+    """The input of policy (docs/policy.md) and the assumptions made for it, in sentences; or why it is not asked."""
 
     document: dict[str, Any]
     assumed: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Evaluated(Message, frozen=True):
     outcome: str
     text: str
     printed: str
-    """What `print(…)` wrote, cut."""
+    """The shortened output of `print(…)`."""
     seconds: float
 
 
@@ -130,5 +130,5 @@ MAX_PROBLEM_FRAME = 64 * 1024
 MAX_PROBLEMS = 2000
 """More than a person reads; a checker that finds more stops."""
 MAX_VALUE_CHARACTERS = 64 * 1024
-"""Of one value, and of what one rule prints."""
+"""Bound for one value, and for the output of one rule."""
 MAX_VALUE_FRAME = 1024 * 1024

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Protocol
 
 STEP_TOLERANCE_SECONDS = 5.0
-"""What a time service may correct backwards unnoticed; the same as what a proof's `iat` may lie in the future."""
+"""A backward correction by a time service up to this size is accepted. A proof's `iat` may be as far in the future."""
 
 _ISO = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})?",
@@ -31,7 +31,7 @@ class ClockWrong(Exception):
 
 
 class Clock(Protocol):
-    """What services ask for the time."""
+    """A source of the time."""
 
     def now(self) -> float:
         """Unix seconds. Raises ClockWrong."""
@@ -81,9 +81,9 @@ def _boot_time() -> float:
 
 
 class SystemClock:
-    """The machine's wall clock, held against CLOCK_BOOTTIME and against the newest evidence.
+    """The machine's wall clock, checked by CLOCK_BOOTTIME and by the newest evidence.
 
-    `floor` is the Unix time of the newest evidence (0 when there is none). `now` raises ClockWrong while the wall clock
+    `floor` is the Unix time of the newest evidence (0 without evidence). `now` raises ClockWrong while the wall clock
     is more than STEP_TOLERANCE_SECONDS below it, or has stepped back by more than that since this object was made.
     Steps forward are believed, and from then on are what a step back is measured against: otherwise many small
     steps could walk the clock back past the replay window. It tells the time again once the clock is right again.
@@ -110,7 +110,7 @@ class SystemClock:
         return wall
 
     def follow(self, floor: float) -> None:
-        """There is evidence of this time: none before it is told from now on."""
+        """Use the time of newer evidence: `now` gives no earlier time from then on."""
         self._lowest = max(self._lowest, floor - STEP_TOLERANCE_SECONDS)
 
     def iso(self, t: float | None = None) -> str:

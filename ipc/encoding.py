@@ -1,7 +1,7 @@
 """The two encodings of compact JOSE texts, each with exactly one accepted spelling of a value.
 
 base64url without padding (RFC 7515 §2) in its canonical form only, and JSON objects without duplicate members
-(RFC 7515 §4, RFC 8725 §2.4). Whatever a second, laxer parser could read differently is refused. Errors are ValueErrors
+(RFC 7515 §4, RFC 8725 §2.4). A text that a laxer parser could read differently is refused. Errors are ValueErrors
 that never repeat the input.
 """
 

@@ -60,8 +60,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     lease_jti: str | None = None
     identity_method: str | None = None
     lease: dict[str, Any] | None = None
-    """Of a lease that was issued: `expires_at`, `epoch`, and where there are any `max_calls` and `uid`, the user of
-    this host that asked for it."""
+    """For an issued lease: `expires_at`, `epoch`, and if set `max_calls` and `uid`, the user of this host that asked
+    for it."""
     action_id: str | None = None
     action_version: str | None = None
     provider_module_digest: str | None = None
@@ -81,8 +81,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     runtime: dict[str, Any] | None = None
     response_hash: str | None = None
     response_schema_violation: str | None = None
-    """Of a call whose answer went out though it breaks the action's response schema: "<JSON pointer>: <keyword>".
-    With `response_schema_enforcement = "warn"`."""
+    """For a call whose answer was sent although it breaks the action's response schema, with
+    `response_schema_enforcement = "warn"`: "<JSON pointer>: <keyword>"."""
     grant_id: str | None = None
     receipt_id: str | None = None
     receipt_hash: str | None = None
@@ -98,16 +98,16 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     approval_signature: str | None = None
     """With ApprovalGranted and ApprovalDenied: the operator's own signature of that decision (docs/evidence.md)."""
     change: dict[str, Any] | None = None
-    """What an operator changed: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the epoch
-    `previous_epoch` and `current_epoch`; of a session that was revoked `principal`, `lease_jti` and `expires_at`; of a
-    rollback those, `size`, the leaves that are left, and `by`, the user of this host who accepted it; of a clock that
-    was ahead those, `by`, `from`, the time of the newest evidence until then, and `to`, the time from then on; of an
-    intent `outcome`; of a reload `settings`, names of those that came into force, and `needs_restart`, names of those
-    that have changed in the file and did not."""
+    """The change that an operator made: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the
+    epoch `previous_epoch` and `current_epoch`; of a session that was revoked `principal`, `lease_jti` and `expires_at`;
+    of a rollback those, `size`, the leaves that are left, and `by`, the user of this host who accepted it; of a clock
+    that was ahead those, `by`, `from`, the time of the newest evidence until then, and `to`, the time from then on; of
+    an intent `outcome`; of a reload `settings`, names of those that came into force, and `needs_restart`, names of
+    those that have changed in the file and did not."""
     seen: dict[str, str] | None = None
-    """What a verifier found that looked again at what an intent was to leave: `verifier_kind`, `path`,
-    `expected_sha256`, `state` and, of a file that was read, `sha256`. Of an IntentVerification, and of the
-    IntentResolved after it."""
+    """The result of a verifier that looked again for the effect of an intent: `verifier_kind`, `path`,
+    `expected_sha256`, `state` and, if a file was read, `sha256`. In an IntentVerification, and in the IntentResolved
+    after it."""
     attempts: dict[str, Any] | None = None
     """Refusals that the event stands for, `count` of them. With `has_proven` they are of one principal (of leases: one
     user of the host) with one code, beyond 600 an hour, and all other fields are those of the last one. Else the

@@ -1,4 +1,4 @@
-"""What the ledger part of the notary tells: intents, queries, reports and deliveries as front and notary see them."""
+"""Data of the ledger as front and notary exchange them: intents, queries, reports and deliveries."""
 
 from typing import Final
 

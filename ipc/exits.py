@@ -39,9 +39,9 @@ class Exit(IntEnum):
     CONFIG = 78
     """The configuration, a policy or a question is refused; every problem has been printed."""
     LOCKED = 75
-    """Another gateway holds the state directory."""
+    """Another gateway uses the state directory."""
     KILLED = 137
-    """The hard deadline passed and what was left was killed."""
+    """The hard deadline passed, and the remaining processes were killed."""
 
 
 RESTART_IS_POINTLESS = frozenset({

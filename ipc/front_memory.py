@@ -1,7 +1,7 @@
-"""The memory that all fronts of a gateway share: what lies where, and how large it is.
+"""The memory that all fronts of a gateway share: its layout and its size.
 
-One anonymous file (memfd) of the supervisor's, handed to every front with its first message. What is limited for the
-gateway as a whole lies here (rates, places, draining), and what each front counts, so that it outlives the front. Each
+One anonymous file (memfd) of the supervisor, handed to every front with its first message. It holds the limits of the
+whole gateway (rates, places, draining), and the counters of each front, so that they outlive the front. Each
 part has one writer, or is written under its lock; the supervisor only clears what an ended front held.
 Numbers are 8 bytes, as the machine has them: they never leave it.
 """
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from ipc.settings import Settings
 
 STARTED, IS_DRAINING, HAS_TOLD_START, POLICY_CHANGES = 0, 8, 16, 24
-"""Of the gateway: when it started (monotonic seconds), flags, and how often a front has changed the policy's data."""
+"""Fields of the gateway: its start (monotonic seconds), flags, and how often a front has changed the policy's data."""
 TOLD = 1 << 32
 """In HAS_TOLD_START; less than that is the number of the front that is telling it."""
 POLICY_DIGEST, DIGEST_BYTES = 64, 64
-"""Of the policy after the last such change, in hexadecimal."""
+"""The digest of the policy after the last such change, in hexadecimal."""
 BUCKETS, BUCKET_BYTES = 1024, 768
 """One for each class of PER_SECOND in frontend/limits/rates.py: when it was counted, and who has spent how much."""
 
@@ -32,7 +32,7 @@ IS_SERVING, IN_FLIGHT, OWNERS = 0, 8, 64
 """At the beginning of a front's area: what ends with it."""
 OWNER_ROWS, OWNER_BYTES = 3, 4
 MOST_COUNTERS = 1 << 18
-"""Of a row: what the supervisor clears at once when a front ends."""
+"""The most counters of a row, which the supervisor clears at once when a front ends."""
 NOW_BYTES = 1024 * 1024
 NUMBERS_BYTES = 8 * 1024 * 1024
 NAMES_BYTES = 16 * 1024 * 1024
@@ -77,7 +77,7 @@ class Layout:
 
     @property
     def held_bytes(self) -> int:
-        """Of an area, from its start: what ends with its front."""
+        """Bytes from the start of an area that are cleared when its front ends."""
         return _whole_pages(OWNERS + OWNER_ROWS * self.width * OWNER_BYTES)
 
     @property
@@ -85,7 +85,7 @@ class Layout:
         return self.held_bytes + NOW_BYTES + NUMBERS_BYTES + NAMES_BYTES
 
     def area(self, number: int) -> Area:
-        """Of the front with this number, which counts from 1."""
+        """The area of the front with this number, which counts from 1."""
         start = AREAS + (number - 1) * self._area_bytes
         now = start + self.held_bytes
         return Area(start, start + OWNERS, now, now + NOW_BYTES, now + NOW_BYTES + NUMBERS_BYTES)

@@ -15,9 +15,9 @@ from functools import cache
 SOCKET = "/run/systemd/journal/socket"
 IDENTIFIER = "gateway"
 MAX_ENTRY_BYTES = 65536
-"""What a datagram takes for sure; a longer entry becomes a line, which the journal cuts as it does all lines."""
+"""A datagram takes at least this. A longer entry is written as a line, which the journal cuts as it does all lines."""
 PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}
-"""Of syslog(3)."""
+"""Priorities of syslog(3)."""
 
 _STDERR = 2
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")

@@ -8,13 +8,13 @@ from ipc.encoding import b64url_decode
 
 MAX_AGE_SECONDS = 60
 MAX_AHEAD_SECONDS = 5
-"""What is signed for one request is no older, and no further ahead, than this (docs/contract.md, "Limits")."""
+"""A signature for one request is at most so old, and at most so far ahead (docs/contract.md, "Limits")."""
 _SIGNATURE_BYTES = 64
 _GROUP_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
 def split(text: str) -> tuple[str, str, str, str]:
-    """What is signed, its header, its payload, and the signature. Raises ValueError unless it has three parts."""
+    """The signed text, its header, its payload, and the signature. Raises ValueError unless it has three parts."""
     signed, _, signature = text.rpartition(".")
     header, _, payload = signed.partition(".")
     if not payload or "." in payload:

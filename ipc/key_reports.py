@@ -1,4 +1,4 @@
-"""What the program that tends signing keys prints as JSON, and the supervisor reads: ids, times and places, no key."""
+"""The JSON that the program for signing keys prints for the supervisor: ids, times and paths, no key."""
 
 import msgspec
 
@@ -25,7 +25,7 @@ class KeyRow(msgspec.Struct, frozen=True):
 
 
 class KeyProblem(msgspec.Struct, frozen=True):
-    """What is wrong with a key, or (`in_set`) with the set of public keys beside it."""
+    """A problem of a key, or (`in_set`) with the set of public keys beside it."""
 
     purpose: str
     in_set: bool

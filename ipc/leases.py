@@ -23,7 +23,7 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 class Budgets(msgspec.Struct, frozen=True):
-    """What a lease may spend."""
+    """The budget of a lease."""
 
     max_calls: int
 

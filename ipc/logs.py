@@ -77,24 +77,24 @@ class Log:
         """Whether `debug` says anything: a caller that has to collect fields for it asks first."""
 
     def debug(self, message: str, /, **fields: object) -> None:
-        """What is done for each call, where the configuration asks for it."""
+        """Log a step of a call, if the configuration asks for it."""
         if self.says_details:
             self._say("debug", message, fields)
 
     def info(self, message: str, /, **fields: object) -> None:
-        """What happened as it should."""
+        """Log a normal event."""
         self._say("info", message, fields)
 
     def warning(self, message: str, /, **fields: object) -> None:
-        """What an operator may want to look at."""
+        """Log an event that an operator may want to look at."""
         self._say("warning", message, fields)
 
     def error(self, message: str, /, **fields: object) -> None:
-        """What went wrong."""
+        """Log an error."""
         self._say("error", message, fields)
 
     def exception(self, message: str, /, **fields: object) -> None:
-        """What went wrong, with the trace of the exception that is being handled."""
+        """Log an error with the trace of the exception that is being handled."""
         self._say("error", message, {"exc_info": True, **fields})
 
     def _say(self, level: str, message: str, fields: dict[str, object]) -> None:
@@ -136,7 +136,7 @@ def _as_json(level: str, message: str, fields: Fields, trace: str) -> bytes:
 
 
 def _for_people(level: str, message: str, fields: Fields, trace: str) -> bytes:
-    """A decision in columns, anything else with its fields; a trace below. Nothing in it moves a cursor."""
+    """A decision in columns, anything else with its fields; a trace below. Control characters are escaped."""
     start = f"{datetime.now():%H:%M:%S.%f}"[:-3]  # noqa: DTZ005 - a person reads the clock on the wall
     if "decision" in fields:
         return f"{start} {visible(_columns(fields))}\n".encode(errors="backslashreplace")
@@ -147,7 +147,7 @@ def _for_people(level: str, message: str, fields: Fields, trace: str) -> bytes:
 
 
 def _message(message: str, fields: Fields) -> str:
-    """What a person reads in the journal without the fields."""
+    """The text of a journal entry that is shown without its fields."""
     return visible(_columns(fields)) if "decision" in fields else message
 
 

@@ -1,7 +1,7 @@
 """Dev mode's own loopback names: which base URLs are one address with `public_base_url`.
 
-Front and notary must agree on them: proofs name one as `htu`, operators' signatures as `aud`. Nothing of a request is
-read for it.
+Front and notary must agree on them: proofs name one as `htu`, operators' signatures as `aud`. They do not depend
+on the request.
 """
 
 from typing import Final

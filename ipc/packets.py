@@ -19,7 +19,7 @@ from ipc.sessions import Table
 M = TypeVar("M", bound=Message)
 
 PACKET_BYTES = 65_536
-"""Of payload; a byte that says which part of a message it is goes before them."""
+"""Bytes of payload; a byte before them says which part of a message the packet is."""
 _FIRST, _LAST = 1, 2
 
 _encoder = msgspec.msgpack.Encoder()

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from ipc.exits import Exit
 
 LEFT_TO_PARENT = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-"""What is sent to a whole group or service (`systemctl kill`, a terminal): the supervisor alone answers it, and ends
-its children itself."""
+"""Signals that reach a whole group or service (`systemctl kill`, a terminal): the supervisor alone handles them, and
+ends its children itself."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4

@@ -41,12 +41,12 @@ MAX_TOTAL_BYTES, MAX_FILES = 4 << 30, 100_000
 
 
 class FileAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the fs host call may do. Paths are relative to `root`; globs match per segment, `**` any depth."""
+    """Limits of the fs host call. Paths are relative to `root`; globs match per segment, `**` any depth."""
 
     root: str
     """Absolute path of the folder that is the provider's `/`."""
     allowed_operations: tuple[str, ...] = ()
-    """Of: read, write, append, list, stat, delete."""
+    """Some of: read, write, append, list, stat, delete."""
     allowed_paths: tuple[str, ...] = ()
     denied_paths: tuple[str, ...] = ()
     max_file_bytes: int = 1_048_576

@@ -21,7 +21,7 @@ class PostgresAddress(msgspec.Struct, frozen=True):
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """What is connected to by TCP."""
+        """The ports that are connected to by TCP."""
         return () if self.host is None else (self.port,)
 
     @property
@@ -69,5 +69,5 @@ def parse_postgres_url(text: str) -> PostgresAddress:
 
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65_536):
-        raise ValueError("has a port that is none.")
+        raise ValueError("has an invalid port.")
     return int(text)

@@ -119,8 +119,8 @@ def check_private(path: Path, status: os.stat_result) -> None:
 
 
 def check_folder(path: Path, *, is_private: bool, mend: str = "chmod 0700") -> None:
-    """Raises KeyFileError unless `path` is a folder of ours that no other user may change or, private, look into.
-    `mend` is the command for one that they may."""
+    """Raises KeyFileError unless `path` is a folder of this user that no other user may change or, with `is_private`,
+    read. `mend` is the command that corrects its mode."""
     with _told_as_permission(path, "look at it"):
         status = path.lstat() if is_private else path.stat()
     if not stat.S_ISDIR(status.st_mode):
@@ -185,7 +185,7 @@ def read_private(path: Path) -> bytes:
 
 
 def look_at(path: Path) -> tuple[int, ...] | None:
-    """What tells one state of a file from another, mode and owner included; None when it can't be seen."""
+    """Values that differ between two states of a file, mode and owner included; None if it can't be read."""
     try:
         status = path.stat()
     except OSError:

@@ -1,6 +1,6 @@
-"""What one principal may use through all of its leases: set in its mapping, or for all in policy data.
+"""Quotas: limits for all leases of a principal together, set in its mapping, or for all in policy data.
 
-An agent chooses the budget of a lease; a quota is chosen for it. The notary counts
+An agent chooses the budget of a lease; an operator chooses the quota. The notary counts
 (docs/decisions/budgets.md, "Pipeline and budgets").
 """
 
@@ -17,7 +17,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """Limits of one principal; None: without this one."""
 
     max_calls_per_hour: Limit | None = None
-    """Of all its sessions, in any sixty minutes; calls that wait for a person among them."""
+    """Calls of all its sessions in any sixty minutes, held calls included."""
     max_sessions: Limit | None = None
     """Leases that live at once."""
     max_calls_per_session: Limit | None = None

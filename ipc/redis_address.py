@@ -37,7 +37,7 @@ class RedisAddress(msgspec.Struct, frozen=True):
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """What is connected to by TCP."""
+        """The ports that are connected to by TCP."""
         if self.host is None:
             return ()
         return (self.port, *(port for _, port in self.sentinels), *self.master_ports)
@@ -108,12 +108,12 @@ def _place(text: str, default: int) -> tuple[str, int]:
     try:
         return parts.hostname, parts.port or default
     except ValueError:
-        raise ValueError("has a port that is none.") from None
+        raise ValueError("has an invalid port.") from None
 
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
-        raise ValueError("has a port that is none.")
+        raise ValueError("has an invalid port.")
     return int(text)
 
 
@@ -121,5 +121,5 @@ def _number(text: str) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or int(text) > 15:
-        raise ValueError("has a database that is none: 0 to 15.")
+        raise ValueError("has an invalid database number: 0 to 15.")
     return int(text)

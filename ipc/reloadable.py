@@ -29,7 +29,7 @@ _NOT_OF_THE_FILE: Final = {"dev_mode", "weakened", "walls", "version"} | {f"work
 
 
 class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who may do what by the configuration file, who is told of what, and what that weakens."""
+    """The settings that a reload may replace: operators, principals, webhooks, and which of them weaken the gateway."""
 
     operators: tuple[OperatorSettings, ...]
     principals: dict[str, PrincipalMapping]
@@ -43,7 +43,7 @@ class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def reloadable_of(settings: Settings) -> Reloadable:
-    """What a reload may replace in these settings."""
+    """The part of these settings that a reload may replace."""
     return Reloadable(settings.operators, settings.identity.principals, settings.weakened, settings.webhooks)
 
 

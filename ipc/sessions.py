@@ -1,8 +1,8 @@
 """Which message may come in which state, per direction of a channel. Anything else is fatal to that peer.
 
 A table maps (state, message type) to the next state: default deny, as in a privilege-separated monitor. Each end of a
-channel has two sessions (ipc/directions.py): every message received is held against the one, every message sent against
-the other, so that an end that errs notices it itself, before its peer does.
+channel has two sessions (ipc/directions.py): one checks every message received, the other every message sent, so that
+an end that errs finds its own mistake before its peer does.
 """
 
 from collections.abc import Mapping
@@ -64,8 +64,8 @@ Table = Mapping[tuple[str, type[Message]], str]
 
 
 class ProtocolError(Exception):
-    """A message that its state does not allow. The peer sent it, and can't be trusted any further; or this end was
-    about to send it, and did not."""
+    """A message that the session's state does not allow. Either the peer sent it, and is not trusted any further, or
+    this end was about to send it, and did not."""
 
 
 class Session:
@@ -83,13 +83,13 @@ class Session:
         self.state = following
 
 
-# What a worker may send, as the front sees it.
+# Messages from a worker to the front.
 WORKER_TO_FRONT: Table = {
     ("starting", WorkerReady): "serving",
     ("serving", Result): "serving",
 }
 
-# What the front may send, as a worker sees it.
+# Messages from the front to a worker.
 FRONT_TO_WORKER: Table = {
     ("open", Call): "open",
     ("open", Secrets): "open",
@@ -97,7 +97,7 @@ FRONT_TO_WORKER: Table = {
     ("open", Retire): "retired",
 }
 
-# What the supervisor may send, as a front sees it.
+# Messages from the supervisor to a front.
 SUPERVISOR_TO_FRONT: Table = {("new", StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
@@ -113,7 +113,7 @@ SUPERVISOR_TO_FRONT: Table = {("new", StartFront): "started"} | {
     )
 }  # fmt: skip
 
-# What a front may send, as the supervisor sees it.
+# Messages from a front to the supervisor.
 FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
     (state, kind): state
     for state in ("starting", "serving")
@@ -124,17 +124,17 @@ FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
     )
 }  # fmt: skip
 
-# What the supervisor may send, as the template sees it.
+# Messages from the supervisor to the template.
 SUPERVISOR_TO_TEMPLATE: Table = {("new", StartTemplate): "started"} | {
     ("started", kind): "started" for kind in (LoadModules, SpawnWorker, KillForked, Ping)
 }
 
-# What the template may send, as the supervisor sees it.
+# Messages from the template to the supervisor.
 TEMPLATE_TO_SUPERVISOR: Table = {("starting", TemplateReady): "ready"} | {
     ("ready", kind): "ready" for kind in (ModulesLoaded, WorkerStarted, WorkerExited, Pong)
 }
 
-# What a front may send, as the policy process sees it.
+# Messages from a front to the policy process.
 FRONT_TO_POLICY: Table = {
     ("empty", LoadPolicy): "empty",
     ("empty", UsePolicy): "loaded",
@@ -145,14 +145,14 @@ FRONT_TO_POLICY: Table = {
     ("loaded", Ping): "loaded",
 }
 
-# What the policy process may send, as the front sees it.
+# Messages from the policy process to the front.
 POLICY_TO_FRONT: Table = {
     ("open", PolicyCompiled): "open",
     ("open", Verdict): "open",
     ("open", Pong): "open",
 }
 
-# What the supervisor may send, as the notary sees it.
+# Messages from the supervisor to the notary.
 SUPERVISOR_TO_NOTARY: Table = {
     ("new", StartNotary): "started",
     ("started", AttachFront): "started",
@@ -165,7 +165,7 @@ SUPERVISOR_TO_NOTARY: Table = {
     ("stopping", WorkerEnded): "stopping",
 }
 
-# What the notary may send, as the supervisor sees it.
+# Messages from the notary to the supervisor.
 NOTARY_TO_SUPERVISOR: Table = {
     ("starting", NotaryReady): "ready",
     ("ready", FrontDetached): "ready",
@@ -174,10 +174,10 @@ NOTARY_TO_SUPERVISOR: Table = {
     ("ready", Pong): "ready",
 }
 
-# What a front may send, as the notary sees it.
+# Messages from a front to the notary.
 FRONT_TO_NOTARY: Table = {("open", Asked): "open"}
 
-# What the notary may send, as a front sees it.
+# Messages from the notary to a front.
 NOTARY_TO_FRONT: Table = {
     ("new", InForce): "open",
     ("open", InForce): "open",
@@ -185,7 +185,7 @@ NOTARY_TO_FRONT: Table = {
     ("open", Begun): "open",
 }
 
-# What the supervisor may send, as the deliverer sees it.
+# Messages from the supervisor to the deliverer.
 SUPERVISOR_TO_DELIVERER: Table = {
     ("new", StartDeliverer): "started",
     ("started", AttachNotary): "started",
@@ -194,24 +194,24 @@ SUPERVISOR_TO_DELIVERER: Table = {
     ("stopping", AttachNotary): "stopping",
 }
 
-# What the deliverer may send, as the supervisor sees it.
+# Messages from the deliverer to the supervisor.
 DELIVERER_TO_SUPERVISOR: Table = {
     ("starting", DelivererReady): "ready",
     ("ready", WebhookTried): "ready",
     ("ready", EndpointGone): "ready",
 }
 
-# What the deliverer may send, as the notary sees it.
+# Messages from the deliverer to the notary.
 DELIVERER_TO_NOTARY: Table = {("open", AskedByDeliverer): "open"}
 
-# What the notary may send, as the deliverer sees it.
+# Messages from the notary to the deliverer.
 NOTARY_TO_DELIVERER: Table = {
     ("new", Welcome): "open",
     ("open", Answered): "open",
     ("open", Woken): "open",
 }
 
-# What the notary may send, as a worker sees it.
+# Messages from the notary to a worker.
 NOTARY_TO_WORKER: Table = {
     ("new", Tied): "tied",
     ("tied", Tied): "tied",
@@ -220,13 +220,13 @@ NOTARY_TO_WORKER: Table = {
     ("tied", Look): "tied",
 }
 
-# What a worker may send, as the notary sees it.
+# Messages from a worker to the notary.
 WORKER_TO_NOTARY: Table = {("open", Result): "open", ("open", Seen): "open"}
 
-# What a front may send, as a reader sees it.
+# Messages from a front to a reader.
 FRONT_TO_READER: Table = {("new", VerifyChain): "asked"}
 
-# What a reader may send, as the front sees it.
+# Messages from a reader to the front.
 READER_TO_FRONT: Table = {
     ("walking", Walking): "walking",
     ("walking", ChainVerified): "answered",

@@ -24,7 +24,7 @@ FRONTS: Final = "fronts"
 
 
 class PrincipalMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one local user id may act as."""
+    """The principal and the limits of one local user id."""
 
     principal: str
     scopes: tuple[str, ...] = ("tools:call",)
@@ -35,7 +35,7 @@ class PrincipalMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def quota(self) -> Quota:
-        """What all leases of the principal may use together."""
+        """The limits for all leases of the principal together."""
         return Quota(self.max_calls_per_hour, self.max_sessions, self.max_calls_per_session)
 
 
@@ -89,7 +89,7 @@ class WitnessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[[evidence.witnesses]]`: one that is asked to cosign checkpoints (C2SP tlog-witness)."""
 
     name: str
-    """What logs, metrics and status call it."""
+    """Its name in logs, metrics and status."""
     url: str
     """Its submission prefix: https (http only in dev mode), a domain name, perhaps port and path."""
     key: str
@@ -127,9 +127,9 @@ WEBHOOK_KINDS: Final = (
     "approval.pending", "approval.granted", "approval.denied", "approval.expired", "action.executed", "action.denied",
     "action.failed", "budget.exhausted", "revocation", "gateway.draining", "audit.checkpoint",
 )  # fmt: skip
-"""What may be notified of (docs/webhooks.md)."""
+"""The kinds of notifications (docs/webhooks.md)."""
 DEFAULT_KINDS: Final = tuple(kind for kind in WEBHOOK_KINDS if kind != "audit.checkpoint")
-"""What an endpoint that names none is notified of: checkpoints come for as long as anything happens."""
+"""The kinds for an endpoint that names none: without checkpoints, since each activity leads to one."""
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,7 +142,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str
     """https (http only in dev mode), a domain name, perhaps port, path and query."""
     secret: str | None = None
-    """What deliveries are signed with: `whsec_<base64>`, or a text whose bytes are the key."""
+    """The key that signs deliveries: `whsec_<base64>`, or a text whose bytes are the key."""
     secret_file: str | None = None
     """A private file that holds it; read at each attempt, so that it may be replaced."""
     events: tuple[str, ...] = DEFAULT_KINDS
@@ -171,7 +171,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     idle_timeout_seconds: float = 75.0
     send_timeout_seconds: float = 30.0
     max_unsent_bytes: int = 64 * 1024 * 1024
-    """Of answers that clients have not taken yet, in one front."""
+    """Bytes of answers that clients have not taken yet, in one front."""
     worker_wait_seconds: float = 10.0
     """How long a call waits for a free worker before 503 `overloaded`."""
     drain_seconds: float = 30.0
@@ -228,12 +228,12 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[approvals]`."""
 
     require_signature: bool = False
-    """Nothing is approved or denied without the operator's own signature of that."""
+    """An approval or denial needs the operator's own signature."""
     max_pending: int = 1000
     """Holds that wait at once, of all principals; the last quarter is for those who have few."""
     max_pending_per_principal: int = 100
     max_pending_bytes: int = 128 * 1024 * 1024
-    """Of what is stored of them, plans with their requests."""
+    """Bytes that are stored for them, plans with their requests."""
     max_pending_bytes_per_principal: int = 16 * 1024 * 1024
     keep_days: int = 30
     """How long an approval that has ended keeps its request and its plan."""
@@ -256,7 +256,7 @@ class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[sandbox]`."""
 
     user: str = "nobody"
-    """Whom processes become that need no file of the gateway, when root started it; otherwise it says nothing."""
+    """The user of processes that need no file of the gateway, if root started it; ignored otherwise."""
 
 
 class CompatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -282,9 +282,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     modules_dir: str | None = None
     """Where a manifest's `sha256:<hex>` module lies as `<hex>.wasm`; default `manifests_dir/modules`."""
     files_dir: str | None = None
-    """What `files` is in `fs.root` of a manifest; default `state_dir/files`."""
+    """The folder that `files` means in `fs.root` of a manifest; default `state_dir/files`."""
     opa_url: str | None = None
-    """Who decides: an OPA over REST, http, https or unix. None: the embedded engine."""
+    """The policy engine: an OPA over REST, http, https or unix. None: the embedded engine."""
     opa_token_file: str | None = None
     """A private file with the bearer token for that OPA."""
     opa_memo: str = "off"
@@ -319,7 +319,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weakened: tuple[str, ...] = ()
     """Names of what this configuration weakens; shown in status, logged at start, in every audit event."""
     walls: Given = Given()
-    """What this machine gives for walls, as it was found at the start; never set by a file."""
+    """The walls that this kernel offers, as found at the start; never set by a file."""
     version: str = "0.1.0"
 
     @property
@@ -329,12 +329,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def fronts_folder(self) -> str:
-        """What fronts keep. SECURITY: of the state directory they reach this alone (frontend/walls.py)."""
+        """The files of fronts. SECURITY: fronts reach no other part of the state directory (frontend/walls.py)."""
         return os.path.join(self.state_dir, FRONTS)
 
     @property
     def guarded(self) -> tuple[str, ...]:
-        """What no process reaches that has no business there: state directory, ledger and private keys."""
+        """Paths that only the processes which need them may reach: state directory, ledger and private keys."""
         keys = (self.lease_signing_key_path, self.grant_signing_key_path, self.receipt_signing_key_path)
         return self.state_dir, self.ledger_file, *(key for key in keys if key is not None)
 

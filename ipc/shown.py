@@ -1,7 +1,7 @@
-"""What an operator is shown of a held call before deciding, and its hash.
+"""The text of a held call that an operator sees before deciding, and its hash.
 
-Guarantees that front and notary make the same of a stored approval, so that a front which shows something else is
-found out by the hash that the operator signs. The request is shown as it will be executed (ipc/visible.py): what a
+Guarantees that front and notary make the same text of a stored approval, so that the hash which the operator signs
+reveals a front that shows something else. The request is shown as it will be executed (ipc/visible.py): what a
 person reads is what runs.
 """
 

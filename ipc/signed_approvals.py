@@ -26,16 +26,16 @@ class SignatureRefused(ValueError):
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an operator states, signed."""
+    """The statement that an operator signs."""
 
     aud: str
     """The gateway's `public_base_url`; in dev mode another of its loopback names will do."""
     approval_id: str
     action_id: str
     plan_hash: str
-    """Of the stored plan."""
+    """The hash of the stored plan."""
     shown_hash: str
-    """Of what the operator was shown (ipc/shown.py)."""
+    """The hash of the text that the operator was shown (ipc/shown.py)."""
     decision: Literal["approve", "deny"]
     iat: float
     """Unix seconds."""
@@ -62,7 +62,7 @@ class Signed(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What a signature must be about: the stored hold, this gateway, the operator who sent it."""
+    """The expected content of a signature: the stored hold, this gateway, the operator who sent it."""
 
     addresses: tuple[str, ...]
     """Base URLs of this gateway: any of them will do as `aud`."""

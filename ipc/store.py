@@ -1,4 +1,4 @@
-"""What the store part of the notary tells: proofs, budgets and approvals as front and notary both see them.
+"""Data of the store as front and notary exchange them: budgets and approvals.
 
 Times are whole or fractional seconds since the Unix epoch.
 """
@@ -10,10 +10,10 @@ import msgspec
 STORE_PARTS: Final = frozenset({"store", "budget", "approvals"})
 """Parts of the notary that lie in the key-value store, as its answers name them."""
 NO_EPOCH: Final = -1
-"""Of a hold whose session was revoked: it waits no more, whichever epoch is in force."""
+"""Epoch of a hold whose session was revoked: it has ended in every epoch."""
 
 RIGHT_REVOKED: Final = -2
-"""The same of a hold whose principal has lost the right to its action."""
+"""Epoch of a hold whose principal has lost the right to its action."""
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -38,14 +38,14 @@ class ApprovalRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     created_at: float
     expires_at: float
     body: str
-    """JSON text. Of an approval that has ended, what ipc/approvals.py `remains_of` leaves of it; empty in answers of
-    operations that write, which are kept for a while."""
+    """JSON text. For an ended approval only its `remains_of` (ipc/approvals.py). Empty in answers of operations that
+    write, since these answers are kept for a while."""
     holder: str | None = None
     """Id of the front that claimed it."""
     outcome: str = "{}"
     """JSON text: claimed_by, claimed_at, completed_at, receipt_id, deny_reason, error_code,
     approval_signature."""
     principal: str = ""
-    """Who asks."""
+    """The principal of the call."""
     epoch: int = 0
-    """Of the plan: in another one the approval can't be claimed."""
+    """The epoch of the plan: in another one the approval can't be claimed."""

@@ -21,7 +21,7 @@ NAME: Final = re.compile(r"[^\s+\x00-\x1f\x7f]{1,500}")
 
 
 class NoVerifierKey(ValueError):
-    """What is no verifier key of the wanted kind."""
+    """The text is no verifier key of the wanted kind."""
 
 
 class VerifierKey(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class VerifierKey(msgspec.Struct, frozen=True):
 
     @property
     def key_id(self) -> bytes:
-        """What a signature by this key begins with."""
+        """The first bytes of a signature by this key."""
         return key_id(self.name, self.public, self.kind)
 
     @property

@@ -1,7 +1,7 @@
 """Text that an agent chose, written so that a person sees every character of it, and so that two texts look different.
 
-SECURITY: who decides about a held call decides by what is shown. What could hide, disguise or reorder is written as
-\\uXXXX, and a backslash as two, so that a text can be read back from what is shown: no two texts are shown alike.
+SECURITY: an operator decides about a held call by this text. A character that could hide, disguise or reorder is
+written as \\uXXXX, and a backslash as two, so that the original can be read back: no two texts are shown alike.
 """
 
 import re
@@ -20,7 +20,7 @@ _WITHOUT_LOOKS: Final = frozenset(
     )
     for code in range(first, last + 1)
 )  # fmt: skip
-"""Of other categories, and shown as nothing: Default_Ignorable_Code_Point of Unicode, and the empty braille pattern."""
+"""Invisible characters of other categories: Default_Ignorable_Code_Point of Unicode, and the empty braille pattern."""
 _TO_THE_LEFT: Final = frozenset({"R", "AL", "AN"})
 _WITHOUT_DIRECTION: Final = frozenset({"NSM", "WS"})
 MOST_MARKS: Final = 4

@@ -1,7 +1,7 @@
-"""What a webhook's secret is, and what of a webhook each process is told.
+"""The secret of a webhook, and the part of its settings that each process gets.
 
-The configuration is checked and deliveries are signed by one reading of a secret. SECURITY: addresses, headers and
-secrets of endpoints are the deliverer's alone; all others are told their names and what they hear of.
+The check of the configuration and the signing of deliveries read a secret alike. SECURITY: only the deliverer gets
+addresses, headers and secrets of endpoints; all others get their names and kinds.
 """
 
 import base64
@@ -62,7 +62,7 @@ def without_addresses(settings: Settings) -> Settings:
 
 
 def alone(settings: Settings) -> Settings:
-    """What a deliverer needs of these settings: no operator, identity, store or proxy, which may hold keys."""
+    """The settings of a deliverer: without operators, identity, store and proxy, which may hold keys."""
     return Settings(
         settings.state_dir, settings.public_base_url, webhooks=settings.webhooks, egress=settings.egress,
         ledger=settings.ledger, lease_signing_key_path=settings.lease_signing_key_path,

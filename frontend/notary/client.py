@@ -1,8 +1,8 @@
-"""The channel to the notary: what one turn of the loop asks goes out together, answers wake who waits.
+"""The channel to the notary: operations of one turn of the loop are sent together, answers wake the waiting tasks.
 
-Guarantees: a bounded number of operations under way, a deadline for each, and that an operation which a notary did not
-answer before it was killed is asked again of the next one, under the same number, so that it is done once. Once asked,
-an operation is not interrupted by cancellation, which is delivered at the caller's next checkpoint.
+Guarantees: a bounded number of operations without an answer, a deadline for each, and that an operation which a killed
+notary did not answer is asked again of the next one, under the same number, so that it is performed once. Cancellation
+does not interrupt an operation that was asked; it is delivered at the caller's next checkpoint.
 """
 
 import itertools
@@ -26,19 +26,19 @@ from ipc.operations.operation import A, Operation, answer_type
 
 WAIT_SECONDS = 10.0
 MAX_WAITING = 4096
-"""Operations that are not answered; one more is refused at once."""
+"""Operations without an answer; one more is refused at once."""
 _NEVER = float("inf")
 
 
 def _nothing(*_: Any) -> None:
-    """Stands for a listener until one is set."""
+    """The listener until another one is set."""
 
 
 class NotaryClient:
-    """One front's way to the notary, or the deliverer's. `run` must be at work while anything is asked.
+    """The client of the notary in a front, or in the deliverer. `run` must run while operations are asked.
 
-    `on_in_force` hears what the notary says of epoch and keys, before any answer that depends on it. The deliverer
-    hears `on_newest` of the newest evidence, and `on_woken` the names of endpoints that deliveries were written for.
+    `on_in_force` is called with epoch and keys, before any answer that depends on them. In the deliverer `on_newest` is
+    called with the time of the newest evidence, and `on_woken` with the endpoints that have new deliveries.
     """
 
     def __init__(self, wait_seconds: float = WAIT_SECONDS, dialect: Dialect = FRONTS) -> None:
@@ -47,9 +47,9 @@ class NotaryClient:
         self.on_woken: Callable[[tuple[str, ...]], None] = _nothing
         self._dialect = dialect
         self.observe: Callable[[str, float, str | None, str | None], None] = _nothing
-        """Hears of each answer: operation, seconds, problem, and the part of the notary that has it."""
+        """Called for each answer: operation, seconds, problem, and the part of the notary that has the problem."""
         self.observe_store: Callable[[str, float], None] = _nothing
-        """Hears of each request to the key-value store that an operation made: its name, seconds."""
+        """Called for each request to the key-value store that an operation made: its name, seconds."""
         self._wait_seconds = wait_seconds
         self._numbers = itertools.count(1)
         self._decoders: dict[type[Operation[Any]], msgspec.msgpack.Decoder[Any]] = {}
@@ -58,7 +58,7 @@ class NotaryClient:
         self._link = Link(self._hear, dialect)
         self._is_closed = False
         self.is_silent = False
-        """An operation had no answer in time, and nothing has been heard of the notary since."""
+        """An operation had no answer in time, and no message of the notary has come since."""
         self._patience = trio.CancelScope()
 
     # ------------------------------------------------------------------ asking
@@ -97,7 +97,7 @@ class NotaryClient:
             self._queued(operation, 0.0, 0.0, None)
 
     def flush(self) -> None:
-        """Send what was asked now, and not only when this task waits."""
+        """Send the queued operations now, and not only when this task waits."""
         self._link.flush()
 
     def forget(self, waiter: Waiter[Any]) -> bool:
@@ -122,8 +122,8 @@ class NotaryClient:
         try:
             answer: A = self._decoder(waiter.operation).decode(answered.value)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            log.error("the notary's answer makes no sense", operation=waiter.kind, cause=str(error))
-            raise NotarySilent("the answer makes no sense", is_begun=waiter.is_begun) from None
+            log.error("the notary's answer can't be decoded", operation=waiter.kind, cause=str(error))
+            raise NotarySilent("the answer can't be decoded", is_begun=waiter.is_begun) from None
         return answer
 
     def _observe(self, waiter: Waiter[Any], seconds: float) -> None:
@@ -160,30 +160,30 @@ class NotaryClient:
     # ------------------------------------------------------------------ channel
 
     def attach(self, sock: socket.socket) -> None:
-        """A fresh notary's channel; ours from now on. What the one before did not answer is asked again."""
-        self.hear_now()  # what was answered before the end is done, and may be forgotten by now
+        """Take over the channel of a new notary. Operations that the previous one did not answer are asked again."""
+        self.hear_now()  # an answer that has arrived must not be asked for again: the new notary may have forgotten it
         self._link.attach(sock, list(self._waiting.values()))
 
     def hear_now(self) -> None:
-        """Take what has arrived, without waiting."""
+        """Read the messages that have arrived, without waiting."""
         self._link.hear_now()
 
     async def wait_greeted(self, seconds: float) -> None:
-        """Until the first word of a notary. Raises NotaryUnavailable."""
+        """Wait for the first message of a notary. Raises NotaryUnavailable."""
         with trio.move_on_after(seconds):
             await self._greeted.wait()
             return
         raise NotaryUnavailable(f"the notary did not speak within {seconds:g} s")
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Hear one notary after the other, until cancelled."""
+        """Serve one notary after the other, until cancelled."""
         try:
             await self._link.run(task_status)
         finally:
             self.close()
 
     def close(self) -> None:
-        """Ask nothing any more; who waits hears that nothing was answered."""
+        """Close the channel for good; waiting tasks get NotarySilent."""
         self._is_closed = True
         self._link.drop()
         for waiter in list(self._waiting.values()):
@@ -213,7 +213,7 @@ class NotaryClient:
         waiter.end()
 
     def _begun(self, number: int) -> None:
-        """The call of this operation has begun: it has its own time now."""
+        """The call of this operation has begun: from now on its own time limit counts."""
         waiter = self._waiting.get(number)
         if waiter is not None and waiter.course is not None and not waiter.is_begun:
             waiter.is_begun = True
@@ -223,7 +223,7 @@ class NotaryClient:
             waiter.course.begun()
 
     def _cancelled(self, waiter: Waiter[Any]) -> None:
-        """The waiting task was cancelled: end its operation soon."""
+        """The waiting task was cancelled: its operation gets a short deadline."""
         course, waiter.course = waiter.course, None
         if course is not None:
             waiter.deadline = min(waiter.deadline, trio.current_time() + self._wait_seconds)
@@ -233,7 +233,7 @@ class NotaryClient:
     # ------------------------------------------------------------------ deadlines
 
     def _be_patient_until(self, deadline: float) -> None:
-        """One task looks after the deadlines of all: a cancel scope for each would not be free."""
+        """One task watches the deadlines of all operations: a cancel scope for each would cost time."""
         if self._patience.deadline == _NEVER:
             self._patience = trio.CancelScope(deadline=deadline)
             trio.lowlevel.spawn_system_task(self._give_up_in_time, name="deadlines of the notary's answers")

@@ -1,11 +1,11 @@
-"""Why the notary gave no answer, and how that is told in the codes of the interface."""
+"""Errors of the notary, and their codes in the interface."""
 
 from frontend.errors import errors_as
 
 
 class NotaryUnavailable(Exception):
-    """The notary can't be asked, or could not write or read. `part` is what failed: store, budget, approvals, ledger,
-    keys, or notary where nothing was answered. `is_begun`: a call was begun, and its end could not be written."""
+    """The notary can't be asked, or could not write or read. `part` is the part that failed: store, budget, approvals,
+    ledger, keys, or notary if it did not answer. `is_begun`: a call was begun, and its end could not be written."""
 
     def __init__(self, cause: str, part: str = "notary", *, is_begun: bool = False) -> None:
         super().__init__(cause)
@@ -14,11 +14,11 @@ class NotaryUnavailable(Exception):
 
 
 class NotarySilent(NotaryUnavailable):
-    """There was no answer, or none that makes sense: the operation may be done all the same."""
+    """There was no answer, or one that can't be decoded: the operation may have been performed."""
 
 
 class NotaryRefused(Exception):
-    """The notary works, and what was asked contradicts what it holds. Nothing was written."""
+    """The notary works, and the operation contradicts its data: it changed nothing."""
 
 
 def notary_errors_as(code: str) -> errors_as:

@@ -1,6 +1,6 @@
-"""What the notary has said is in force: the epoch, and the public keys of leases and receipts.
+"""The epoch and the public keys of leases and receipts that the notary has announced.
 
-Only the notary's messages change it. Before the first one a front knows nothing and serves no caller.
+Only the notary's messages change them. Before the first one a front serves no caller.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ NOTHING = InForce(
 
 
 class Known:
-    """The latest word of the notary. `followers` hear each one."""
+    """The latest InForce of the notary. `followers` are called with each one."""
 
     def __init__(self) -> None:
         self.now = NOTHING
@@ -24,7 +24,7 @@ class Known:
         self._epoch = 0
 
     def hear(self, message: InForce) -> None:
-        """The notary says what is in force."""
+        """Use a new InForce of the notary."""
         self.now, self.revoked = message, frozenset(message.revoked)
         self._epoch = max(self._epoch, message.epoch)
         for follow in self.followers:
@@ -36,5 +36,5 @@ class Known:
         return self._epoch
 
     def note_epoch(self, epoch: int) -> None:
-        """An answer has told the epoch."""
+        """Use the epoch of an answer."""
         self._epoch = max(self._epoch, epoch)

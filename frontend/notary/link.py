@@ -1,7 +1,7 @@
-"""The socket to one notary after the other: what one turn of the loop queues goes out together, messages come in.
+"""The socket to one notary after the other: frames of one turn of the loop are sent together, messages are received.
 
-Guarantees whole frames in order, checked against the session tables in both directions, and that nothing of one notary
-is read as another's. Knows no answers and no deadlines: see frontend/notary/client.py.
+Guarantees whole frames in order, checked by the session tables in both directions, and that no bytes of one notary are
+read as another's. Answers and deadlines are matters of frontend/notary/client.py.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ READ_BYTES = 1 << 18
 
 
 class Dialect(NamedTuple):
-    """What is spoken with the notary: the frame of what is asked, what may be heard, and when."""
+    """The protocol with the notary: the frame of an operation, the union of its messages, and their session table."""
 
     asked: Callable[[int, Any], Asked | AskedByDeliverer]
     union: Any
@@ -37,7 +37,7 @@ Heard = NotaryToFront | Welcome | Woken
 
 
 class _Outgoing(trio.abc.Instrument):
-    """Sends what one turn of the loop has queued, just before the loop would sleep: no task has to be woken for it."""
+    """Sends the frames that one turn of the loop has queued, just before the loop sleeps: no task has to be woken."""
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
@@ -48,7 +48,7 @@ class _Outgoing(trio.abc.Instrument):
 
 
 class Link:
-    """The socket of a front, or of the deliverer. `hear` is told every message; `run` must be at work meanwhile."""
+    """The socket of a front, or of the deliverer. `hear` is called with every message; `run` must run meanwhile."""
 
     def __init__(self, hear: Callable[[Heard], None], dialect: Dialect = FRONTS) -> None:
         self._answer = hear
@@ -64,7 +64,7 @@ class Link:
         self._token = trio.lowlevel.current_trio_token()
 
     def attach(self, sock: socket.socket, unanswered: list[Waiter[Any]]) -> None:
-        """A fresh notary's channel; ours from now on. What the one before did not answer is sent again."""
+        """Take over the channel of a new notary. Operations that the previous one did not answer are sent again."""
         self.drop()
         sock.setblocking(False)
         self._sock = sock
@@ -79,7 +79,7 @@ class Link:
         self._queue.append(waiter)
 
     def forget(self, waiter: Waiter[Any]) -> bool:
-        """Take one back. False when it has been sent, to this notary or to one before."""
+        """Take an operation out of the queue. False when it has been sent, to this notary or to an earlier one."""
         if waiter.is_sent or waiter not in self._queue:
             return False
         self._queue.remove(waiter)
@@ -90,7 +90,7 @@ class Link:
         self._queue = [waiter for waiter in self._queue if not waiter.is_done]
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Hear one notary after the other, until cancelled."""
+        """Serve one notary after the other, until cancelled."""
         outgoing = _Outgoing(self.flush)
         trio.lowlevel.add_instrument(outgoing)
         try:
@@ -105,7 +105,7 @@ class Link:
             trio.lowlevel.remove_instrument(outgoing)
 
     def hear_now(self) -> None:
-        """Take what has arrived, without waiting. Faults in it are left to `run`, which finds them too."""
+        """Read the messages that have arrived, without waiting. `run` finds and handles their faults."""
         with contextlib.suppress(ChannelClosed, OSError, FrameError, ProtocolError):
             while self._sock is not None and self._take(self._sock):
                 pass
@@ -143,7 +143,7 @@ class Link:
         return True
 
     def flush(self) -> None:
-        """Send what is queued, as far as the socket takes it."""
+        """Send the queued frames, as far as the socket takes them."""
         sock = self._sock
         if sock is None:
             return
@@ -163,7 +163,7 @@ class Link:
             return  # `run` finds the end too
 
     async def _keep_pushing(self) -> None:
-        """Send the rest of what the socket did not take at once."""
+        """Send the bytes that the socket did not take at once."""
         while True:
             await self._push.wait()
             self._push = trio.Event()

@@ -1,4 +1,4 @@
-"""What the log says of a walk along the chain: how far it is, every few seconds, and how it ended."""
+"""Log lines about a walk along the chain: its progress, every few seconds, and its end."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class Progress:
         self._began = self._told = clock()
 
     def hear(self, events: int) -> None:
-        """So many events have been walked. Cheap when it is not time to tell."""
+        """Note the number of events walked, and log it if some seconds have passed since the last line."""
         now = self._clock()
         if now - self._told >= TELL_SECONDS:
             self._told = now

@@ -40,7 +40,7 @@ class Readers:
         self._sock: socket.socket | None = None
 
     def attach(self, message: AttachReader, sock: socket.socket) -> None:
-        """The supervisor has started one. One that came too late is let go, and ends."""
+        """Use the reader that the supervisor has started. If it came too late its channel is closed, and it ends."""
         if message.request_id != self._wanted or self._sock is not None:
             sock.close()
             return

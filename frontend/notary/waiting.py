@@ -1,4 +1,4 @@
-"""Operations that wait for their answer, and what becomes of them in the meantime."""
+"""Operations that wait for their answer, and the calls that run meanwhile."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from ipc.operations.operation import A, Operation
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How an operation goes on that is answered only when its call has ended. No function waits or raises."""
+    """Callbacks of an operation that is answered only when its call has ended. They neither wait nor raise."""
 
     seconds: float
     """From `Begun` to `late`."""
     begun: Callable[[], None]
     """The intent is durable, and the call has begun."""
     late: Callable[[], None]
-    """The call has had its time. Its answer has the client's own patience from now on, and no longer."""
+    """The call has had its time. From now on its answer must come within the client's own deadline."""
     cancelled: Callable[[], None]
-    """The waiting task was cancelled. The wait goes on, as after `late`."""
+    """The waiting task was cancelled. The deadline is the same as after `late`."""
 
 
 class Waiter(Generic[A]):
@@ -35,7 +35,7 @@ class Waiter(Generic[A]):
         self, operation: type[Operation[A]], number: int, frame: bytes, began: float, deadline: float,
         course: Course | None, on_cancel: "Callable[[Waiter[Any]], None]",
     ) -> None:  # fmt: skip
-        """`on_cancel` is told when the task that waits is cancelled, at most once."""
+        """`on_cancel` is called when the waiting task is cancelled, at most once."""
         self.operation = operation
         self.number = number
         self.frame = frame
@@ -62,7 +62,7 @@ class Waiter(Generic[A]):
             await trio.lowlevel.wait_task_rescheduled(self._not_now)
 
     def end(self) -> None:
-        """It is answered, or given up."""
+        """End the wait: the answer has come, or is given up."""
         self.is_done = True
         if self.task is not None:
             trio.lowlevel.reschedule(self.task)

@@ -1,8 +1,8 @@
-"""Notary and worker: the word that a plan may run, and what became of it.
+"""Notary and worker: the word that a plan may run, and its result.
 
-SECURITY: this channel passes no front. A worker runs nothing without a word that came over it, and evidence says
-nothing of a call but what came over it, so that a front can neither have a plan executed that is not in the ledger nor
-invent a result.
+SECURITY: no front has an end of this channel. A worker runs a plan only after a Word on this channel, and evidence of a
+call holds only what came over it. So a front can neither have a plan executed that is not in the ledger nor invent a
+result.
 """
 
 from ipc.expected import FileToLeave
@@ -10,7 +10,7 @@ from ipc.messages.calling import Result
 from ipc.messages.message import Message
 
 LOOKS = MATCHES, DIFFERS, ABSENT, UNREADABLE = ("matches", "differs", "absent", "unreadable")
-"""What a file can be found to be."""
+"""States of a file that a Look finds."""
 
 
 class Tied(Message, frozen=True):
@@ -20,7 +20,7 @@ class Tied(Message, frozen=True):
 class Word(Message, frozen=True):
     """The intent of this call is durable: run the plan that has this hash, once.
 
-    A notary that follows one which died repeats the word: a worker that has run the plan repeats its Result.
+    After a crash of the notary its successor repeats the word: a worker that has run the plan repeats its Result.
     """
 
     call_id: str
@@ -28,7 +28,7 @@ class Word(Message, frozen=True):
     is_approved: bool
     """A person approved the plan: what was unresolved in it may be reached."""
     settled: tuple[str, ...] = ()
-    """Calls of this worker whose evidence has become durable: nothing of them is asked again."""
+    """Calls of this worker whose evidence has become durable: the notary will not ask about them again."""
 
 
 class NoWord(Message, frozen=True):
@@ -38,20 +38,20 @@ class NoWord(Message, frozen=True):
 
 
 class Look(Message, frozen=True):
-    """Read this file, run nothing, and tell Seen under this number.
+    """Read this file, run nothing, and answer with Seen under this number.
 
-    A notary that follows one which died asks it again: then it is read again.
+    After a crash of the notary its successor asks again: then the file is read again.
     """
 
     number: int
     verifier_kind: str
     file: FileToLeave
     seconds: float
-    """For so long it is read at most."""
+    """The longest time that reading may take."""
 
 
 class Seen(Message, frozen=True):
-    """What a Look found. `sha256` is `sha256:<hex>` of a file that was read whole."""
+    """The result of a Look. `sha256` is `sha256:<hex>` of a file that was read whole."""
 
     number: int
     state: str

@@ -1,4 +1,4 @@
-"""Front and worker: one plan at a time, and what became of it. The worker runs it on the notary's word alone."""
+"""Front and worker: one plan at a time, and its result. The worker runs it on the notary's word alone."""
 
 from functools import cached_property
 
@@ -25,7 +25,7 @@ class Call(Message, frozen=True, dict=True):
 
 
 class Secrets(Message, frozen=True):
-    """What a plan with secrets needs to run: name to value. Follows its Call once the intent is durable."""
+    """The secret values of a plan, by name. Sent after its Call, once the intent is durable."""
 
     call_id: str
     values: dict[str, str]
@@ -36,7 +36,7 @@ class Drop(Message, frozen=True):
 
     call_id: str
     is_given_up: bool = False
-    """It is never given again, and gets no secrets. The notary may have said the word for it all the same."""
+    """The call is not sent again, and gets no secrets. The notary may still have sent the word for it."""
 
 
 class Retire(Message, frozen=True):
@@ -52,7 +52,7 @@ class WorkerReady(Message, frozen=True):
 
 
 class ProviderFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The provider-error record of the WIT, or what the host found. `kind` as in `provider.wit`."""
+    """The provider-error record of the WIT, or the error that the host found. `kind` as in `provider.wit`."""
 
     kind: str
     message: str
@@ -61,7 +61,7 @@ class ProviderFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the host saw one host call do; verifiers believe only these.
+    """The effect of one host call, as the host observed it. Verifiers use nothing else as evidence.
 
     `kind` is http or fs. http: `target` "METHOD url", `status`, `body_sha256`, `bytes` of the response. fs: `target`
     "operation path", `before_sha256` and `body_sha256` the file's digest before and after (None: no such file).
@@ -86,7 +86,7 @@ class Verification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Result(Message, frozen=True):
-    """What became of a Call: the same to the front, which answers with it, and to the notary, which records it.
+    """The result of a Call. Front and notary get the same: the front answers with it, the notary records it.
 
     `outcome`: success, provider_error, fuel, memory, timeout, io_calls, host_io, trap, bad_output, response_schema,
     plan_refused, module_missing. `output` is JSON text and present only for success (and response_schema).
@@ -103,7 +103,7 @@ class Result(Message, frozen=True):
     duration_us: int
     io_calls: int
     retiring: bool = False
-    """True: this worker has served its share and leaves once its front has closed the channel."""
+    """True: this worker has run its number of calls, and exits once its front has closed the channel."""
     violation: str | None = None
     """How the output breaks the action's response schema, "<JSON pointer>: <keyword>", where that only warns."""
 

@@ -17,7 +17,7 @@ class Listener(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: str
     address: str
     stays_open: bool = False
-    """It outlives the gateway, with all that wait to be accepted: a service manager holds it too."""
+    """A service manager holds the socket, too: it stays open after the gateway, with the connections that wait."""
 
 
 class StartFront(Message, frozen=True):
@@ -32,7 +32,7 @@ class StartFront(Message, frozen=True):
     number: int = 1
     """Counts front processes, for titles and logs; `front_id` is new with each life of a front."""
     is_successor: bool = False
-    """Follows one that had served: what only its notifications or the egress proxy's list lack must not end it."""
+    """Its predecessor had served: problems of notifications or of the egress proxy's list alone must not end it."""
 
 
 class AttachNotary(Message, frozen=True):
@@ -84,8 +84,8 @@ class WorkerGone(Message, frozen=True):
 class Drain(Message, frozen=True):
     """Take no new work. Answered by Draining.
 
-    With `is_leaving` the gateway goes. Where all sockets for calls stay open nothing is refused then: what was accepted
-    is served, and the rest waits there for the next gateway. Draining is said once that is so.
+    With `is_leaving` the gateway ends. Where all sockets for calls stay open nothing is refused then: accepted
+    connections are served, and the others wait in the socket for the next gateway. Draining is sent after that.
     """
 
     is_leaving: bool = False
@@ -111,13 +111,14 @@ class Reload(Message, frozen=True):
     proof_jti: str | None = None
     trace_id: str | None = None
     waits: bool = False
-    """Others reload too: before it comes into force, say ReloadPrepared and wait for FinishReload."""
+    """Other fronts reload, too: before it comes into force, send ReloadPrepared and wait for FinishReload."""
     tells: bool = True
-    """Its event is this front's to write; of several fronts it is one's."""
+    """This front writes the event of the reload; exactly one of several fronts does."""
     reloadable: Reloadable | None = None
-    """What the configuration file says now; None: as before."""
+    """The settings of the configuration file as it is now; None: unchanged."""
     problems: tuple[str, ...] = ()
-    """Of the configuration file: with any, nothing comes into force; told together with those of all other files."""
+    """Problems of the configuration file. With any of them nothing comes into force; they are reported with those of
+    all other files."""
     changed: tuple[str, ...] = ()
     """Names of settings that come into force with this, for evidence."""
     needs_restart: tuple[str, ...] = ()
@@ -125,7 +126,7 @@ class Reload(Message, frozen=True):
 
 
 class ReloadPrepared(Message, frozen=True):
-    """Nothing but its evidence keeps what was read for this Reload from being in force here."""
+    """This front has read everything for this Reload; only the event of it has to be written before it is in force."""
 
     request_id: str
 
@@ -138,15 +139,15 @@ class FinishReload(Message, frozen=True):
 
 
 class FollowSettings(Message, frozen=True):
-    """What a reload has put in force, for the notary, and for a front that began to live too late to take part.
-    Answered by SettingsFollowed."""
+    """The settings that a reload has put in force: sent to the notary, and to a front that started too late to take
+    part. Answered by SettingsFollowed."""
 
     request_id: str
     reloadable: Reloadable
 
 
 class SettingsFollowed(Message, frozen=True):
-    """They are in force here."""
+    """The settings are in force here."""
 
     request_id: str
 
@@ -161,7 +162,7 @@ class TryWebhook(Message, frozen=True):
 
 
 class WebhookTried(Message, frozen=True):
-    """What came of it: outcome, HTTP status where there was one, and a sentence."""
+    """The result: outcome, HTTP status where there was one, and a sentence."""
 
     request_id: str
     outcome: str
@@ -170,7 +171,7 @@ class WebhookTried(Message, frozen=True):
 
 
 class Stop(Message, frozen=True):
-    """Finish what is in flight within `seconds`, then exit."""
+    """Finish the calls in flight within `seconds`, then exit."""
 
     seconds: float
 
@@ -188,13 +189,13 @@ class NeedWorker(Message, frozen=True):
 
 
 class WorkerServes(Message, frozen=True):
-    """A worker that came has greeted this front: it works, and if it ends it has a successor at once."""
+    """A new worker has greeted this front: it works, and if it ends a successor is started at once."""
 
     worker_id: str
 
 
 class KillWorker(Message, frozen=True):
-    """The worker outlived its call's deadline or broke the protocol."""
+    """The worker exceeded its call's deadline or broke the protocol."""
 
     worker_id: str
     reason: str
@@ -248,21 +249,21 @@ class Reloaded(Message, frozen=True):
 class PolicyEdited(Message, frozen=True):
     """The policy's data was changed through a front. Front to supervisor, supervisor to every other front.
 
-    `digest` is that of the whole policy as it lies in `policy_dir` from then on; a front that finds it there uses it.
+    `digest` is the digest of the whole policy in `policy_dir` after the change; a front that finds it there uses it.
     """
 
     digest: str
 
 
 class FrontStatus(Message, frozen=True):
-    """Once a second, and when drained: what the supervisor shows in its status line."""
+    """The numbers of the supervisor's status line: sent once a second, and when drained."""
 
     in_flight: int
     held: int
     unresolved: int
     actions: int
     oldest_seconds: float = 0.0
-    """For how long the oldest call in flight has been."""
+    """Age of the oldest call in flight."""
     dependencies: dict[str, bool] = msgspec.field(default_factory=dict)
     """By their names in the status: whether each answers."""
     waiting: dict[str, int] = msgspec.field(default_factory=dict)
@@ -274,7 +275,7 @@ class FrontStatus(Message, frozen=True):
     is_ledger_full: bool = False
     """The ledger's volume has too little room for a call to begin."""
     log_lines_dropped: int = 0
-    """Lines that standard error did not take, since this front began."""
+    """Lines that could not be written to standard error since this front started."""
     clock_error: ClockTold | None = None
     """Why every call is refused with clock_error."""
 

@@ -24,7 +24,7 @@ class Ask(Message, frozen=True):
     question_id: int
     input: dict[str, object]
     trace_id: str | None = None
-    """Of the request that asks: for the log."""
+    """The trace id of the request, for the log."""
 
 
 class PolicyCompiled(Message, frozen=True):
@@ -33,7 +33,7 @@ class PolicyCompiled(Message, frozen=True):
     load_id: str
     error: str | None
     reads: tuple[str, ...] | None = None
-    """Fields of the input that decisions depend on, beside nothing that changes; None when that can't be told."""
+    """Fields of the input that decisions depend on, if they depend on nothing else that changes; None if unknown."""
     reads_unknown: str | None = None
     """Why `reads` is None, in a sentence."""
 

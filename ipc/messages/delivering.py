@@ -1,7 +1,7 @@
-"""The deliverer of webhooks with its supervisor, and with the notary, of which it may ask three things alone.
+"""The deliverer of webhooks with its supervisor, and with the notary, of which it may ask three operations alone.
 
-SECURITY: what it talks to are strangers' servers. So the union of what it may ask is narrow: no event, no evidence and
-no key is reached through it.
+SECURITY: it talks to servers of strangers. So the union of its operations is small: it reaches no event, no evidence
+and no key.
 """
 
 from ipc.messages.control import AttachNotary, Stop, TryWebhook, WebhookTried
@@ -38,7 +38,7 @@ class AskedByDeliverer(Message, frozen=True):
 
 
 class Welcome(Message, frozen=True):
-    """What the notary says first: no clock may be before this (Unix seconds)."""
+    """The first message of the notary. No clock may be before `newest_evidence` (Unix seconds)."""
 
     newest_evidence: float
 

@@ -19,7 +19,7 @@ class ModuleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModuleVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What became of one ModuleFile. `verdict`: ok, mismatch, missing or refused; `detail` says why, for people."""
+    """The result for one ModuleFile. `verdict`: ok, mismatch, missing or refused; `detail` says why, for people."""
 
     reference: str
     verdict: str

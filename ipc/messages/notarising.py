@@ -48,7 +48,7 @@ class WorkerEnded(Message, frozen=True):
 
 
 class StopNotary(Message, frozen=True):
-    """Every front is gone: finish what has arrived and leave."""
+    """Every front is gone: finish the operations that have arrived, and exit."""
 
 
 class NotaryReady(Message, frozen=True):
@@ -56,13 +56,13 @@ class NotaryReady(Message, frozen=True):
 
 
 class FrontDetached(Message, frozen=True):
-    """The channel of a front, or of the deliverer, ended and no other one followed: it is gone, or of no use."""
+    """The channel of a front or of the deliverer ended, and it has no other one: it is dead, or can't work."""
 
     front_id: str
 
 
 class WorkerBroke(Message, frozen=True):
-    """A worker broke the protocol of its channel with the notary: it is to be killed."""
+    """A worker broke the protocol of its channel with the notary. The supervisor kills it."""
 
     worker_id: str
     reason: str

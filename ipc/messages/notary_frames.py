@@ -1,4 +1,4 @@
-"""Front and notary: numbered operations one way; answers, and what every front must know, the other way.
+"""Front and notary: numbered operations one way; answers, and the state that fronts must know, the other way.
 
 The operations and the types of their answers are declared in ipc/operations/.
 """
@@ -17,7 +17,7 @@ class Asked(Message, frozen=True):
 
 
 class Answered(Message, frozen=True):
-    """`value` is the operation's answer; with `problem` there is none: unavailable, refused, clock or fault.
+    """`value` is the operation's answer. With a `problem` (unavailable, refused, clock or fault) it is null.
 
     `part` names what could not be written or read: store, budget, approvals, ledger or keys. `cause` is for the log.
     `is_begun`: the call of an Open was begun, and its intent stays unresolved.
@@ -30,9 +30,9 @@ class Answered(Message, frozen=True):
     cause: str | None = None
     is_begun: bool = False
     took_us: tuple[int, int] | None = None
-    """Of a call that has ended: what it took to write the intent, and to write receipt and event."""
+    """For a call that has ended: time to write the intent, and to write receipt and event."""
     store_us: dict[str, int] | None = None
-    """Request to the key-value store (proof, debit, issue) -> what it took, as far as this operation made one."""
+    """Requests to the key-value store (proof, debit, issue) that this operation made -> their time."""
 
 
 class Begun(Message, frozen=True):
@@ -51,7 +51,8 @@ class LeaseKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InForce(Message, frozen=True):
-    """What every front must know: sent first, and again before the first answer that depends on a change."""
+    """The epoch, keys and revoked sessions in force: sent first, and again before the first answer that depends on a
+    change."""
 
     epoch: int
     newest_evidence: float

@@ -9,7 +9,7 @@ class VerifyChain(Message, frozen=True):
 
 
 class Walking(Message, frozen=True):
-    """So many events have been walked. Sent at the start, and then about once a second."""
+    """The number of events that have been walked. Sent at the start, and then about once a second."""
 
     events: int
 

@@ -90,7 +90,7 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
 
 
 class NoSuchWorker(msgspec.Struct, frozen=True, tag=True):
-    """The worker is gone. Nothing was written, and nothing used: the call may be opened with another one."""
+    """The worker is gone. Neither ledger nor store changed: the call may be opened with another one."""
 
 
 class Unbegun(msgspec.Struct, frozen=True, tag=True):

@@ -30,7 +30,8 @@ class ClaimDeliveries(DelivererOperation[list[Delivery]], frozen=True):
 class SettleDelivery(DelivererOperation[None], frozen=True):
     """Record the end of a claimed delivery: put off until `due`, given up with `error`, or, with neither, delivered.
 
-    `reason` says why it is given up, one of GIVEN_UP_FOR. Nothing happens if the claim has passed to another.
+    `reason` says why it is given up, one of GIVEN_UP_FOR. If the claim has passed to another deliverer, the operation
+    has no effect.
     """
 
     seq: int

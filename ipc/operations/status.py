@@ -38,7 +38,7 @@ class LedgerStatus(msgspec.Struct, frozen=True):
     """When the oldest intent was dispatched that no worker is at work on any more (Unix seconds)."""
     checkpoint: WitnessedCheckpoint | None = None
     free_bytes: int | None = None
-    """What an unprivileged process may still write to the ledger's volume; None where that can't be told."""
+    """Free space of the ledger's volume for an unprivileged process; None where it is unknown."""
     clock_error: ClockTold | None = None
     """Why the notary tells no time."""
 

@@ -1,1 +1,1 @@
-"""What the kernel offers to confine a process, one file a mechanism. Which process gets what is not decided here."""
+"""Mechanisms of the kernel that confine a process, one file each. Other packages decide which process gets which."""

@@ -25,7 +25,7 @@ _RETURN: Final = 0x06  # BPF_RET | BPF_K
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 _X32_BIT: Final = 0x40000000
 _NO_CALL: Final = 0xFFFFFFFF
-"""What a tracer makes of a call that it skips: it does nothing, and is as all that is not listed."""
+"""A tracer that skips a call sets this number: the call has no effect, and is treated as one that is not listed."""
 MAX_INSTRUCTIONS: Final = 4096
 _MAX_JUMP: Final = 255
 _LEAVES: Final = 4
@@ -62,7 +62,7 @@ Condition = Bits | OneOf
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What happens to a call: `action` if all conditions hold, else `otherwise`."""
+    """The rule for a call: `action` if all conditions hold, else `otherwise`."""
 
     action: int = ALLOW
     conditions: tuple[Condition, ...] = ()

@@ -1,7 +1,7 @@
 """System calls that several kinds of processes may make, or may not, as rules by name.
 
-`common` is what a process needs that only computes and talks over sockets it was given. `FORBIDDEN` is for processes
-that are too large for a list of what they may: what none of ours ever asks for, and what one that was taken over would.
+`common` is for a process that only computes and talks over sockets it was given. `FORBIDDEN` is for processes that are
+too large for a list of allowed calls: calls that none of them makes, and that an attacker in one of them would make.
 """
 
 import errno
@@ -32,7 +32,7 @@ _LOOKED_AT: Final = (
     "stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd prctl prlimit64 uname "
     "getuid geteuid getgid getegid getppid sched_getaffinity sysinfo open openat"
 )
-"""What an interpreter and libraries look at when they report an error or are used first; refused, they do without."""
+"""Calls of an interpreter and libraries at an error or at their first use; if refused, they do without."""
 
 _EXECUTES: Final = "execve execveat fork vfork ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd"
 _LEAVES: Final = (
@@ -69,7 +69,7 @@ def kill_for(names: str) -> dict[str, Rule]:
 
 
 def common() -> dict[str, Rule]:
-    """What a process needs whose libraries are loaded and whose threads run: none makes executable memory."""
+    """Rules for a process whose libraries are loaded and whose threads run. None allows executable memory."""
     return {
         **refuse(_LOOKED_AT, errno.EACCES),
         **allow(_ALLOWED),

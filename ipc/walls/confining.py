@@ -1,8 +1,8 @@
 """Building the walls of one process in the one order in which they can be built; every failed step is fatal.
 
 `Walls` says what a process gets. `confine` is called while it has one thread, `seal` after it has started its last one:
-the first takes away whom it is and what it sees, the second what it may ask of the kernel. Rejected: going on without a
-wall that fails. What the kernel lacks was found before (`ipc/walls/found.py`) and is named in `Given`, or it is fatal.
+the first takes away its user and its view of the system, the second its system calls. Rejected: going on without a wall
+that fails. A wall that the kernel lacks is named in `Given` (`ipc/walls/found.py`); any other missing wall is fatal.
 """
 
 import os
@@ -25,7 +25,7 @@ _KINDS = {names.NETWORK_NAMESPACE: NETWORK, names.IPC_NAMESPACE: IPC, names.MOUN
 
 @dataclass(frozen=True)
 class Walls:
-    """What one kind of process gets."""
+    """The walls of one kind of process."""
 
     filter: bytes
     places: tuple[Place, ...] = ()
@@ -36,9 +36,9 @@ class Walls:
     namespaces: frozenset[str] = frozenset()
     """Those of its own, by the names in `ipc/walls/given.py`."""
     user: User | None = None
-    """Whom it becomes; None: it stays who it is."""
+    """The user that it becomes; None: it keeps its user."""
     capabilities: Collection[int] = ()
-    """Those it keeps, where it has them."""
+    """The capabilities that it keeps, if it has them."""
     limits: Limits = field(default_factory=dict)
     checks_owners: bool = False
     """It looks at whose files are: in its user namespace it sees its own user as such."""

@@ -1,4 +1,4 @@
-"""What this kernel gives for walls: tried out, each wall in a process that is thrown away.
+"""The walls that this kernel offers: each is tried in a process of its own.
 
 Tried and not told from versions or settings of the kernel: a container runtime or a security module may refuse what the
 kernel has. For a caller of one thread, since it forks. Takes a few milliseconds.

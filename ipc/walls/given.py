@@ -1,4 +1,4 @@
-"""What the kernel gives for walls, as the supervisor found it once and told its children."""
+"""The walls that the kernel offers, as the supervisor found them once and told its children."""
 
 from typing import Final
 
@@ -21,11 +21,11 @@ WALLS: Final = (
 
 
 class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is there. SECURITY: a wall that is not named in `missing` is built, or the process does not serve."""
+    """The walls that exist. SECURITY: a wall that is not named in `missing` is built, or the process does not serve."""
 
     missing: tuple[str, ...] = ()
     uid: int | None = None
-    """Of processes that need no file of the gateway, when root started it."""
+    """The user of processes that need no file of the gateway, if root started it."""
     gid: int | None = None
 
     def __str__(self) -> str:

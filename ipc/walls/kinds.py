@@ -44,4 +44,4 @@ MENDS: Final = {
     "refuses it.",
     OWN_USER: "Start the gateway as an ordinary user, or as a root that has CAP_SETUID and CAP_SETGID.",
 }
-"""What brings back a wall that is missing."""
+"""How to get a missing wall back."""

@@ -53,7 +53,7 @@ class _Port(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or folder and what may be done beneath it. One that is not there needs no rule, unless it is required."""
+    """A file or folder and what may be done beneath it. A missing path needs no rule, unless it is required."""
 
     path: str
     rights: int
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a ruleset bars beside files: TCP calls, and (`is_closed`) signals to others and their abstract sockets."""
+    """The limits of a ruleset beside files: TCP, and (`is_closed`) signals to others and their abstract sockets."""
 
     may_bind: bool = False
     may_connect: bool = False

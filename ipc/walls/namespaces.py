@@ -47,7 +47,7 @@ def keep_mounts_private() -> None:
 def see_no_files() -> None:
     """Make an empty folder that can't be written the root of this process. Raises OSError.
 
-    What is open stays open. SECURITY: without capabilities there is no way back.
+    Open descriptors stay open. SECURITY: without capabilities there is no way back.
     """
     keep_mounts_private()
     flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC

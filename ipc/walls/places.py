@@ -17,13 +17,12 @@ _LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/us
 _LIBRARY_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
 _OURS = ("contract", "ipc", "frontend", "notary", "workers", "docs")
 _MAX_FOLDERS = 16
-"""Of certificates: where their links lead to."""
+"""The most folders that links of certificates may lead to."""
 
 
 @cache
 def outside_places() -> tuple[Place, ...]:
-    """What looking up a name and verifying a certificate reads: their files, never a folder of others. Looked for
-    once."""
+    """The files that looking up a name and verifying a certificate read, and no other folder. Searched once."""
     return (*(Place(path, READ_FILES) for path in _RESOLVER_FILES), *_certificates())
 
 
@@ -44,7 +43,7 @@ def _certificates() -> Iterator[Place]:
 
 
 def program_places() -> tuple[Place, ...]:
-    """What an interpreter with our code reads. Nothing of it may be executed as a program."""
+    """The files that an interpreter with our code reads. None of them may be executed as a program."""
     here = Path(__file__).resolve().parents[2]
     folders = {sys.prefix, sys.base_prefix, *_LIBRARIES, *(str(here / name) for name in _OURS)}
     folders |= {path for path in sys.path if "-packages" in path}

@@ -1,6 +1,6 @@
 """System calls by name: their numbers on each architecture, and a way to make those that Python has no function for.
 
-One table for the filters and for ourselves. A name that is in no table is a mistake of ours and raises KeyError; a name
+One table for the filters and for our own calls. A name that is missing in the table raises KeyError; a name
 that an architecture does not have (`-`) is left out of its filters.
 """
 
@@ -58,7 +58,7 @@ _NAMES: Final = """
 """name:x86_64:aarch64, as the kernel's headers have them; held against libseccomp by a test."""
 
 AUDIT_ARCH: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""What a filter sees of the caller's architecture (linux/audit.h)."""
+"""The architecture of the caller as a filter sees it (linux/audit.h)."""
 
 MACHINE: Final = platform.machine()
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -86,7 +86,7 @@ def number_of(name: str, machine: str = MACHINE) -> int | None:
 
 
 def call(name: str, *arguments: object) -> int:
-    """Make a call; arguments are ctypes values, numbers, bytes or None. Raises OSError, ENOSYS where there is none."""
+    """Make a call; arguments are ctypes values, numbers, bytes or None. Raises OSError (ENOSYS without a number)."""
     number = number_of(name) if is_known_machine() else None
     if number is None:
         raise OSError(38, f"{name}: {os.strerror(38)}")
@@ -107,6 +107,6 @@ def prctl(option: int, *values: int) -> int:
 
 
 def failure(name: str) -> OSError:
-    """What the kernel said last, with the name of the call that failed."""
+    """The last error of the kernel, with the name of the call that failed."""
     number = ctypes.get_errno()
     return OSError(number, f"{name}: {os.strerror(number)}")

@@ -1,1 +1,1 @@
-"""What fronts ask for: one file a matter, one function an operation (their words: ipc/messages/notary_frames.py)."""
+"""The operations of the notary: one file a topic, one function an operation (declared in ipc/operations/)."""

@@ -1,7 +1,7 @@
-"""What a front may have written: rules that operations are held against before anything is written.
+"""Rules for the events that a front has written: operations are checked by them before anything is written.
 
-SECURITY: a front talks to the network and may have been taken over. It decides calls; it can't put words of the notary
-into evidence, act on intents and claims of another front, or write an event that belongs to another operation.
+SECURITY: a front talks to the network and may have been taken over. It decides calls. It can't write evidence in the
+notary's name, act on intents and claims of another front, or write an event that belongs to another operation.
 """
 
 from operator import attrgetter
@@ -21,7 +21,7 @@ from notary.tasks import NotAllowed
 from notary.unit import Unit
 
 NOTED: Final[dict[str, frozenset[str]]] = {
-    events.LEASE_ISSUED: frozenset({"deny", "error"}),  # a lease that was issued is told by Issue
+    events.LEASE_ISSUED: frozenset({"deny", "error"}),  # Issue writes the event of a lease that was issued
     **{
         event_type: frozenset({"allow", "deny", "error"})
         for event_type in (

@@ -1,4 +1,4 @@
-"""What a call is charged to: its session's budget and its principal's hour, both or neither."""
+"""Charge a call to its session's budget and to its principal's hour: both or neither."""
 
 from typing import Any, NamedTuple
 

@@ -1,8 +1,8 @@
 """How an intent ends: as its worker reports, without a report, withdrawn before anything was dispatched, or as an
 operator says.
 
-SECURITY: Reported and Lost are no operations of a front. They are made here, of what a worker told over its channel and
-of what the supervisor says of its end.
+SECURITY: no front may ask Reported and Lost. The notary makes them from the message of a worker on its channel, and
+from the supervisor's message that the worker has ended.
 """
 
 from typing import Any

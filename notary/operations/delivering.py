@@ -1,4 +1,4 @@
-"""What the deliverer asks: claims, and what became of what was claimed; and what operators ask of deliveries."""
+"""Operations on deliveries: the deliverer claims and settles them, operators list them and send them again."""
 
 from ipc.events import WEBHOOKS_REDELIVERED
 from ipc.evidence import Delivery
@@ -22,7 +22,7 @@ _ENDPOINT = "SELECT endpoint FROM outbox WHERE seq = ? AND attempts = ? AND even
 
 
 class Orphaned(Operation[int], frozen=True):
-    """Asked by the notary itself: give up some of what waits for an endpoint that is not configured any more."""
+    """Asked by the notary itself: give up some deliveries to an endpoint that is not configured any more."""
 
     endpoint: str
 

@@ -80,7 +80,7 @@ def due_holds(unit: Unit, asked: DueHolds) -> list[ApprovalRecord]:
 def orphaned_holds(unit: Unit, asked: OrphanedHolds) -> list[ApprovalRecord]:
     """See OrphanedHolds."""
     unit.part = "approvals"
-    # A front that has started since the asking one was told who lives is among those that are here.
+    # Fronts that started after the asking one received `live_holders` are in `state.fronts`.
     return unit.store.claimed_by_others((*asked.live_holders, *unit.state.fronts))
 
 
@@ -93,7 +93,7 @@ def unsettled_holds(unit: Unit, asked: UnsettledHolds) -> list[ApprovalRecord]:
 
 @performs(ReadStore)
 def read_store(unit: Unit, _asked: ReadStore) -> StoreStatus:
-    """See ReadStore. What every call needs is looked at, too."""
+    """See ReadStore. It also checks that proofs can be used."""
     unit.part = "store"
     unit.store.look()
     pending, oldest = unit.store.count_pending(_moment(unit))
@@ -101,7 +101,7 @@ def read_store(unit: Unit, _asked: ReadStore) -> StoreStatus:
 
 
 def _moment(unit: Unit) -> Moment:
-    """A store works while the clock is wrong: that has a code of its own, which calls are refused with."""
+    """The moment by the clock, even a wrong one: the store still works, and calls are refused with clock_error."""
     epoch = unit.epoch
     unit.part = "approvals"
     try:
@@ -139,7 +139,7 @@ def _clock_error(unit: Unit) -> ClockTold | None:
 
 
 def _free_bytes(file: str) -> int | None:
-    """What is free on the volume of the ledger, of what is not kept for root."""
+    """The free bytes of the ledger's volume without those that are reserved for root."""
     try:
         volume = os.statvfs(os.path.dirname(file))
     except OSError:
@@ -210,7 +210,7 @@ def _last_look(event: AuditEvent | None) -> LastLook | None:
 
 
 def _kept(intent: OpenIntent) -> dict[str, Any]:
-    """What was kept with an intent for the unit that ends it."""
+    """The fields that were kept with an intent for the unit that ends it."""
     event, terms, file = intent.event, intent.terms, intent.terms.file
     return {
         "approved_by": None if intent.approver is None else intent.approver.approved_by,

@@ -31,7 +31,7 @@ _EVENTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
     EXPIRED: (events.APPROVAL_EXPIRED, frozenset({"deny"}), True),
     FAILED: (events.ACTION_CALL, REFUSALS, False),  # how the call ended may be told already
 }
-"""The end of an approval that was executed is told by the event of its call."""
+"""An approval that was executed ends with the event of its call."""
 
 
 @performs(MoveHold, writes=True)
@@ -146,7 +146,7 @@ def _check_refund(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
 
 
 def _give_back_of_hour(unit: Unit, approval_id: str) -> None:
-    """What a principal may do in an hour is the notary's own count: it does not wait for a front to ask."""
+    """Give a held call back to its principal's hour: the notary counts it itself and needs no request of a front."""
     unit.part = "budget"
     if unit.store.is_counted_hold(approval_id):
         unit.settle()
@@ -157,5 +157,5 @@ def _give_back_of_hour(unit: Unit, approval_id: str) -> None:
 def _outcome(asked: MoveHold) -> Outcome:
     outcome = decoded(asked.outcome)
     if outcome is None:
-        raise NotAllowed("an outcome that is none")
+        raise NotAllowed("an invalid outcome")
     return outcome

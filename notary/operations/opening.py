@@ -83,9 +83,9 @@ def assign_call(unit: Unit, asked: Assign) -> Started | NoSuchWorker | Closed:
 
 
 def _again(unit: Unit, asked: Open) -> Started | Closed:
-    """This very Open was asked of the notary before, which was killed. Raises NotAllowed if it was not.
+    """Answer an Open that the killed notary was asked before. Raises NotAllowed if it was not asked.
 
-    The worker runs the call, has run it, or never heard of it: it knows. One that is gone may have begun it.
+    The worker knows whether it runs the call, has run it, or never had it. A worker that is gone may have begun it.
     """
     intent = None if unit.is_of_this_life(asked.intent_id) else unit.intent(asked.intent_id)
     if intent is None or (intent.front_id, intent.number) != (unit.front_id, unit.number):

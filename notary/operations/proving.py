@@ -93,7 +93,7 @@ def _newest(unit: Unit) -> tuple[str, Checkpoint]:
 
 
 def _best(unit: Unit, place: int) -> tuple[str, Checkpoint]:
-    """Of the checkpoints that cover a leaf one that the most witnesses have cosigned, and of these the newest."""
+    """The newest of those checkpoints that cover a leaf and have the most cosignatures."""
     best, known = _newest(unit), unit.state.witnesses
     keys = tuple(known.keys.values())
     if not known.cosigned:

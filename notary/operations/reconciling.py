@@ -1,7 +1,7 @@
 """StoreChanged: the store is not the one that the ledger remembers, or has lost its data.
 
-SECURITY: no operation of a front. Which proofs were used, what was spent and what was revoked is not known any more: so
-every lease of before ends.
+SECURITY: no front may ask it. It is unknown which proofs were used, which calls were spent and which sessions were
+revoked, so that every earlier lease ends.
 """
 
 from ipc.events import ADMIN_REVOKE_ALL, AuditEvent
@@ -13,7 +13,7 @@ from notary.unit import Unit
 
 
 class StoreChanged(Operation[bool], frozen=True):
-    """Made by the notary itself. Answers whether it has ended them.
+    """Asked by the notary itself. The answer says whether it has ended the leases.
 
     `instead_of`: the marker of the store that was lost; once a shared ledger remembers another one, a gateway beside
     this one has ended them."""

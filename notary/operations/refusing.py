@@ -1,4 +1,4 @@
-"""What operations that refuse have in common: proof, epoch, session, budget, and the one event of a refusal."""
+"""Checks that several operations share (proof, epoch, session, budget), and the one event of a refusal."""
 
 import time
 
@@ -14,7 +14,7 @@ from notary.unit import Unit
 
 
 class TellRefusals(Operation[None], frozen=True):
-    """The notary asks this itself: write the events of windows that are over; with `is_end` of all."""
+    """Asked by the notary itself: write the events of windows that are over; with `is_end`, of all windows."""
 
     is_end: bool = False
 

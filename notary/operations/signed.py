@@ -1,7 +1,7 @@
-"""What a front may say of an operator's decision: rules for claims, denials and approved calls.
+"""Rules for the decisions of operators that a front reports: claims, denials and approved calls.
 
-Guarantees that a signature which is in evidence holds, is about this very plan and about what that plan shows, and was
-made by the operator who is named beside it; and that with `approvals.require_signature` nothing is claimed without one.
+Guarantees that a signature in evidence verifies, covers this plan and the text that was shown of it, and was made by
+the operator who is named beside it; and that with `approvals.require_signature` nothing is claimed without one.
 """
 
 from typing import Final
@@ -53,7 +53,7 @@ def check_denial(unit: Unit, outcome: Outcome, event: AuditEvent | None) -> None
 
 
 def check_approver(unit: Unit, approval: ApprovalRecord, approver: Approver) -> Approver:
-    """Who approved a call that is to run, with the signature that was checked. Raises NotAllowed."""
+    """The approver of a call that is to run, with the signature that was checked. Raises NotAllowed."""
     signature = outcome_of(approval).approval_signature
     if approver.signature is not None:
         raise NotAllowed("an approver with a signature of the front's")

@@ -1,7 +1,7 @@
-"""A verifier looks again at what an intent without a receipt was to leave. Nothing is executed, and nothing resolved.
+"""A verifier looks again for the effect of an intent without a receipt. It executes and resolves nothing.
 
-SECURITY: LookedAgain is no operation of a front. It is made here, of what a worker told over its channel: a front can't
-invent what was seen. What is compared with is what was kept with the intent, before anything was dispatched.
+SECURITY: no front may ask LookedAgain. The notary makes it from the message of a worker, so that a front can't invent a
+result. The expected file was kept with the intent before the call was dispatched.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class KeptFile(NamedTuple):
 
 
 class LookedAgain(Operation[Looked | Unverifiable | NoSuchWorker], frozen=True):
-    """What a worker saw that was asked to look; None where it ended before it had told. Answers as VerifyIntent."""
+    """The result of a worker that was asked to look; None where it ended before it answered."""
 
     asked: VerifyIntent
     seen: Seen | None
@@ -58,7 +58,7 @@ def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | N
 
 @performs(LookedAgain, writes=True)
 def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWorker:
-    """See LookedAgain. An intent that was resolved meanwhile is not there any more."""
+    """See LookedAgain. An intent that was resolved meanwhile is not found."""
     if told.seen is None:
         return NoSuchWorker()
     unit.settle()

@@ -1,7 +1,7 @@
-"""NextCheckpoint, Cosign and NoteTrouble: what witnesses are to cosign, and what they have.
+"""NextCheckpoint, Cosign and NoteTrouble: the checkpoints that witnesses cosign, and their cosignatures.
 
-A front carries all of it to and fro. Nothing that it brings is believed: a cosignature counts once it holds under the
-configured key, over a checkpoint of this log, at a time that can be true.
+A front carries both, and is not trusted: a cosignature counts only if it verifies under the configured key, over a
+checkpoint of this log, at a plausible time.
 """
 
 from base64 import b64encode

@@ -33,7 +33,7 @@ def test_the_socket_has_the_port_in_its_name() -> None:
     ("postgresql:///d?host=pg", "must be"),
     ("postgresql:///d?host=/a,/b", "must be"), ("postgresql:///d?host=/a&host=/b", "must be"),
     ("postgresql://h/d#f", "must be"),
-    ("postgresql:///d?host=/a&port=0", "port that is none"), ("postgresql://h/d%00", "must be"),
+    ("postgresql:///d?host=/a&port=0", "invalid port"), ("postgresql://h/d%00", "must be"),
     ("postgresql://[/d", "must be"),
     ("postgresql://u:secret@h/d", "holds a password"), ("postgresql:///d?host=/a&password=secret", "holds a password"),
 ])  # fmt: skip

@@ -26,12 +26,12 @@ def test_an_address_says_where_and_as_whom(text: str, address: RedisAddress, sho
 @pytest.mark.parametrize(("text", "said"), [
     ("http://h", "must be redis://"), ("redis://", "must be redis://"), ("redis://h?db=1", "must be redis://"),
     ("redis://h#x", "must be redis://"), ("unix://run/r.sock", "must be redis://"), ("unix:///r?x=1", "must be redis://"),
-    ("redis://h/16", "0 to 15"), ("redis://h/x", "0 to 15"), ("redis://h:99999", "a port that is none"),
+    ("redis://h/16", "0 to 15"), ("redis://h/x", "0 to 15"), ("redis://h:99999", "an invalid port"),
     ("redis://u:hidden@h", "redis_password_file"), ("redis+sentinel://u:hidden@h/m", "redis_password_file"),
     ("redis+sentinel://h", "must be redis://"), ("redis+sentinel://h/", "must be redis://"),
     ("redis+sentinel://h,/m", "must be redis://"), ("redis+sentinel://h/m?port=1", "must be redis://"),
-    ("redis+sentinel://h/m?ports=x", "a port that is none"), ("redis+sentinel://h/m?ports=0", "a port that is none"),
-    ("redis+sentinel://h:99999/m", "a port that is none"), ("redis+sentinel://h/m/16", "0 to 15"),
+    ("redis+sentinel://h/m?ports=x", "an invalid port"), ("redis+sentinel://h/m?ports=0", "an invalid port"),
+    ("redis+sentinel://h:99999/m", "an invalid port"), ("redis+sentinel://h/m/16", "0 to 15"),
     (f"redis+sentinel://{','.join('h' * 10)}/m", "more than 9"),
 ])  # fmt: skip
 def test_a_malformed_address_is_refused_with_a_remedy_and_not_repeated(text: str, said: str) -> None:
