@@ -49,13 +49,13 @@ def undo_launcher() -> None:
 
 
 def library_that_failed(error: Exception) -> str | None:
-    """The library, none of ours, that could not be imported; None when the error is another one."""
+    """The third-party library that could not be imported; None for any other error."""
     if isinstance(error, ImportError) and error.name:
         library = error.name.partition(".")[0]
         return None if _is_ours(library) else library
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     ours = max(place for place, frame in enumerate(frames) if _is_ours(_package(frame)))
-    # The body of a module, right below code of ours: that is an import.
+    # The body of a module, right below our own code, means an import.
     is_import = len(frames) > ours + 1 and frames[ours + 1].f_code.co_name == "<module>"
     return _package(frames[ours + 1]) if is_import else None
 
@@ -69,7 +69,7 @@ def _is_ours(name: str) -> bool:
 
 
 def run(program: str) -> None:
-    """Become a program of ours. A library that can't be loaded is one sentence and an exit code, not a trace."""
+    """Become this program. A library that can't be loaded is one sentence and an exit code, not a trace."""
     try:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     except Exception as error:

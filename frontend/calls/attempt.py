@@ -36,7 +36,7 @@ CUT: Final = "the gateway stopped before the call was dispatched"
 NO_RESULT: Final = frozenset({"worker_lost", "cut"})
 """Outcomes of calls whose worker sent no result."""
 NotRun = NoSuchWorker | Unbegun
-"""Another worker must run the call. After `Unbegun` it has its intent already."""
+"""Answers after which a different worker must run the call. After `Unbegun` the call keeps its intent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ OF_THE_PROVIDER = "provider_error"
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A call that ran, whatever came of it, with its evidence durable."""
+    """A call that ran, successful or not, with its evidence durable."""
 
     plan: Plan
     closed: Closed
@@ -31,7 +31,7 @@ class Executed:
         return self.output is not None
 
     def failure(self) -> GateError:
-        """What is answered where the provider did not succeed; the call's own line of the log has told it."""
+        """The error of a call whose provider failed; the log line of the call is written already."""
         error = GateError("action_execution_failed", cause=self.closed.outcome)
         error.receipt_id, error.is_told = self.closed.receipt_id, True
         if self.exposes_error and self.closed.outcome == OF_THE_PROVIDER:

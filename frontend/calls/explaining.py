@@ -1,6 +1,6 @@
 """The outcome that a call would have: the question is made as a real call's is, and the policy in force answers it.
 
-Nothing is executed, reserved, counted or written; no decision of it is in the metrics of decisions.
+It executes no plan, reserves and counts no call, writes no event, and stays out of the metrics of decisions.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ from ipc.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What would be decided. `code` is that of a refusal; without `rule` policy is not even asked."""
+    """The decision that a call would get. `code` is that of a refusal; without `rule` policy was not asked."""
 
     decision: str
     code: str | None = None

@@ -1,7 +1,7 @@
 """Intents without a receipt: what is known of them, and a verifier that looks again at what they were to leave.
 
-A look executes nothing and decides nothing: the event says what was seen, the intent stays unresolved until an operator
-says what came of it. `VERIFIERS` (ipc/verifiers.py) says which verifier can look again.
+A look executes no plan and decides no intent: its event says what was seen, and the intent stays unresolved until an
+operator resolves it. `VERIFIERS` (ipc/verifiers.py) says which verifier can look again.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Intents:
     worker_wait_seconds: float
 
     async def show(self, intent_id: str) -> IntentDetail:
-        """What is known of one. Raises GateError: intent_not_found, ledger_unavailable."""
+        """Return all that is known of an intent. Raises GateError: intent_not_found, ledger_unavailable."""
         with notary_errors_as("ledger_unavailable"):
             intent = await self.notary.ask(ShowIntent(intent_id))
         if intent is None:

@@ -66,7 +66,7 @@ class Held:
     trace_id: str
 
     def body(self) -> PendingApproval:
-        """What the caller hears."""
+        """The answer."""
         approval = self.approval
         return PendingApproval(
             approval_id=approval.approval_id, request_hash=approval.request_hash, trace_id=self.trace_id
@@ -174,8 +174,8 @@ class Pipeline:
         return action
 
     async def _decide(self, record: CallRecord, lease: Lease, drafted: Draft) -> Decision:
-        """Policy's decision. The budget is read first only if it may depend on it, and afterwards unless the call is
-        opened now, which debits it: whoever decides about a hold, and the event of a denial, are told it."""
+        """Policy's decision. The budget is read before only if the decision may depend on it. It is read afterwards for
+        a hold, which shows it, and for a denial, whose event has it."""
         await self.use_newest_policy()
         decision = await self._decided_unread(drafted) if self.budgets.is_unread(lease) else None
         if decision is None:
@@ -244,7 +244,7 @@ class Pipeline:
         event = record.event(decision, **bounded(more))
         unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"
         try:
-            with trio.CancelScope(shield=True):  # what is decided is told, though its task should end just now
+            with trio.CancelScope(shield=True):  # a refusal is written even if its task is cancelled now
                 answer = await self.notary.ask(Refuse(event, record.proof, record.unless_held))
         except (NotaryUnavailable, NotaryRefused) as problem:
             told = GateError(unavailable, cause=str(problem))
@@ -323,6 +323,6 @@ class Pipeline:
 
 
 def _unregistered(action_id: str) -> str:
-    """What evidence has instead of the id: who knows a name can tell whether it was this one."""
+    """The text in evidence instead of an unknown id: a reader who has the id can compare the digest."""
     digest = hashlib.sha256(action_id.encode()).hexdigest()
     return f"no registered action: an id of {len(action_id)} characters, sha256:{digest}"

@@ -1,4 +1,4 @@
-"""What the configuration lets a principal use: its mapping says so, or policy data for all (docs/configuration.md,
+"""The quotas of principals: from their mapping, or from policy data for all (docs/configuration.md,
 "Quotas"). The notary counts.
 """
 

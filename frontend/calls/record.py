@@ -37,11 +37,11 @@ class CallRecord:
     plan: Plan | None = None
     calls_before: int | None = None
     calls_per_hour: int | None = None
-    """What its principal may do in an hour."""
+    """The quota of its principal for one hour."""
     identity_method: str | None = None
     started: float = field(default_factory=time.monotonic)
     uid: int | None = None
-    """Of the peer, where its connection shows one."""
+    """The uid of the peer, if its connection shows one."""
     is_registered: bool = True
     """There is an action of this id. SECURITY: an id that names none is a text of the caller's own making, and stands
     in no event."""
@@ -49,19 +49,19 @@ class CallRecord:
     """The caller's proof holds for its lease; whether it is new is the notary's to say."""
     proof_key: str | None = None
     proof: Proof | None = None
-    """Of the request, until an operation of the notary has used it."""
+    """The proof of the request, until an operation of the notary has used it."""
     unless_held: bool = False
     """A refusal gives way to the hold that the same call has already."""
     held: ApprovalRecord | None = None
     """The hold that the same call has already: it is answered instead of the refusal."""
     is_dispatched: bool = False
-    """A worker was told."""
+    """A worker may have run it."""
     is_abandoned: bool = False
     """Its intent was resolved without a dispatch: its call is given back, and its approval over."""
     withdrawal: Waiter[Withdrawn] | None = None
-    """The notary was told that the call is given up, which is to be said once."""
+    """The question that withdraws the call, which is asked once."""
     unheard: Open | None = None
-    """How it was opened, where the notary hangs: its withdrawal is not waited for before the caller is answered."""
+    """The question that opened the call, if the notary hangs: the caller is answered before the withdrawal is."""
     is_decided: bool = False
     """The one event of its decision is durable."""
 
@@ -106,7 +106,7 @@ class CallRecord:
         return self.lease.principal if self.lease is not None else None
 
     def caller(self) -> dict[str, Any]:
-        """Whose call it is, and of which action: fields of its event."""
+        """Fields of the event: the caller and the action."""
         action = {"action_id": self.action_id} if self.is_registered else {}
         if self.plan is not None:
             plan = self.plan

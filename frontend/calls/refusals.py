@@ -23,7 +23,7 @@ from frontend.telemetry.logs import log
 from ipc.events import ACTION_CALL, LEASE_ISSUED, OPERATOR_AUTH_FAILED
 
 OTHERS: Final = -1
-"""Stands for every user beyond those that are told apart."""
+"""Stands for every user beyond the bound of separate counters."""
 
 Key = tuple[int | None, str]
 _LINES: Final = {
@@ -42,10 +42,9 @@ class Refusal:
     uid: int | None
     error: GateError
     fields: dict[str, Any] = field(default_factory=dict)
-    """Of its event: those that all have alike which an event stands for are in it. SECURITY: nothing that the caller
-    has made up."""
+    """Fields of the event, the same for all refusals that one event counts. SECURITY: no text of the caller."""
     who: dict[str, Any] = field(default_factory=dict)
-    """What is known of the caller; of many the last that was known."""
+    """Known fields of the caller; for many refusals, of the latest caller that was known."""
     own_events: int = 1
     """Refusals of one user and code that have an event each, until there was none for a whole window."""
 
@@ -70,7 +69,7 @@ class _Window(Window):
 
 
 class Refusals:
-    """Of one front. `max_users` are users and codes that are told apart for each type of event."""
+    """The refusals of one front. `max_users` bounds the separate counters, by user and code, for each type of event."""
 
     def __init__(self, journal: Journal, deadlines: CallDeadlines = CallDeadlines(), max_users: int = MAX_KEYS) -> None:
         self.lines = RefusalLines(deadlines.lines_seconds)

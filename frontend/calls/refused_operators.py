@@ -12,7 +12,7 @@ from ipc.events import OPERATOR_AUTH_FAILED
 
 @dataclass(frozen=True, slots=True)
 class RefusedOperators:
-    """Of one front."""
+    """Failed operator logins at one front."""
 
     authentication: Authentication
     refusals: Refusals

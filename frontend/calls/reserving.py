@@ -1,7 +1,7 @@
 """A worker for one call, as long as the call needs it.
 
-Says what a caller hears where none comes free, and how long calls wait for one. Nothing has been written of a call when
-it gets its worker: it may still end there.
+Refuses the call if no worker comes free, and observes how long calls wait. No evidence of a call is written before it
+has its worker: it may still end there.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Giving up a call that the notary may have opened. The notary gives it back unless it has begun.
 
-A withdrawal is told once. Its answer decides whether the refusal of the call is already in evidence, which the call's
+A withdrawal is asked once. Its answer decides whether the refusal of the call is already in evidence, which the call's
 record then knows.
 """
 

@@ -17,7 +17,7 @@ _KEPT: Final = 0.75
 
 
 class Brevity:
-    """Kinds of calls -> how much one is to be expected to take. Remembers the kinds that were seen last."""
+    """Estimates how much a call of each kind takes. Keeps the kinds that were seen last."""
 
     def __init__(self) -> None:
         self._expected: OrderedDict[str, float] = OrderedDict()
@@ -31,8 +31,8 @@ class Brevity:
         return self._expected.get(kind, 1.0) < 1.0
 
     def note(self, kind: str, microseconds: int, fuel: int | None) -> None:
-        """A call of this kind took so much; None: unknown. One that took much is forgotten after a few that did
-        not."""
+        """A call of this kind took so much; None: unknown. A long call is forgotten after a few
+        brief ones."""
         share = 1.0 if fuel is None else max(microseconds / BRIEF_US, fuel / BRIEF_FUEL)
         # Not more than a few times too much: one call of a minute must not be remembered for a hundred.
         self._expected[kind] = min(max(share, self._expected.pop(kind, 0.0) * _KEPT), 4.0)

@@ -149,7 +149,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         self._given[call.call_id] = None
         try:
             rest = rest[self._send_now(rest, ()) :]
-            if rest:  # a worker reads when it has the word, or is told that there will be none
+            if rest:  # a worker reads once it has its permit, or is refused one
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + self._deadlines.give_seconds):
                     while rest:
                         await trio.lowlevel.wait_writable(self._plain)
@@ -160,7 +160,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
             raise self._lose("does not take its plan")
 
     def give_secrets(self, call_id: str, values: Mapping[str, str]) -> None:
-        """What the plan that was given needs to run. Never waits: a worker that does not take it can't be used."""
+        """Send the secrets that the given plan needs. Never waits: a worker that does not read them is lost."""
         self._tell(Secrets(call_id, dict(values)))
 
     def drop(self, call_id: str) -> None:
@@ -238,7 +238,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
                 wait.cancel()
 
     def retire(self) -> bool:
-        """Tell an idle worker to leave; False when it does not take the message. Nothing is sent afterwards."""
+        """Tell an idle worker to leave; False when it does not take the message. It is the last message."""
         self._is_leaving = True
         frame = self._frame(Retire())
         try:
@@ -258,7 +258,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
                 return
         except (FrameError, OSError):
             pass
-        self._lose("does not take what it is told")
+        self._lose("does not read its messages")
 
     def _lose(self, reason: str) -> WorkerLost:
         self.lost = reason

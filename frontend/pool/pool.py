@@ -73,9 +73,9 @@ class Pools:
         serves: Callable[[str], None], deadlines: PoolDeadlines = PoolDeadlines(), max_waiters: int = MAX_WAITERS,
         abreast: int = CORES,
     ) -> None:  # fmt: skip
-        """`need(profile)` asks for a worker, `kill(id, reason)` for the end of one, `serves(id)` hears of each that was
-        greeted; none waits. `max_waiters`: calls that wait for one profile. `abreast`: workers of one profile that can
-        run at once; while so many are busy, brief calls wait behind theirs instead of waking another one."""
+        """`need(profile)` asks for a worker, `kill(id, reason)` for the end of one, `serves(id)` is called for each
+        greeted worker; none waits. `max_waiters`: calls that wait for one profile. `abreast`: workers of one profile
+        that can run at once; while so many are busy, brief calls wait behind theirs instead of waking another one."""
         self.brevity = Brevity()
         self.deadlines = deadlines
         self._kill = kill
@@ -146,7 +146,7 @@ class Pools:
         return Lease(pool, Want(owners, is_fresh, is_patient, is_brief, kind, is_shared), wait_seconds)
 
     def kill(self, worker: WorkerChannel, reason: str) -> None:
-        """End a worker that has a call: the notary hears of it, and ends the call."""
+        """End a worker that has a call: the notary learns of it, and ends the call."""
         worker.give_up(reason)
         if not worker.is_killed:
             worker.is_killed = True

@@ -33,7 +33,7 @@ DISCARDED = "discarded"
 
 
 class NoWorker(Exception):
-    """No worker came free in time, or too many calls wait for one. Nothing was sent to any worker."""
+    """No worker came free in time, or too many calls wait for one. No worker was given the call."""
 
 
 class ProfilePool:
@@ -112,7 +112,7 @@ class ProfilePool:
         return waiting.channel
 
     def release(self, channel: WorkerChannel, want: Want, *, reuse: bool = True) -> None:
-        """Take a worker back after a call, or after none; decides from its state what becomes of it."""
+        """Take a worker back, used or not, and keep, retire or end it by its state."""
         self._order.end(want.owners)
         channel.users -= 1
         if want.is_shared:
@@ -181,7 +181,7 @@ class ProfilePool:
                 self._kill(channel.worker_id, reason)
 
     def gone(self, worker_id: str) -> None:
-        """Forget a worker whose process has ended, if it is one of ours."""
+        """Forget a worker of this pool whose process has ended."""
         channel = self._members.pop(worker_id, None)
         if channel is None:
             return
@@ -191,7 +191,7 @@ class ProfilePool:
             if channel in idle:
                 idle.remove(channel)
                 channel.close()
-        # One that is busy ends by itself: what it sent before its end is still to be read.
+        # A busy worker ends by itself: its last messages must be read first.
         self._grow()
 
     def require_generation(self, generation: int) -> None:

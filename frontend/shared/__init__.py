@@ -1,1 +1,1 @@
-"""What the fronts of a gateway share without asking each other: one memory, its locks, and who is in it."""
+"""The memory that all fronts of a gateway share, its locks, and its layout."""

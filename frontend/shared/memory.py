@@ -73,7 +73,7 @@ class SharedMemory:
         return [number for number in self._all if number != self.number]
 
     def part(self, start: int, size: int) -> memoryview:
-        """So many bytes of it."""
+        """A part of it, by offset and size in bytes."""
         return self._whole[start : start + size]
 
     def area(self, number: int | None = None) -> at.Area:
@@ -93,7 +93,7 @@ class SharedMemory:
 
     @property
     def is_draining(self) -> bool:
-        """Whether any front was told to refuse new work."""
+        """True once any front refuses new work."""
         return bool(self._flags[at.IS_DRAINING // _CELL])
 
     def drain(self, *, is_draining: bool = True) -> bool:
@@ -118,8 +118,8 @@ class SharedMemory:
             return not any(map(self.is_serving, self.others))
 
     def claims_start(self) -> bool | None:
-        """True: this front has to tell that the gateway has started, and then says `told_start`. False: it is told.
-        None: another front is at it."""
+        """True: this front has to tell that the gateway has started, and then says `told_start`. False: the event is
+        written. None: another front is writing it."""
         cell = at.HAS_TOLD_START // _CELL
         with self.lock(at.HAS_TOLD_START):
             by = self._flags[cell]
@@ -128,7 +128,7 @@ class SharedMemory:
             return True if by in (0, self.number) else False if by == at.TOLD else None
 
     def told_start(self, *, is_told: bool) -> None:
-        """What became of it."""
+        """Note whether the event of the start is written."""
         self._flags[at.HAS_TOLD_START // _CELL] = at.TOLD if is_told else 0
 
     # ----------------------------------------------------------------- the policy's data
@@ -139,7 +139,7 @@ class SharedMemory:
         return self._flags[at.POLICY_CHANGES // _CELL]
 
     def policy_digest(self) -> str:
-        """Of the policy since the last change."""
+        """The digest of the policy since the last change."""
         with self.lock(at.POLICY_DIGEST):
             return bytes(self._digest).rstrip(b"\0").decode("ascii", "replace")
 

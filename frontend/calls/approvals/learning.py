@@ -1,8 +1,8 @@
-"""What an operator wants remembered of the call that they approve: a domain, a path, both, or nothing.
+"""The rules that an operator wants to keep from an approved call: a domain, a path, both, or nothing.
 
 Guarantees that a wish which is not well-formed, or can't be granted to this action, is refused before the hold is
-claimed, and that nothing is learned unless the call did what it should. What has happened stays happened: a lesson that
-could not be kept is told beside the result, and never makes another answer of it.
+claimed, and that nothing is learned unless the call did what it should. A rule that could
+not be stored is reported beside the result, and never changes the answer.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from ipc.plan import Plan
 
 
 class Wish(NamedTuple):
-    """What to remember, in normal form. `given` is an absolute path as the operator gave it."""
+    """The rules to keep, in normal form. `given` is an absolute path as the operator gave it."""
 
     domain: str | None = None
     path: str | None = None
@@ -63,7 +63,7 @@ class Learning:
             self.learned.check_room(kind, plan.action_id, text)
 
     async def learn(self, wish: Wish, executed: Executed, operator: OperatorCaller, approval_id: str) -> dict[str, str]:
-        """What the answer tells of it: `learned_domain` and `learned_path`, or `learn_error`. Raises nothing."""
+        """Store the rules. Return fields of the answer: `learned_domain` and `learned_path`, or `learn_error`."""
         told: dict[str, str] = {}
         for kind, text in wish.rules():
             try:

@@ -1,4 +1,4 @@
-"""What an approval keeps, and the three ways it is shown: to the polling agent, in the operator's list, in detail.
+"""The stored record of an approval, and its three views: for the polling agent, in the operator's list, in detail.
 
 The body (plan and context) is written once, and kept for `approvals.keep_days` after the end; the outcome grows as the
 state moves. Front and notary make the detail with ipc/shown.py.
@@ -91,11 +91,11 @@ def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
 
 
 _TOLD = ("claimed_by", "receipt_id", "deny_reason", "error_code")
-"""What a list shows of an outcome."""
+"""Fields of an outcome that a list shows."""
 
 
 def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
-    """One item of the operator's list. What only the plan tells is null when it can't be read: the rest still shows."""
+    """One item of the operator's list. Fields of the plan are null if it can't be read."""
     plan = summary_of(approval.body).plan
     state = state_at(approval.state, approval.expires_at, now)
     members: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Approvals that were claimed and not settled: by a front that died, or by this one while the notary failed.
 
-What the ledger holds decides how each of them ends; nothing is executed. Guarantees that of several fronts one ends an
+The ledger decides how each of them ends. Recovery executes no plan. Guarantees that of several fronts one ends an
 approval, that its call is given back only when nothing was dispatched, and that its end is in evidence.
 """
 

@@ -49,7 +49,7 @@ APPROVE_ONLY = Asked(APPROVE)
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """What the operator's approve came to."""
+    """The result of an approval."""
 
     executed: Executed
     approval_id: str
@@ -71,7 +71,7 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Decides held calls. What a task of it leaves claimed is ended by frontend/calls/approvals/recovery.py."""
+    """Decides held calls. frontend/calls/approvals/recovery.py ends claims that a task of it leaves."""
 
     known: Known
     notary: NotaryClient
@@ -85,7 +85,7 @@ class Settlement:
     rights: LostRights
     allow_list: AllowList
     proxy_url: str | None
-    """Of the egress proxy that is configured."""
+    """The address of the configured egress proxy."""
     deadlines: CallDeadlines = CallDeadlines()
 
     async def approve(
@@ -113,7 +113,7 @@ class Settlement:
                         raise
                     approval = await self.transitions.claim(approval, operator, None, asked.signature)
                     raise await self._failed(record, approval, error) from None
-                # What is broken here for a while must not cost what a person has decided.
+                # A dependency that is down for a while must not use up the decision of a person.
                 self.execution.check(body.plan)
                 granted = _evidence(
                     record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None,
@@ -179,7 +179,7 @@ class Settlement:
         body = readable_body(approval)
         files = None if body is None else body.plan.files
         wish = Wish.of(asked.learn_domain, asked.learn_path, None if files is None else files.root)
-        if body is not None:  # otherwise nothing will be executed, and that is told where it ends
+        if body is not None:  # without a body no plan runs, and the end of the hold says so
             self.learning.check(wish, body.plan)
         return wish
 
@@ -217,8 +217,8 @@ class Settlement:
                 await passage.enter_async_context(wider)
 
     async def _failed(self, record: CallRecord, approval: ApprovalRecord, problem: Exception) -> GateError:
-        """The approval is over; returns the answer. What was dispatched and has no evidence stays claimed: by what the
-        ledger turns out to hold, recovery ends it in its next round."""
+        """End the approval, and return the answer. A dispatched call without evidence stays claimed: recovery ends it
+        in its next round, by the ledger."""
         if isinstance(problem, GateError):
             error = problem
         else:

@@ -27,7 +27,7 @@ _ES256 = ec.ECDSA(hashes.SHA256())
 
 
 class Asked(NamedTuple):
-    """What the request asks for, in the operator's words, and the signature that it brings."""
+    """The decision that the request asks for, as the operator wrote it, and its signature."""
 
     decision: str
     learn_domain: str | None = None

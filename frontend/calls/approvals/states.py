@@ -10,7 +10,7 @@ from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, FAILED, MOVES, PEN
 
 STATES: Final = (PENDING, CLAIMED, APPROVED, DENIED, EXPIRED, FAILED)
 LISTABLE: Final = (PENDING, CLAIMED, APPROVED, DENIED, FAILED)
-"""What the `status` filter of the operator's list accepts (docs/contract.md, "Approval states")."""
+"""Values of the `status` filter of the operator's list (docs/contract.md, "Approval states")."""
 
 MAX_PENDING_PER_SESSION: Final = 20
 

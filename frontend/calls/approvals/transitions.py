@@ -25,7 +25,7 @@ from ipc.store import ApprovalRecord
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """What this front does to approvals. `at_work` holds, once for each task, those that one is settling now."""
+    """Moves approvals of this front. `at_work` has the ids that tasks settle now, once for each task."""
 
     clock: Clock
     notary: NotaryClient

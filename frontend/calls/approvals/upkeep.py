@@ -1,6 +1,6 @@
-"""What approvals need without being asked: expiry, and claims that no task settles.
+"""Background work on approvals: expiry, and claims that no task settles.
 
-One task, a round a second. Each duty is tried in every round whatever became of the others: no failure of notary or
+One task, a round a second. Each duty is tried in every round, even if another one fails: no failure of notary or
 clock, and no record, ends it.
 """
 
