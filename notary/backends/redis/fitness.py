@@ -58,7 +58,7 @@ def problem_of_redis(settings: Settings) -> str | None:
 
 def unreachable(settings: Settings, cause: str) -> str:
     """For people; the address has no password."""
-    return f"store.redis_url = {settings.store.redis_url!r}: can't be used: {cause}."
+    return f"store.redis_url = {settings.store.redis_url!r}: can't be used: {cause.removesuffix('.')}."
 
 
 def judge(place: Place, settings: Settings) -> Found:

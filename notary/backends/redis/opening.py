@@ -40,7 +40,7 @@ def open_stores(
             client.close()
             raise
     except (StoreGone, RedisUnfit) as error:
-        raise StoreGone(unreachable(settings, str(error).removesuffix("."))) from error
+        raise StoreGone(unreachable(settings, str(error))) from error
     if kept is None and not stores.is_lost:
         keep_marker(connection, marker)
     return stores

@@ -53,6 +53,8 @@ def check_sentences(said: list[str], store: StoreSettings, why: str) -> None:
     for sentence in said:
         assert why in sentence
         assert "\n" not in sentence
+        assert sentence.endswith(".")
+        assert not sentence.endswith("..")
         assert PASSWORD not in sentence
     assert said[1].startswith(f"store.redis_url = {store.redis_url!r}: can't be used: ")
 
