@@ -1,6 +1,6 @@
 """The composition root: the only place that builds services from settings.
 
-Opening fails whole: what cannot be had at start ends the process with the exit code that says so.
+Opening is all or nothing: a missing part at the start ends the process with its exit code.
 """
 
 from collections.abc import Callable
@@ -135,7 +135,7 @@ def build_services(
 
 
 def _dependencies(settings: Settings, notary: NotaryClient, room: Room, deadlines: Deadlines) -> Dependencies:
-    """What this front asks how it is."""
+    """The dependencies whose health this front asks for."""
     ask_proxy = asker(settings.egress_proxy_url, deadlines.egress, settings.egress.proxy_ca_file)
     return Dependencies(notary, ask_proxy, deadlines.health, room)
 
@@ -186,7 +186,7 @@ def _pools(settings: Settings, control: Control, metrics: Metrics, deadlines: De
 
 
 def _limits(settings: Settings, metrics: Metrics, memory: SharedMemory) -> tuple[Admission, Rates, SessionRates]:
-    """What the gateway takes, through all fronts together."""
+    """The limits of the gateway, over all fronts together."""
     limits, limited = settings.limits, metrics.rate_limited.add
     room, bodies = Room(settings.ledger.min_free_bytes), BodyBytes(limits.most_in_flight, settings.front_processes)
     return (

@@ -57,7 +57,7 @@ class SupervisorSilent(Exception):
 
 
 class Hears(Protocol):
-    """What a front does on the supervisor's word."""
+    """The supervisor's commands to a front."""
 
     def attach_notary(self, message: AttachNotary, sock: socket.socket) -> None:
         """A fresh notary."""
@@ -81,7 +81,7 @@ class Hears(Protocol):
         """A fresh deliverer of webhooks, or an endpoint that is gone."""
 
     def policy_edited(self, message: PolicyEdited) -> None:
-        """Another front has changed the policy's data."""
+        """Follow a change of the policy's data by another front."""
 
     def drain(self, message: Drain) -> None:
         """Refuse new work."""
@@ -114,7 +114,7 @@ class Control:
         )  # fmt: skip
         self._unsent_in, self._unsent_out = trio.open_memory_channel[Message](MAX_UNSENT)
         self._serving: deque[str] = deque(maxlen=MAX_UNSENT)
-        """Workers that the supervisor has to hear of as serving, and for which the queue had no room."""
+        """Serving workers that the supervisor must be told of when the queue has room again."""
         self._answers: dict[str, ModulesLoaded | Reloaded | WebhookTried] = {}
         self._awaited: dict[str, trio.Event] = {}
 

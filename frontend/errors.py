@@ -114,11 +114,11 @@ class GateError(Exception):
         self.retry_after = RETRY_AFTER.get(code) if retry_after is None else max(1, retry_after)
         self.extra = extra
         self.receipt_id: str | None = None
-        """Of the call that ran and failed: its receipt, in the header `X-Receipt-Id`."""
+        """The receipt of a call that ran and failed, in the header `X-Receipt-Id`."""
         self.provider_error: str | None = None
-        """What the provider said itself, cleaned and cut, where its manifest exposes it: `X-Provider-Error`."""
+        """The provider's own message, cleaned and cut, if its manifest exposes it: `X-Provider-Error`."""
         self.is_told = False
-        """A line of the log has its code and cause already."""
+        """True if its code and cause are logged already."""
 
     def body(self) -> dict[str, Any]:
         """The JSON body of the answer."""

@@ -74,7 +74,7 @@ class Front:
 
     def __init__(self, services: Services, server: Server, nursery: trio.Nursery) -> None:
         self.opening = trio.CancelScope()
-        """Around everything before the first request: a front that is told to stop by then just leaves."""
+        """The scope of the start, until the first request: a front that must stop by then leaves at once."""
         self._services = services
         self._server = server
         self._nursery = nursery
@@ -132,7 +132,7 @@ class Front:
         self._services.control.post(Draining(self._services.admission.in_flight))
 
     async def _leave(self, left: trio.Event) -> None:
-        """Nothing is refused meanwhile: what was accepted is served, and nothing is accepted."""
+        """Stop accepting, and serve all accepted requests without refusals."""
         await self._server.leave(NEW_SECONDS)
         left.set()
         self._services.control.post(Draining(self._services.admission.in_flight))
@@ -155,7 +155,8 @@ class Front:
         self._services.control.post(SettingsFollowed(message.request_id))
 
     def policy_edited(self, message: PolicyEdited) -> None:
-        """Follow another front. One that can't leaves with an error: it must not decide by what was revoked there."""
+        """Follow a change by another front. On failure this front exits with an error: it must not grant a right
+        that was revoked there."""
         self._nursery.start_soon(self._services.configuration.follow_policy, message.digest)
 
     def stop(self, seconds: float) -> None:

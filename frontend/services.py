@@ -149,7 +149,7 @@ class Services:
         }
 
     def health_of(self, look: Look) -> Health:
-        """What a look makes of the whole."""
+        """The health of the gateway, by this look at its dependencies."""
         has_store, has_ledger = look.store_status is not None, look.ledger_status is not None
         return Health(
             has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry), self.crash_loops,
@@ -179,7 +179,7 @@ class Services:
         self.control.post(RequestDrain())
 
     def front_status(self) -> FrontStatus:
-        """What the supervisor shows in its status line; minus one for what can't be told. Asks no other process."""
+        """The values of the supervisor's status line; -1 for an unknown value. Asks no other process."""
         store_status, ledger_status, has_proxy, clock = self.dependencies.last()
         clock = ClockTrouble.of(self.clock) or clock
         proxy = {} if has_proxy is None else {"egress_proxy": has_proxy}

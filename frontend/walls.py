@@ -31,7 +31,7 @@ class WallRefused(Exception):
 
 
 class FrontPlaces:
-    """What a front of this configuration reaches."""
+    """The places that a front of this configuration reaches."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -80,7 +80,7 @@ class FrontPlaces:
 
 
 def walls(places: FrontPlaces, *, or_unix: bool = False) -> Walls:
-    """What the kernel is to build around a front; `or_unix` where the OPA that decides listens on a Unix socket."""
+    """The walls that the kernel builds around a front; `or_unix` if OPA decides and listens on a Unix socket."""
     return Walls(
         filter=compile_rules(forbidden(connects=True, or_unix=or_unix), is_list_of_refused=True),
         places=places.all(),

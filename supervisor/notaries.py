@@ -111,7 +111,7 @@ class NotaryKeeper:
 
     def tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         """Post a message to the present notary, with descriptors that this call takes over. Without a notary the
-        message is dropped, since the next notary is told everything anew."""
+        message is dropped: the next notary gets all of them anew."""
         if self._control is not None:
             self._control.post(message, fds)
         else:

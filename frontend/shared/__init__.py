@@ -1,1 +1,1 @@
-"""The memory that all fronts of a gateway share, its locks, and its layout."""
+"""State that the fronts of a gateway share without asking each other: one memory, its locks, and the fronts in it."""

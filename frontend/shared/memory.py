@@ -73,7 +73,7 @@ class SharedMemory:
         return [number for number in self._all if number != self.number]
 
     def part(self, start: int, size: int) -> memoryview:
-        """A part of it, by offset and size in bytes."""
+        """The `size` bytes from `start`."""
         return self._whole[start : start + size]
 
     def area(self, number: int | None = None) -> at.Area:
@@ -93,7 +93,7 @@ class SharedMemory:
 
     @property
     def is_draining(self) -> bool:
-        """True once any front refuses new work."""
+        """True if any front was told to refuse new work."""
         return bool(self._flags[at.IS_DRAINING // _CELL])
 
     def drain(self, *, is_draining: bool = True) -> bool:
@@ -118,7 +118,7 @@ class SharedMemory:
             return not any(map(self.is_serving, self.others))
 
     def claims_start(self) -> bool | None:
-        """True: this front has to tell that the gateway has started, and then says `told_start`. False: the event is
+        """True: this front must write the event of the gateway's start, and then call `told_start`. False: it is
         written. None: another front is writing it."""
         cell = at.HAS_TOLD_START // _CELL
         with self.lock(at.HAS_TOLD_START):
@@ -128,7 +128,7 @@ class SharedMemory:
             return True if by in (0, self.number) else False if by == at.TOLD else None
 
     def told_start(self, *, is_told: bool) -> None:
-        """Note whether the event of the start is written."""
+        """Note whether the event of the start was written."""
         self._flags[at.HAS_TOLD_START // _CELL] = at.TOLD if is_told else 0
 
     # ----------------------------------------------------------------- the policy's data
