@@ -39,7 +39,7 @@ class Exit(IntEnum):
     CONFIG = 78
     """The configuration, a policy or a question is refused; every problem has been printed."""
     LOCKED = 75
-    """Another gateway uses the state directory."""
+    """The state directory is in use by another gateway."""
     KILLED = 137
     """The hard deadline passed, and the remaining processes were killed."""
 
