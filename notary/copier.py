@@ -59,7 +59,7 @@ def _run(sock: socket.socket, file: Path, given: Given, parent: int) -> int:
         write_lines(Lines(lambda: {"process": "copier"}, human=is_read_by_person()))
         _serve(sock, file, given)
         return Exit.OK
-    except SystemExit:
+    except (SystemExit, BrokenPipeError, ConnectionResetError):
         return Exit.ORPHANED
     except WallRefused as error:
         log.error("the operating system refused a wall", cause=str(error))
