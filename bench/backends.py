@@ -16,7 +16,7 @@ REDIS, POSTGRESQL, OPA = "redis", "postgresql", "opa"
 COLUMNS = {REDIS: "Redis", POSTGRESQL: "PostgreSQL", OPA: "OPA"}
 DEFAULT = "redis,redis+postgresql,redis+postgresql+opa"
 Chosen = tuple[str, ...]
-"""What one gateway lies on, in the order of COLUMNS."""
+"""The backends of one gateway, in the order of COLUMNS."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Backends:
 
 
 def chosen(text: str) -> tuple[Chosen, ...]:
-    """Of `redis,redis+postgresql+opa`; none of `none`. Raises ArgumentTypeError."""
+    """Parse `redis,redis+postgresql+opa`; empty for `none`. Raises ArgumentTypeError."""
     columns = []
     for name in text.split(",") if text != "none" else ():
         parts = set(name.split("+"))

@@ -1,6 +1,6 @@
 """Keep-alive connections over raw sockets, one request in flight each, and one loop that serves them all.
 
-The loop is what a client costs: an epoll, a receive and a send an answer. Nothing is signed, parsed as JSON or logged
+The loop is what a client costs: an epoll, a receive and a send an answer. It signs, parses and logs nothing
 while it runs.
 """
 
@@ -88,7 +88,7 @@ class Connection:
 
 @dataclass
 class Window:
-    """What was seen while the clock ran."""
+    """The measurements of one window."""
 
     seconds: float = 0.0
     """From the first request to the moment when the last one was sent."""

@@ -1,6 +1,6 @@
 """From SIGKILL of a process of each kind to the end of the next call that is served; medians, in milliseconds.
 
-Of the policy process: to the first answer of /readyz that says so, since a call whose decision is remembered does not
+For the policy process: to the first answer of /readyz that says so, since a call whose decision is remembered does not
 wait for it.
 """
 
@@ -20,9 +20,9 @@ from bench.measures import family, kind_of, wait_until
 from bench.subjects import Gate
 
 BOUNDS_MS = {"worker compute": 30, "policy": 150, "template": 300, "notary": 300, "front": 300}
-"""What is to be reached."""
+"""The goals."""
 SPARES = 2
-"""Of front and policy process."""
+"""Spares of front and policy process."""
 RETRY_SECONDS = 0.001
 MOST_TRIES = 2000
 _READY = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -48,7 +48,7 @@ def _after_kill(gate: Gate, kind: str) -> float:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not any(_is_alive(pid) for pid in gone), "the end of what was killed")
         if kind == "policy":
-            # The front hears of the end a moment later: only of another process is its word worth anything.
+            # The front learns of the end a moment later: its answer counts only once another process runs.
             wait_until(lambda: any(kind_of(pid) == kind and pid not in doomed for pid in family(gate.pid)), "another")
         while not caller.is_served(requests.pop()):
             time.sleep(RETRY_SECONDS)

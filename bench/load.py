@@ -27,7 +27,7 @@ LONGEST_WINDOW = 20.0
 
 
 class Job(msgspec.Struct, forbid_unknown_fields=True):
-    """What to do. `mode`: execute (lease and a proof a request), echo (same size of bytes, no lease) or get."""
+    """One measurement. `mode`: execute (lease and a proof a request), echo (same size of bytes, no lease) or get."""
 
     address: tuple[str, int]
     base_url: str
@@ -37,7 +37,7 @@ class Job(msgspec.Struct, forbid_unknown_fields=True):
     connections: int
     seconds: float
     pids: tuple[int, ...]
-    """Of the subject and of servers beside it. All below them belong to it, those that start meanwhile too."""
+    """Pids of the subject and of servers beside it. All below them belong to it, those that start meanwhile too."""
     calls: int = 0
     """At most this many calls; 0 for as many as the seconds allow."""
     warmup: int = 50
@@ -57,7 +57,7 @@ class Agents:
     """Calls per second seen last, by mode and connections."""
 
     def ready(self, job: Job) -> list[Identity]:
-        """As many as the job has connections, with leases if it needs some."""
+        """One identity for each connection of the job, with a lease if it needs one."""
         while len(self.identities) < job.connections:
             self.identities.append(Identity())
             self.leased_at.append(-LEASE_SECONDS)
@@ -113,7 +113,7 @@ def prepare(job: Job, connections: list[Connection], count: int) -> None:
 
 
 def figures(window: Window, used: dict[str, float]) -> dict[str, Any]:
-    """What a window says: calls per second, times in ms, processor time in microseconds a call."""
+    """The figures of a window: calls per second, times in ms, processor time in microseconds a call."""
     calls = len(window.latencies)
     latencies = sorted(window.latencies)
     return {

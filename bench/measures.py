@@ -1,4 +1,4 @@
-"""What the kernel says of processes: processor time and memory. Figures in seconds and bytes."""
+"""Figures of processes from the kernel: processor time and memory. Figures in seconds and bytes."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def kind_of(pid: int) -> str:
-    """The kind of a process of ours by its title: front, policy, template, worker compute, …; a server by its name."""
+    """The kind of a process by its title: front, policy, template, worker compute, …; a server by its name."""
     try:
         process = psutil.Process(pid)
         title, name = " ".join(process.cmdline()), process.name()

@@ -1,4 +1,4 @@
-"""What else is measured of a running gateway, one thing after the other. Every function returns figures by name."""
+"""Further measurements of a running gateway, one after the other. Every function returns figures by name."""
 
 import os
 import signal

@@ -9,7 +9,7 @@ from bench.targets import ECHO, ON, PLAIN, targets
 
 HEADINGS = ("calls/s", "p50 ms", "p99 ms", "CPU µs")
 CROWDED = 0.7
-"""The load generator is told of when it uses more of a core than this."""
+"""The report names a load generator that uses more of a core than this."""
 
 
 def report(results: Mapping[str, Any]) -> str:
@@ -63,7 +63,7 @@ def _levels(results: Mapping[str, Any]) -> list[str]:
 
 
 def _backends(results: Mapping[str, Any]) -> list[str]:
-    """What a gateway lies on as columns, each as ratios to the echo of the same run."""
+    """The backends of a gateway as columns, each as ratios to the echo of the same run."""
     samples = results["samples"]
     names = [one for one in _subjects(results) if one == PLAIN or one.startswith(ON)]
     if names == [PLAIN]:

@@ -1,7 +1,7 @@
 """Rounds: every subject at every level once, then again; and what the rounds say together.
 
 A ratio is always taken between two samples of the same level and round, so that a machine that is slower for a minute
-is slower for both; the median of the rounds is told. Samples are plain dictionaries, as they stand in the JSON.
+is slower for both; the report has the median of the rounds. Samples are plain dictionaries, as they stand in the JSON.
 """
 
 import statistics

@@ -28,7 +28,7 @@ STOP_SECONDS = 120
 DURABLE = ("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction")
 BY_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 USER = "gateway"
-"""Of a PostgreSQL cluster, its administrator."""
+"""The administrator of a PostgreSQL cluster."""
 PORT = 5432
 """Names the Unix socket of a cluster that listens on no port."""
 
@@ -113,7 +113,7 @@ class Cluster:
         )
 
     def url(self, database: str) -> str:
-        """Of a database by its Unix socket, as a gateway's configuration has it."""
+        """The URL of a database by its Unix socket, as a gateway's configuration has it."""
         return f"postgresql://{USER}@/{database}?host={self.folder}&port={self.port}"
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def _environment() -> dict[str, str]:
 
 
 def redis_command(folder: Path, port: int = 0) -> list[str]:
-    """What starts a Redis whose socket, data and log lie in `folder`; port 0 for none."""
+    """The command of a Redis whose socket, data and log lie in `folder`; port 0 for none."""
     return [
         redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", str(folder / "redis.sock"),
         "--dir", str(folder), "--save", "", "--daemonize", "no", "--logfile", str(folder / "log"), *DURABLE,
@@ -158,7 +158,7 @@ def redis_command(folder: Path, port: int = 0) -> list[str]:
 def opa_command(
     address: str, files: Sequence[str] = (str(RULES),), options: Sequence[str] = (), program: str = ""
 ) -> list[str]:
-    """What starts an OPA that serves on `address` and loads `files`."""
+    """The command of an OPA that serves on `address` and loads `files`."""
     run = (program or opa_program(), "run", "--server", "--disable-telemetry", "--log-level", "error")
     return [*run, "--addr", address, *options, *files]
 

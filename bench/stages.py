@@ -32,7 +32,7 @@ class Scope:
     """Connections."""
     rounds: int
     seconds: float
-    """Of each subject at each level in each round."""
+    """Duration of a sample: each subject at each level in each round."""
     kills: int
 
 
@@ -48,7 +48,7 @@ def progress(text: str) -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """What is measured beside the plain gateway."""
+    """The subjects beside the plain gateway."""
 
     fronts: Iterable[int] = ()
     slow_disk_us: int = 0
@@ -80,7 +80,7 @@ def rounds(scope: Scope, load: Generator, plain: Gate, beside: Beside) -> dict[s
 
 
 def _start_others(stack: ExitStack, subjects: dict[str, Subject], beside: Beside) -> dict[str, dict[str, str]]:
-    """Add gateways that differ from the plain one; those that can't be had, and why."""
+    """Add gateways that differ from the plain one; return the unavailable ones with the reasons."""
     refused: dict[str, dict[str, str]] = {}
 
     def add(name: str, start: Callable[[], Gate]) -> None:

@@ -1,4 +1,4 @@
-"""What is measured: floors and gateways, each started as a process and ended whatever happens."""
+"""The subjects of measurements: floors and gateways, each a process that is always ended."""
 
 import json
 import os
@@ -78,7 +78,7 @@ class Disk:
     microseconds: int
 
     def command(self) -> list[str]:
-        """What starts the gateway on it."""
+        """The command that starts the gateway on it."""
         return [sys.executable, "-m", "bench.start", str(self.library), str(self.microseconds)]
 
 

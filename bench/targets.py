@@ -1,4 +1,4 @@
-"""What is to be reached, and what a run found of it. Knows the shape of a run's results, measures nothing."""
+"""The goals, and the figures of a run beside them. Knows the shape of a run's results, measures nothing."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PLAIN = "gateway"
 SLOW = "gateway, slow disk"
 ON = f"{PLAIN} on "
 SHARED: Chosen = (REDIS, POSTGRESQL)
-"""What several hosts share."""
+"""Backends that several hosts share."""
 NOT_MEASURED = "not measured"
 ON_THE_WAY = ("front", "notary")
 """The processes whose system calls a call waits for."""
@@ -32,7 +32,7 @@ def gateway_on(backends: Chosen) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """One line: its figure, or why there is none, and the bound that it is to keep."""
+    """One line: its figure, or the reason why it has none, and its bound."""
 
     what: str
     figure: float | str

@@ -1,4 +1,4 @@
 """Processes that execute and never decide: template, workers, policy evaluator.
 
-They hold no signing key, no store and no listening socket. What a stranger wrote runs only here.
+They hold no signing key, no store and no listening socket. Strangers' code runs only here.
 """

@@ -1,7 +1,7 @@
 """The folder of compiled modules, and beside it the digests of what our own compilers wrote there.
 
-SECURITY: mapping compiled code is running it. So both folders must be ours, mode 0700, and hold regular files of ours
-that no other user can write; and the very bytes that are handed out have the digest that was noted when they were
+SECURITY: mapping compiled code is running it. So both folders must be ours, mode 0700, and hold regular files that we
+own and no other user can write; and the very bytes that are handed out have the digest that was noted when they were
 compiled. The digest lies in another folder, so that write access to the compiled modules alone is not enough to forge
 one. A file that fails a check is refused and never repaired: the module is compiled anew.
 """
@@ -67,7 +67,7 @@ class Cache:
         return os.path.join(self._digests, f"{digest.removeprefix('sha256:')}{self._name}{_NOTED}")
 
     def read(self, digest: str) -> bytes | None:
-        """The code of a module as it was compiled here, None when there is none. Raises NotTrusted."""
+        """The code of a module as it was compiled here, or None. Raises NotTrusted."""
         try:
             _check_folder(self.folder)
             code = _ours(self.path(digest), MAX_CODE_BYTES)
@@ -157,8 +157,8 @@ def code_digest(code: bytes) -> str:
 
 
 def _ours(path: str, most: int) -> bytes:
-    """Content of a regular file of ours that no other user can write: the bytes read are those checked. Raises OSError,
-    NotTrusted."""
+    """Content of a regular file that this user owns and no other can write: the bytes read are those checked. Raises
+    OSError, NotTrusted."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())

@@ -46,7 +46,7 @@ class ModuleChecker:
         self._compiling: dict[str, Compilation] = {}
 
     def verdicts(self, files: tuple[ModuleFile, ...]) -> tuple[ModuleVerdict, ...]:
-        """What a template would say about these files, in their order."""
+        """The verdicts of a template on these files, in their order."""
         begun: list[ModuleVerdict | tuple[str, str]] = [self._begin(file) for file in files]
         while self._compiling:
             self._collect()

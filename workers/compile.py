@@ -35,7 +35,7 @@ _LIMITS = {
     resource.RLIMIT_NOFILE: 16,
 }
 _DATA_BYTES = 3 * _GIB
-"""What the largest modules need (a Python interpreter: 18 MB of wasm), beyond what the template has."""
+"""The largest modules need this (a Python interpreter: 18 MB of wasm), beyond what the template has."""
 _REPORT_BYTES = 2000
 _REFUSED, _DONE = 1, 0
 
@@ -95,7 +95,7 @@ def start_compilation(engine: Engine, cache: Cache | None, digest: str, data: by
 
 @dataclass(frozen=True)
 class _Work:
-    """What one compiler is to do."""
+    """The work of one compiler."""
 
     engine: Engine
     cache: Cache | None

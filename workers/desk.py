@@ -33,7 +33,7 @@ from workers.verifiers.verify import look_again
 MAX_PLANS = 2 * MAX_AHEAD
 """Plans that are kept: those that wait for a word, and as many that are about to be dropped."""
 DROP_SECONDS = 30.0
-"""A sound front hears of a refusal within ten seconds and drops the call, or has this worker killed."""
+"""A sound front learns of a refusal within ten seconds and drops the call, or has this worker killed."""
 LOOK_SECONDS = 2.0
 """Between two looks whether what this worker may open is still there (workers/sandbox/places.py)."""
 MAX_DROPPED = 64
@@ -169,7 +169,7 @@ class Desk:
                 self._wait(self._crew_poll, None)
 
     def _said(self) -> Message | None:
-        """What the notary says; None when it has taken that back at the last moment, or has not said it whole."""
+        """The next message of the notary; None if it was taken back at the last moment, or is not complete."""
         try:
             return self._notary.receive(socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -279,7 +279,7 @@ class Desk:
                 self._is_retired = True
 
     def _tell(self, result: Result) -> None:
-        """Both peers hear of it; the front may not read before the notary has answered it."""
+        """Send the result to both peers; the front may not read before the notary has answered it."""
         rest = memoryview(b"")
         with suppress(OSError):  # the front is gone; what happened is evidence all the same
             try:
@@ -307,7 +307,7 @@ def _readable(call: Call) -> Call:
 
 
 def _seen(files_dir: str, look: Look) -> Seen:
-    """What is there, below `files_dir`. No provider has anything to do with it."""
+    """Look below `files_dir`, without a provider."""
     deadline = time.monotonic() + look.seconds
 
     def pulse() -> None:

@@ -42,7 +42,7 @@ from workers.rego.values import NotAValue
 
 GRACE_SECONDS = 30.0
 """Beyond the deadline, which the evaluating process holds itself in processor time: to start, to wait for a processor,
-and to say what came of it."""
+and to report."""
 _STDOUT = 1
 _CHUNK = 65536
 _MAX_ERROR = 4000
@@ -118,7 +118,7 @@ def _run(policy: CompiledPolicy, message: Evaluate, value_out: int, printed_out:
 
 
 def _collected(child: Forked, value_in: int, printed_in: int) -> tuple[bytes, bytes]:
-    """What came through the two pipes until both ended; the child is killed when its time is over."""
+    """The content of the two pipes until both ended; the child is killed when its time is over."""
     contents = {value_in: b"", printed_in: b""}
     waiting = select.poll()
     for descriptor in contents:

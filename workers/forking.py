@@ -21,7 +21,7 @@ _STANDARD = 3
 
 @dataclass(frozen=True)
 class Forked:
-    """A child of ours. `handle` is a pidfd: readable once the child has ended, never another process."""
+    """A child process. `handle` is a pidfd: readable once the child has ended, never another process."""
 
     pid: int
     handle: int
@@ -68,7 +68,7 @@ def settle(keep: Collection[int]) -> None:
     """In a fresh child: not dumpable, no descriptor but `keep` and standard error.
 
     SECURITY: the template's control channel and the channels of other workers are closed here, before anything that a
-    stranger wrote is near. `random` reseeds itself in a fork; nothing of ours draws from it.
+    stranger wrote is near. `random` reseeds itself in a fork; our code does not draw from it.
     """
     refuse_core_dumps()
     start = _STANDARD

@@ -104,7 +104,7 @@ class Loader:
                 return
             self._jobs.popleft()
             self.generation += job.has_new
-            # What is loaded now lives as long as the template: a collector in a worker must never touch (and copy) it.
+            # All loaded objects live as long as the template: a collector in a worker must never touch (and copy) it.
             gc.collect()
             gc.freeze()
             yield ModulesLoaded(job.request.request_id, self.generation, tuple(job.verdicts))
@@ -210,7 +210,7 @@ class Loader:
         job.waiting[position] = digest
 
     def _is_cached(self, digest: str) -> bool:
-        """True if the code of a module was kept, and is mapped now. What may not be mapped is dropped."""
+        """True if the code of a module was kept, and is mapped now. Code that may not be mapped is dropped."""
         try:
             return self._map(digest)
         except (NotTrusted, NotMapped, ContractBroken) as error:
@@ -220,7 +220,7 @@ class Loader:
             return False
 
     def _map(self, digest: str) -> bool:
-        """Map the code that is kept of a module; False if there is none. Raises NotTrusted, NotMapped,
+        """Map the cached code of a module; False without it. Raises NotTrusted, NotMapped,
         ContractBroken."""
         code = self._cache.read(digest)
         if code is None:

@@ -43,8 +43,8 @@ SEND_SECONDS = 30
 
 @dataclass(frozen=True)
 class Birth:
-    """What a child starts with: its name, the descriptors of its channels with front and notary, and what the template
-    had prepared."""
+    """The start of a child: its name, the descriptors of its channels with front and notary, and the work of the
+    template before the fork."""
 
     worker_id: str
     profile: str

@@ -1,1 +1,1 @@
-"""What the front answers: the table of endpoints, how one is found, called and described."""
+"""The endpoints of a front: their table, and how one is found, called and described."""

@@ -113,7 +113,7 @@ class Dispatch:
         return traced(answer, trace_now())  # of a decision on a held call, that of the call
 
     def _has_line(self, request: Request, error: GateError) -> bool:
-        """A cause is always told. Where there is none the code says it all, as `overloaded`, which a flood hears."""
+        """True if the error gets a log line: always with a cause, else as far as the bound on lines allows."""
         return error.cause is not None or self._services.refusals.lines.may_say(request.uid, error.code)
 
     async def _answer(self, request: Request, matches: Sequence[Match]) -> Answer:

@@ -1,7 +1,7 @@
-"""What a handler takes and answers, read from its signature, and how it is called.
+"""The inputs and answers of a handler, read from its signature, and its call.
 
 A parameter is filled by its type: Services, Request, Caller or OperatorCaller, a Query, a Body, or str for the segment
-of the path that has its name. What it returns goes out as JSON with the status of its type. The OpenAPI document is
+of the path that has its name. Its result is sent as JSON with the status of its type. The OpenAPI document is
 made from the very same reading, so that document and behaviour can't differ.
 """
 
@@ -23,7 +23,7 @@ _SERVICES, _REQUEST, _CALLER, _QUERY, _BODY, _SEGMENT = range(6)
 
 
 class NoQuery(Query, frozen=True, kw_only=True):
-    """What has no parameters, where a mistyped one must not be passed over."""
+    """A query without parameters: a mistyped one is refused."""
 
 
 class Operation:
@@ -36,13 +36,13 @@ class Operation:
         self.handler = handler
         self.query: type[Query] | None = NoQuery if is_strict else None
         self.body: Any = None
-        """Type of the JSON body, also where the handler reads it; None when there is none."""
+        """Type of the JSON body, also where the handler reads it; None without a body."""
         self.caller: type[Caller | OperatorCaller] | None = None
         self.segments: tuple[str, ...] = ()
         self.answers: dict[int, list[Any]] = {}
         """Types by status."""
         self.codes = CODES.get(handler)
-        """What `@codes` lists; None without one."""
+        """The codes that `@codes` lists; None without it."""
         self._form: type[Body] | None = None
         hints = get_type_hints(handler, include_extras=True)
         returned = hints.pop("return")

@@ -1,6 +1,6 @@
-"""What a row of the table of endpoints says, and every error code that it may answer.
+"""A row of the table of endpoints, with every error code that it may answer.
 
-The table itself is frontend/api/routes.py. What goes in and out stands in the handler's signature
+The table itself is frontend/api/routes.py. The handler's signature declares inputs and answers
 (frontend/api/operation.py).
 """
 
@@ -12,7 +12,7 @@ from frontend.contract.identifiers import IDENTIFIERS
 
 
 class Auth(Enum):
-    """Who may call.
+    """The callers of an endpoint.
 
     PIPELINE: an agent, authenticated after admission, inside the pipeline. DEV: anybody in dev mode; elsewhere there is
     no such row.

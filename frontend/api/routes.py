@@ -1,7 +1,7 @@
 """The table of endpoints: method, path, socket(s), authentication, rate class, handler. Reads like the contract.
 
-frontend/api/dispatch.py finds the row of a request and does what the row says. What goes in and out stands in the
-handler's signature (frontend/api/operation.py); docs/openapi.json is made from both.
+frontend/api/dispatch.py finds the row of a request and does what the row says. The handler's signature declares
+inputs and answers (frontend/api/operation.py); docs/openapi.json is made from both.
 """
 
 from frontend.api.handlers import (
@@ -86,6 +86,6 @@ ROUTES = (
 SCRAPED = (
     Route("GET",    "/metrics",                               METRICS, NONE,    Rate.SCRAPE,  metrics.scrape),
 )
-"""What the socket of `[metrics]` serves, and no other: neither the merged address nor the description of the interface,
+"""All that the socket of `[metrics]` serves: neither the merged address nor the description of the interface,
 which is of what agents and operators ask."""
 # fmt: on

@@ -1,1 +1,1 @@
-"""What a provider may ask of its host (HTTP, files, log, clock), and the walls around each of them."""
+"""The host calls of a provider (HTTP, files, log, clock), and the walls around each of them."""

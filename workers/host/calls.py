@@ -38,7 +38,7 @@ class HttpAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostCalls:
-    """What one call may use. None: the plan does not describe it, and every such call is denied."""
+    """The resources of one call. None: the plan does not describe it, and every such call is denied."""
 
     meter: Meter
     notes: Notes

@@ -15,14 +15,14 @@ from workers.host.layered import Layered, Stream
 from workers.host.meter import UPSTREAM, HostError
 
 MAX_ADDRESSES = 4
-"""Of a name's addresses, how many are tried."""
+"""How many addresses of a name are tried."""
 LAST_BYTES = 64 * 1024
 """The end of a longer request is sent by itself, after a look for an answer that came too early."""
 
 
 def make_tls(authorities: str | None = None) -> ssl.SSLContext:
     """Client context: TLS 1.2 or later, system authorities or those of a file alone, names checked. Made once, in the
-    template. Raises OSError for a file that is none of certificates."""
+    template. Raises OSError for a file without certificates."""
     context = client_context(authorities)
     # SECURITY: early releases of Python 3.11 ask OpenSSL to take a connection that was cut for one that was closed, and
     # half an answer for a whole one.

@@ -8,7 +8,7 @@ UTF8, BASE64 = "utf8", "base64"
 
 
 def to_bytes(text: str, encoding: str) -> bytes:
-    """What a guest means. Raises HostError invalid-input."""
+    """The bytes that a guest's text stands for. Raises HostError invalid-input."""
     if encoding == UTF8:
         return text.encode()
     try:
@@ -18,7 +18,8 @@ def to_bytes(text: str, encoding: str) -> bytes:
 
 
 def to_text(data: bytes, encoding: str) -> str:
-    """`data` for a guest that asked for `encoding`. Raises HostError invalid-input for utf8 that is none."""
+    """`data` for a guest that asked for `encoding`. Raises HostError invalid-input for bytes that are not
+    UTF-8."""
     if encoding == BASE64:
         return binascii.b2a_base64(data, newline=False).decode("ascii")
     try:

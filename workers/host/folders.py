@@ -24,7 +24,7 @@ Pulse = Callable[[], object]
 
 
 class NotAFile(Exception):
-    """What lies there is no regular file (or, where we would write into it, has a second name)."""
+    """The path is not a regular file (or, if we would write into it, has a second name)."""
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def digest(file: int, pulse: Pulse) -> str:
 
 
 def digest_in(folder: int, name: str, pulse: Pulse) -> str | None:
-    """Digest of the regular file `name`, None when there is none of that name. Raises OSError, NotAFile."""
+    """Digest of the regular file `name`, or None. Raises OSError, NotAFile."""
     try:
         with open_file(folder, name) as file:
             return digest(file, pulse)

@@ -1,7 +1,7 @@
 """The fs host call: files below an action's root, within its operations, patterns and sizes.
 
 Guarantees that what is done was allowed for that very path, that one I/O call is counted and one observation left for
-each attempt, and that errors name no path outside the root. What touches the disk is in `folders.py`.
+each attempt, and that errors name no path outside the root. `folders.py` has the code that touches the disk.
 """
 
 import errno
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class _Effect(NamedTuple):
-    """What an operation did: digests before and after, and the size that goes with the latter."""
+    """The effect of an operation: digests before and after, and the size that goes with the latter."""
 
     before: str | None = None
     after: str | None = None

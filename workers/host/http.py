@@ -44,7 +44,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Request(NamedTuple):
-    """What a guest asks for. `timeout_ms` can only shorten the call's own deadline."""
+    """The request of a guest. `timeout_ms` can only shorten the call's own deadline."""
 
     method: str
     url: str
@@ -141,7 +141,7 @@ class HttpHost:
         if name is None:
             return None
         if name not in self._secrets:
-            raise HostError("unavailable", "what the proxy is to be shown was not given")
+            raise HostError("unavailable", "the credentials of the proxy were not given")
         return self._secrets[name]
 
     def _permitted(self, request: Request, body: bytes) -> Target:

@@ -13,11 +13,11 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 READ_BYTES = 16 * 1024
-"""Of the outer stream at once: a record of TLS."""
+"""Read from the outer stream at once: a record of TLS."""
 
 
 class Stream(Protocol):
-    """What a conversation needs of a connection."""
+    """The part of a connection that a conversation uses."""
 
     def fileno(self) -> int:
         """Descriptor of the socket below."""

@@ -1,4 +1,4 @@
-"""What one call may still ask of its host, and what its host calls did.
+"""The remaining host calls of one call, and the effects of those it made.
 
 One meter a call. Guarantees that the I/O budget is counted before anything happens, that every host call is observed
 at most once, and that the first failure of the host is remembered: a provider that fails after it failed because of it.
@@ -11,7 +11,7 @@ from ipc.messages.calling import Observation, ProviderFailure
 MAX_OBSERVATIONS = 1000
 """Beyond this host calls are refused whatever the budget says: observations travel in one frame."""
 UPSTREAM, PROXY = "the upstream", "the egress proxy"
-"""Who is to blame, in the words of errors."""
+"""The peer at fault, in the words of errors."""
 
 
 class HostError(Exception):
@@ -43,7 +43,7 @@ class Meter:
         self._max_io_calls = min(max_io_calls, MAX_OBSERVATIONS)
 
     def remaining(self) -> float:
-        """Seconds left. Raises HostError timeout when there are none."""
+        """Seconds left. Raises HostError timeout at 0."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise HostError("timeout", "the call's time is over")

@@ -1,4 +1,4 @@
-"""What the http host call of a worker has beside the plan of its call. Made before the walls close, the same for all.
+"""The means of the http host call beside the plan of its call. Made before the walls close, the same for all.
 
 Holds values and does nothing by itself.
 """
@@ -19,7 +19,7 @@ class ProxyLimits:
 
     pauses_seconds: tuple[float, ...] = (0.05, 0.25)
     """Before each further try while the proxy says nothing at all: a squid that reads its configuration again closes
-    its port for some milliseconds. Nothing of a request has been sent by then, so that nothing is sent twice."""
+    its port for some milliseconds. No byte of a request has been sent by then, so that no request is sent twice."""
     look_again_seconds: float = 0.2
     """Between two tries while a refusal, or silence, may be a list that the proxy has not read yet."""
     read_bytes: int = 64 * 1024
@@ -40,5 +40,5 @@ class Outside:
     kept: KeptConnections = field(default_factory=KeptConnections)
 
     def tls_for(self, target: Target) -> ssl.SSLContext | None:
-        """What to agree on TLS with; None for a target that is reached without."""
+        """The context for TLS; None for a target that is reached without."""
         return self.tls if target.scheme == "https" else None

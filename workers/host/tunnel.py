@@ -44,9 +44,9 @@ class Proxy:
 
 
 def authorization(credentials: str) -> str:
-    """The value of Proxy-Authorization (RFC 7617) for `user:password`. Raises HostError for a text that is none."""
+    """The value of Proxy-Authorization (RFC 7617) for `user:password`. Raises HostError for other texts."""
     if ":" not in credentials or any(ord(character) < 0x20 or ord(character) == 0x7F for character in credentials):
-        raise HostError("internal", f"what {PROXY} is to be shown is no user:password")
+        raise HostError("internal", f"the credentials of {PROXY} are not user:password")
     return f"Basic {base64.b64encode(credentials.encode()).decode()}"
 
 
@@ -145,7 +145,7 @@ class _Way:
         return stream
 
     def _ask(self, stream: Stream) -> int:
-        """What the proxy answers to CONNECT: a status of 200 or more."""
+        """The answer of the proxy to CONNECT: a status of 200 or more."""
         connection = Connection(stream, self.deadline, PROXY)
         is_silent = True
 

@@ -16,7 +16,7 @@ from wasmtime import _ffi as ffi
 from ipc.messages.calling import ProviderFailure
 
 MAX_ITEMS = 1000
-"""Of a list. The only ones that guests hand over are headers, of which far fewer are ever sent."""
+"""The bound of a list. Guests hand over only lists of headers, which are far shorter."""
 
 Reader = Callable[[Any], Any]
 """Makes a Python value of the union of a C value. Raises WasmtimeError for a list that is too long."""

@@ -61,8 +61,8 @@ def read_response(receive: Receive, method: str, max_body: int) -> Response:
 def read_connect_answer(receive: Receive) -> int:
     """Status of the egress proxy's final answer to CONNECT (RFC 9110 §9.3.6).
 
-    After 2xx the stream is the tunnel, whatever lengths the head tells. Nothing has been sent through it yet, so that
-    nothing may have come either: what did was never the upstream's. Raises HostError as read_response does.
+    After 2xx the stream is the tunnel, whatever lengths the head tells. No byte has been sent through it yet, so that
+    none may have come either: it would not be the upstream's. Raises HostError as read_response does.
     """
     reader = _Reader(receive, PROXY)
     _, status, _ = _final_head(reader)
@@ -173,7 +173,7 @@ def _body(reader: _Reader, method: str, status: int, headers: Headers, version: 
     lengths = [value for name, value in headers if name == "content-length"]
     codings = [value for name, value in headers if name == "transfer-encoding"]
     if codings and (lengths or version == b"0"):
-        raise reader.malformed("its length is told twice")
+        raise reader.malformed("it has two lengths")
     if method == "HEAD" or status in (204, 304):
         return b""
     if codings:

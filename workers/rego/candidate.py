@@ -1,6 +1,6 @@
 """From files to a policy that may be used: compiled, held against the fields that questions have, and probed.
 
-What the policy process and the examiner of the command line do alike, so that whatever the one refuses the other does.
+Policy process and examiner of the command line share this code, so that both refuse the same policies.
 """
 
 from collections.abc import Mapping, Sequence

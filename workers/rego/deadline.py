@@ -9,7 +9,7 @@ import signal
 EVALUATION_SECONDS = 1.0
 """Limit of one evaluation (docs/contract.md, "Limits"). It also bounds the memory of a runaway."""
 OVERTIME = signal.SIGPROF
-"""What ends a process whose evaluation takes longer."""
+"""The signal that ends a process whose evaluation takes longer."""
 
 
 def be_ended_by_overtime() -> None:

@@ -56,7 +56,7 @@ def _errors(node: int, depth: int) -> Iterator[int]:
 
 
 def spelling_problems(modules: Mapping[str, str]) -> list[str]:
-    r"""What this engine would read otherwise than it is written.
+    r"""Problems of texts that this engine would read differently than they are written.
 
     A NUL ends the text for a C interface. Strings are compared as they are spelt, so that `"\u00e9"` would never equal
     an `é` of a request: the character itself must be written.

@@ -52,7 +52,7 @@ class CompiledPolicy:
         will be asked for (`gateway/denial`). Raises PolicyError with everything that is wrong, as far as it can be told
         without running the policy.
         """
-        # What follows a stray bracket can't be judged.
+        # The text after a stray bracket can't be judged.
         problems = form_problems(modules) or spelling_problems(modules) + with_problems(modules)
         if problems:
             raise PolicyError(problems)
@@ -80,7 +80,7 @@ class CompiledPolicy:
     def evaluate(self, document: dict[str, Any]) -> str:
         """Return the decision as JSON text, exactly as the engine wrote it.
 
-        Raises EvaluationError when there is none, NotAValue when `document` can't be an input.
+        Raises EvaluationError without one, NotAValue when `document` can't be an input.
         """
         text = self.value(document, _ENTRY)
         if text is None:

@@ -2,8 +2,8 @@
 `if`, and a rule where an `else` was meant.
 
 rego-cpp 1.5.2 drops a closing bracket that does not match, and reads `name {` as a rule and a lone name as one that
-always holds. What its author meant is not what is run then, so such a file is refused with its lines. Reads text alone,
-and leaves to the evaluator's parser what that refuses itself.
+always holds. The policy would differ from the author's intent, so such a file is refused with its lines. Reads text
+alone, and leaves to the evaluator's parser all that the parser refuses.
 """
 
 import re
@@ -58,7 +58,7 @@ def _stray_bracket(plain: str) -> list[tuple[int, str]]:
 
 
 def _outside(plain: str) -> Iterator[_Token]:
-    """What stands outside brackets, in order."""
+    """The tokens outside brackets, in order."""
     depth, opened = 0, None
     for token in _TOKEN.finditer(plain):
         mark = token[0]

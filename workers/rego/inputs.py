@@ -1,7 +1,7 @@
 """Rules that read a field which no question has: refused, with the line and the field that was probably meant.
 
-Such a field is undefined for every call, so that a condition over it never holds: a denial that never denies. The
-fields are fixed (ipc/question.py), so that whatever else is named is a mistake. Reads the text, tests and `with`
+The field is undefined for every call, and a condition over it never holds: a denial that never denies. The
+fields are fixed (ipc/question.py), so that any other name is a mistake. Reads the text, tests and `with`
 included; and the compiled program, for what the text hides behind another name (`x := input`). A name that a rule
 computes (`input[name]`) can't be judged.
 """
@@ -66,7 +66,7 @@ def _text_of(literal: str) -> str:
 
 
 def _unknown(field: str, name: str) -> str | None:
-    """What is wrong with a member of a field, or of _WHOLE; None where there is one of that name."""
+    """The problem of an unknown member of a field, or of _WHOLE; None for a known one."""
     members = FIELDS if field == _WHOLE else MEMBERS.get(FIELDS[field], ())
     if name in members:
         return None
@@ -131,6 +131,6 @@ class _Flow:
             self._holds[leaf_text(target)] = text
 
     def _held(self, operand: int) -> str | None:
-        """What a variable holds; None for what is no variable, or another value."""
+        """The name that a variable holds; None for other operands, or another value."""
         (part,) = children(operand)
         return self._holds.get(leaf_text(part)) if type_name(part) == "rego-localindex" else None

@@ -45,7 +45,7 @@ def probe(candidate: CompiledPolicy, data: str, deadline: AbstractContextManager
 
 
 def shape_problem(document: str) -> str | None:
-    """What is wrong with a decision document, or None."""
+    """The problem of a decision document, or None."""
     try:
         _decoder.decode(document)
     except (msgspec.DecodeError, UnicodeError) as error:

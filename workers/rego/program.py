@@ -20,7 +20,7 @@ _MAX_PROBLEMS = 8
 
 @dataclass
 class _Function:
-    """What one compiled rule or function does with its variables, and whom it calls."""
+    """One compiled rule or function: its use of variables, and its calls."""
 
     name: str
     set_locals: set[str] = field(default_factory=set)
@@ -32,7 +32,7 @@ class _Function:
 
 @dataclass
 class Program:
-    """What was compiled, as far as it has to be looked at."""
+    """The part of a compiled program that is inspected."""
 
     functions: dict[str, _Function] = field(default_factory=dict)
     builtins: set[str] = field(default_factory=set)

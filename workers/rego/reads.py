@@ -53,7 +53,7 @@ _STATEMENTS = frozenset(
         "resetlocal", "resultsetadd", "returnlocal", "scan", "setadd",
     )
 )  # fmt: skip
-"""What a program may be made of. `with` changes the input, and a dynamic call names its rule at run time."""
+"""Nodes that are understood. `with` changes the input, and a dynamic call names its rule at run time."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def canonical_json(value: object) -> str:
 
 
 def escaped(text: str) -> bytes:
-    """What rego-cpp keeps for this string: its JSON form without the quotes. Raises UnicodeEncodeError."""
+    """The form in which rego-cpp keeps this string: its JSON form without the quotes. Raises UnicodeEncodeError."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return text.encode()
     return canonical_json(text)[1:-1].encode()

@@ -14,7 +14,7 @@ CUSTOM, CORE_MODULE, CORE_INSTANCE, CORE_TYPE, COMPONENT, INSTANCE, ALIAS, TYPE,
 OF_CORE, OF_FUNC, OF_VALUE, OF_TYPE, OF_COMPONENT, OF_INSTANCE = range(6)
 """Sorts of what is imported, exported and aliased."""
 MAX_SECTIONS: Final = 100_000
-"""Of one component. Compilers write some dozens; a stranger's bytes may hold sixty million."""
+"""The bound for one component. Compilers write some dozens; a stranger's bytes may hold sixty million."""
 
 
 class NotAComponent(ValueError):
@@ -22,7 +22,7 @@ class NotAComponent(ValueError):
 
 
 class Described(NamedTuple):
-    """What stands behind the name of an import: its sort, whether it is a resource, and where the next thing begins."""
+    """The description of an import after its name: sort, whether it is a resource, and where the next thing begins."""
 
     sort: int
     is_resource: bool
@@ -80,7 +80,7 @@ def outer_name(body: bytes, position: int) -> tuple[bytes, int]:
 
 
 def description(body: bytes, position: int) -> Described:
-    """What an import is, as it says itself."""
+    """Parse the description of an import."""
     sort = body[position]
     position += 1
     if sort == OF_CORE:

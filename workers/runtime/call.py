@@ -32,7 +32,7 @@ from workers.verifiers.schema import SchemaViolated, check_schema
 from workers.verifiers.verify import FAILED_BEFORE, verify
 
 MAX_INSTANCES, MAX_TABLES, MAX_TABLE_ELEMENTS, MAX_MEMORIES = 64, 64, 100_000, 1
-"""Of one store. One memory, because the limit on memory is per memory."""
+"""Bounds of one store. One memory, because the limit on memory is per memory."""
 
 
 class PlanRefused(Exception):
@@ -107,7 +107,7 @@ class Runner:
     def _execute(
         self, plan: Plan, word: Word, secrets: Mapping[str, str], meter: Meter
     ) -> tuple[_Ran, dict[str, Any]]:  # fmt: skip
-        """What the provider did, and its answer as a value."""
+        """Run the provider; return its outcome, and its answer as a value."""
         module = self._modules.get(plan.provider_module_digest)
         if module is None:
             problem = ProviderFailure("not-found", "this worker does not have the module")
@@ -159,7 +159,7 @@ class Runner:
         is_late = time.monotonic() >= meter.deadline
         used = None if is_late else plan.limits.fuel - left
         if used == 0 and not meter.io_calls:
-            # Nothing was executed: the store's limits refused the instance before its first instruction.
+            # No instruction was executed: the store's limits refused the instance before its first instruction.
             return _Ran("memory", failure=ProviderFailure("too-large", "the module needs more than its limits"), fuel=0)
         # Beside other calls it can't be told which memory is whose. Built-in providers say what they were refused.
         memory = 0 if plan.isolation == "shared" else memory_of(store)
@@ -207,7 +207,7 @@ def refused_result(call_id: str, reason: str) -> Result:
 
 
 def broken_result(call_id: str, observations: tuple[Observation, ...] = ()) -> Result:
-    """What is reported when a whole result can't be sent: too large for a frame."""
+    """The result if the complete one is too large for a frame."""
     return Result(
         call_id=call_id, outcome="bad_output", output=None,
         failure=ProviderFailure("too-large", "the result is larger than a frame"),

@@ -29,7 +29,7 @@ from workers.runtime.binary import (
 MAX_INSTANCES: Final = 10_000
 """More than a store takes: a component with more could be loaded and never called."""
 MAX_BYTES: Final = 16 << 20
-"""Of definitions: instances, aliases, imports, exports and what is lifted and lowered; code does not count."""
+"""Bounds definitions: instances, aliases, imports, exports and what is lifted and lowered; code does not count."""
 MAX_DEPTH: Final = 100
 _FROM_INSTANCE, _FROM_CORE_INSTANCE, _FROM_OUTSIDE = range(3)
 _DEFINES: Final = frozenset({CORE_INSTANCE, INSTANCE, ALIAS, CANON, IMPORT, EXPORT})
@@ -41,7 +41,7 @@ class TooLarge(NotAComponent):
 
 @dataclass
 class _Component:
-    """What is known of one so far, and of the components that it can name, by index."""
+    """A component as far as it is parsed, with the components that it can name, by index."""
 
     instances: int = 0
     bytes: int = 0
@@ -92,7 +92,7 @@ def _count(section: int, body: bytes, around: list[_Component]) -> None:
 
 
 def _instance(body: bytes, position: int, around: list[_Component]) -> int:
-    """One that is made of a component, with what it is given, or of what there is."""
+    """Count an instance: of a component with its arguments, or of exports."""
     form = body[position]
     this = around[-1]
     if form > 1:

@@ -1,7 +1,7 @@
 """A component's top-level imports, read from its bytes without compiling it.
 
 A parser of hostile bytes: reads nothing beyond its input, allocates no more than the input holds, and refuses what it
-doesn't understand. What it says decides only a verdict and its message; the linker defines no more than the manifest
+doesn't understand. Its answer decides only a verdict and its message; the linker defines no more than the manifest
 lists, whatever a component claims.
 """
 
@@ -12,7 +12,7 @@ from workers.runtime.binary import IMPORT, NotAComponent, description, outer_nam
 
 SORTS = ("core module", "func", "value", "type", "component", "instance")
 MAX_IMPORT_BYTES: Final = 1 << 20
-"""Of one section. The imports of a provider take some hundred bytes; this is read where workers are forked."""
+"""Bounds one section. The imports of a provider take some hundred bytes; this is read where workers are forked."""
 
 
 class Import(NamedTuple):

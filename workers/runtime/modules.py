@@ -26,7 +26,7 @@ SETTINGS: dict[str, bool | int] = {
     # Without copy-on-write images no page of a module is mapped executable or private after the filter closes.
     "memory_init_cow": False,
     "max_wasm_stack": 1024 * 1024,
-    # Nothing that no provider needs: each feature is code that a stranger's bytes could reach.
+    # Features that no provider needs are off: each one is code that a stranger's bytes could reach.
     "wasm_threads": False,
     "shared_memory": False,
     "wasm_memory64": False,

@@ -1,4 +1,4 @@
-"""What a provider's answer must be: one JSON object that everybody who reads it reads alike.
+"""The form of a provider's answer: one JSON object that all parsers read alike.
 
 I-JSON (RFC 7493) within the plan's size, and the depth and number of values of any JSON document here: no duplicate
 keys, no number that a double can't hold, no half of a surrogate pair. Evidence is signed over it. Never repairs

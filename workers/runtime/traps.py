@@ -1,6 +1,6 @@
 """Why a call ended without a result.
 
-A component's trap carries no code. What can be told is told from counters and clocks, in a fixed order: the host's own
+A component's trap carries no code. The kind is found from counters and clocks, in a fixed order: the host's own
 verdict, then our own deadline, then fuel, then memory; the rest is a trap. Never reads a message of the runtime to
 decide.
 """
@@ -29,7 +29,7 @@ def remaining_fuel(store: Store) -> int:
 
 
 def describe(error: WasmtimeError) -> str:
-    """What the runtime says happened, in one short line for people; the backtrace above it names the guest's own."""
+    """The message of the runtime, in one short line for people; the backtrace above it names the guest's own."""
     said = str(error).strip().rpartition("\n")[2].strip()
     return "".join(character for character in said if character.isprintable())[:200]
 
@@ -67,7 +67,7 @@ def memory_of(store: Store) -> int:
 def _data_held() -> int:
     """Bytes of private memory that this process holds, but for a constant.
 
-    Behind its walls a worker can't read what the kernel says of it; there it is told from what RLIMIT_DATA leaves: the
+    Behind its walls a worker can't read what the kernel says of it; there it is found from what RLIMIT_DATA leaves: the
     largest mapping that the kernel would make, none of which is ever touched.
     """
     try:

@@ -1,6 +1,6 @@
 """Which system calls a worker of each profile may make, as rules by name.
 
-What is not named ends the process. What libraries try and do well without is refused with an error number instead.
+A call that is not named ends the process. Calls that libraries try and can do without get an error number instead.
 The lists hold for a worker whose threads run, whose modules are mapped and whose libraries are loaded: there is no call
 that makes a thread, a process or executable memory.
 """

@@ -22,12 +22,12 @@ _NAMESPACES = frozenset(
 
 
 def rules() -> Rules:
-    """What the process may ask of the kernel."""
+    """The system calls of the process."""
     return common() | allow(_TIMER)
 
 
 def walls(given: Given) -> Walls:
-    """What the kernel is to build around it."""
+    """The walls around the process."""
     limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 8, resource.RLIMIT_NPROC: 0}
     if can_forbid_files():
         limits[resource.RLIMIT_FSIZE] = 0

@@ -43,7 +43,7 @@ _APART = frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMES
 
 @dataclass(frozen=True)
 class Profile:
-    """What a worker of one profile may do. `interfaces` are short names of host interfaces a plan may require."""
+    """The rights of workers of one profile. `interfaces` are short names of host interfaces a plan may require."""
 
     name: str
     interfaces: frozenset[str]
@@ -69,13 +69,13 @@ class Profile:
             outside_places()
 
     def opens(self, files_dir: str) -> str | None:
-        """What a worker of this profile opens by a name under which something else may lie later."""
+        """The path that a worker of this profile opens by name, and that may be replaced later."""
         if "http" in self.interfaces:
             return SERVERS_FILE
         return files_dir if "fs" in self.interfaces else None
 
     def walls(self, given: Given, files_dir: str) -> Walls:
-        """What the kernel is to build around a worker of this profile."""
+        """The walls around a worker of this profile."""
         has_network = "http" in self.interfaces
         places: tuple[Place, ...] = ()
         if has_network:
@@ -110,7 +110,7 @@ class Prepared:
     profile: Profile
     confinement: Confinement
     standing: Standing
-    """What this worker opens by name, looked at before the walls stood."""
+    """The places that this worker opens by name, as they were before the walls stood."""
 
 
 def prepare(name: str, given: Given, files_dir: str) -> Prepared:

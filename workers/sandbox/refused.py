@@ -1,4 +1,4 @@
-"""Why a process of ours leaves instead of working without a wall."""
+"""The error of a process that exits instead of working without a wall."""
 
 
 class SandboxRefused(Exception):

@@ -31,7 +31,7 @@ def be_ended_first() -> None:
 
 
 def walls(given: Given) -> Walls:
-    """What the kernel is to build around it."""
+    """The walls around the template."""
     needs_more = names.USER_NAMESPACE in given.missing
     return Walls(
         filter=compile_rules(forbidden(forks=True), is_list_of_refused=True),
@@ -43,7 +43,7 @@ def walls(given: Given) -> Walls:
 
 
 def compiler_walls(folder: str | None) -> Walls:
-    """What the kernel is to build around a compiler, which writes to this folder or to none."""
+    """The walls around a compiler, which writes to this folder or to none."""
     return Walls(
         filter=compile_rules(forbidden(), is_list_of_refused=True),
         places=() if folder is None else (Place(folder, CHANGE, is_required=True),),

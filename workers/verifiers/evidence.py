@@ -1,4 +1,4 @@
-"""What a verifier may look at."""
+"""The material that a verifier may use."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,8 +1,8 @@
 """fs_hash: the file holds what the request asked to be written.
 
 The host reads the file again after the provider has ended and compares it with the SHA-256 of the request's content
-(ipc/expected.py). A file that happened to hold that content is not enough: the host must have seen the write. Of a call
-whose observations are lost `look_at` still tells what is there, and claims no more than that.
+(ipc/expected.py). A file that happened to hold that content is not enough: the host must have seen the write. If the
+observations of a call are lost, `look_at` still finds the file, and claims no more than that.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ def verify_fs_hash(evidence: Evidence) -> dict[str, Any]:
 
 
 def look_at(files_dir: str, file: FileToLeave, pulse: Pulse) -> tuple[str, str | None]:
-    """What is there now: one of LOOKS, and `sha256:<hex>` of a file that was read. Changes nothing, raises nothing.
+    """The file as it is now: one of LOOKS, and `sha256:<hex>` of a file that was read. Changes nothing, raises nothing.
 
     `pulse` raises OSError once the time for it is over.
     """

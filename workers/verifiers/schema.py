@@ -33,7 +33,7 @@ def check_schema(schema: str, value: object) -> None:
         steps = (str(step).replace("~", "~0").replace("/", "~1") for step in error.instance_path)
         place = "".join("/" + step for step in steps)[:_MAX_PLACE_CHARACTERS] or "(output)"
         keyword = error.kind.name
-    # Raised here: the validator's exception holds the value, and would be the context of ours.
+    # Raised here: the validator's exception holds the value, and would be the context of this one.
     raise SchemaViolated(f"{place}: {keyword}")
 
 

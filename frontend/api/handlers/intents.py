@@ -51,7 +51,7 @@ async def show(services: Services, _operator: OperatorCaller, intent_id: str) ->
 async def verify(services: Services, operator: OperatorCaller, intent_id: str) -> VerifiedIntent:
     """Have the action's verifier look again at what an intent without a receipt was to leave.
 
-    Nothing is executed and nothing resolved: an audit event says what was seen. `fs_hash` can look again; others
+    No plan runs and no intent is resolved: an audit event says what was seen. `fs_hash` can look again; others
     can't without the side effect, and the answer says why (409).
     """
     looked = await services.intents.verify(intent_id, operator)
@@ -63,7 +63,7 @@ async def verify(services: Services, operator: OperatorCaller, intent_id: str) -
 async def resolve(
     services: Services, body: ResolveRequest, operator: OperatorCaller, intent_id: str
 ) -> ResolvedIntent:  # fmt: skip
-    """Say what came of an intent without a receipt.
+    """Resolve an intent without a receipt.
 
     It leaves the list and the gauge. One whose worker may still tell of its end is refused (409). The event also has
     what the verifier saw, where it has looked again.

@@ -52,7 +52,7 @@ async def _shown(services: Services) -> Answer:
 
 
 def readings(services: Services, look: Look) -> Readings:
-    """What is true at this moment and known: of this front, but for what is the gateway's as a whole."""
+    """The gauges of this moment: of this front, and some of the whole gateway."""
     gauges: dict[f.Family, dict[Labels, float]] = {
         f.IN_FLIGHT: {(): services.admission.in_flight_everywhere},
         f.FRONTS: {(): 1 + len(services.presence.serving)},
@@ -90,7 +90,7 @@ def of_the_log(services: Services, last: WitnessedCheckpoint | None) -> dict[f.F
 
 
 def of_webhooks(active: Iterable[str], status: LedgerStatus) -> dict[f.Family, dict[Labels, float]]:
-    """What the notary has counted of deliveries; endpoints that are told begin with nothing."""
+    """The notary's counters of deliveries; active endpoints begin with 0."""
     attempts: dict[Labels, float] = {(name, outcome): 0 for name in active for outcome in ATTEMPTS}
     drops: dict[Labels, float] = {(name, reason): 0 for name in active for reason in DROPS}
     attempts |= {(name, outcome): count for name, some in status.attempts.items() for outcome, count in some.items()}

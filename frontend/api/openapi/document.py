@@ -82,7 +82,7 @@ def _laid_out(value: Any, margin: int = 0, used: int = 0) -> str:
 
 
 def tag_of(route: Route) -> str:
-    """What the operations of one module of handlers share."""
+    """The tag that the operations of one module of handlers share."""
     module = route.handler.__module__.rpartition(".")[2]
     return {"execute": "actions"}.get(module, module)
 

@@ -1,4 +1,4 @@
-"""What each operation may answer: its own answers, and every error code of its rows, with examples and headers."""
+"""The responses of each operation: its own answers, and every error code of its rows, with examples and headers."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _ROW = re.compile(r"^\| \d{3} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 
 
 def answers_of(rows: Sequence[Route], components: dict[str, Any]) -> dict[str, Any]:
-    """What the operation of these rows answers when all is well, by status."""
+    """The successful answers of the operation of these rows, by status."""
     answers: dict[str, Any] = {}
     for status, kinds in rows[0].operation.answers.items():
         media = media_of(kinds[0])
@@ -97,7 +97,7 @@ def _headers(codes: Sequence[str]) -> dict[str, Any]:
 
 
 def meanings_of_codes() -> dict[str, str]:
-    """What docs/errors.md says that each code means; nothing where the documents are not installed."""
+    """The meaning of each code, from docs/errors.md; empty where the documents are not installed."""
     if not ERRORS_PAGE.is_file():
         return {}
     return {
