@@ -23,7 +23,7 @@ from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import configure_logs, log
-from frontend.walls import WallRefused, enter
+from frontend.walls import enter
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
@@ -50,6 +50,7 @@ from ipc.private_files import KeyFileError
 from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
 from ipc.stderr import stderr
+from ipc.walls.confining import WallRefused
 
 LOST_CHANNEL = "its channel could not be received"
 """Why a process is given up when this front has too many open files."""

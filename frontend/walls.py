@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from ipc.beneath import holds
 from ipc.settings import Settings
 from ipc.walls.calls import forbidden
-from ipc.walls.confining import Confinement, Walls
+from ipc.walls.confining import Confinement, WallRefused, Walls
 from ipc.walls.landlock import CHANGE, READ, READ_FILES, WRITE_FILES, Place, Scope
 from ipc.walls.places import folders, homes, kept, outside_places, program_places
 from ipc.walls.seccomp import compile_rules
@@ -24,10 +24,6 @@ _NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
 """Where links from /etc lead to, in which files are replaced."""
 _SYSTEM = "/etc"
 _SERVERS_FILE = "/etc/resolv.conf"
-
-
-class WallRefused(Exception):
-    """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
 
 
 class FrontPlaces:

@@ -18,10 +18,11 @@ from ipc.logs import Lines, log, write_lines
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.stderr import is_read_by_person
+from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from notary.backends.sqlite import connect
 from notary.copying import COPY, DONE, CopierProcess
-from notary.walls import WallRefused, copier_walls, enter
+from notary.walls import copier_walls, enter
 
 NICE: Final = 10
 """Behind front and notary, ahead of workers."""

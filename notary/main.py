@@ -46,6 +46,7 @@ def main() -> None:
 def run(sock: socket.socket) -> Exit:
     """Serve the supervisor at the other end; return why it ended."""
     # Only now: what a notary is made of takes a while, and must not outlive its parent meanwhile.
+    from ipc.walls.confining import WallRefused
     from notary.checkpoints import RolledBack
     from notary.copier import start_copier
     from notary.copying import copies_of
@@ -54,7 +55,7 @@ def run(sock: socket.socket) -> Exit:
     from notary.servers.table import look_up
     from notary.service import Control, Service
     from notary.store.contract import StoreGone
-    from notary.walls import WallRefused, enter, notary_walls
+    from notary.walls import enter, notary_walls
 
     control: Control = BlockingChannel(
         sock, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,

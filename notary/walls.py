@@ -21,7 +21,7 @@ from ipc.walls import given as names
 from ipc.walls.bpf import OneOf, Rule
 from ipc.walls.bpf import errno as refusal
 from ipc.walls.calls import allow, common, file_locks, forbidden, refuse
-from ipc.walls.confining import Confinement, Walls
+from ipc.walls.confining import Confinement, WallRefused, Walls
 from ipc.walls.given import Given
 from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place, Scope
 from ipc.walls.places import homes, kept, program_places
@@ -36,10 +36,6 @@ _SHARES = "pwrite64 ftruncate"
 
 
 T = TypeVar("T")
-
-
-class WallRefused(Exception):
-    """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
 
 
 def reader_rules() -> Rules:

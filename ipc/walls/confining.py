@@ -23,6 +23,10 @@ from ipc.walls.seccomp import install
 _KINDS = {names.NETWORK_NAMESPACE: NETWORK, names.IPC_NAMESPACE: IPC, names.MOUNT_NAMESPACE: MOUNT}
 
 
+class WallRefused(Exception):
+    """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
+
+
 @dataclass(frozen=True)
 class Walls:
     """The walls of one kind of process."""

@@ -16,8 +16,8 @@ from ipc.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.notarising import AttachFront, StartNotary, StopNotary
 from ipc.settings import LedgerSettings, Settings, StoreSettings
+from ipc.walls.confining import WallRefused
 from notary.main import run
-from notary.walls import WallRefused
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, NotaryProcess, Running, settings_in
 from tests.notary.test_checkpoints import grow

@@ -22,9 +22,9 @@ from ipc.limits import MAX_READER_FRAME
 from ipc.messages.reading import NotRead, ReaderToFront, VerifyChain, Walking
 from ipc.operations.evidence import Note
 from ipc.sessions import READER_TO_FRONT
+from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from notary.reading.source import NotReadable, Source
-from notary.walls import WallRefused
 from supervisor.programs import INTERPRETER
 from tests.support.logs import capture_logs
 from tests.support.played_supervisor_of_notary import played_supervisor

@@ -95,7 +95,6 @@ EXCEPTIONS = {
     "Verdict": ROOMS,
     "VerifierKey": ROOMS,
     "Waits": ROOMS,
-    "WallRefused": ROOMS,
     "Watch": ROOMS,
     "Webhooks": ROOMS,
     "Witnesses": ROOMS,
