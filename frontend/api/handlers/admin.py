@@ -20,7 +20,7 @@ async def status(services: Services, _operator: OperatorCaller) -> AdminStatus:
 async def drain(services: Services, operator: OperatorCaller) -> Drained:
     """Refuse new work from now on; irreversible.
 
-    What is in flight ends well, and operators' endpoints stay open. Draining comes before its evidence: a gateway whose
+    Calls in flight go on, and operators' endpoints stay open. Draining comes before its evidence: a gateway whose
     ledger fails must still be able to refuse work.
     """
     already = services.admission.drain()
@@ -51,7 +51,7 @@ async def reload(services: Services, operator: OperatorCaller) -> ReloadResult:
 
 @codes("epoch_store_unavailable", "evidence_persistence_failed")
 async def revoke_all(services: Services, operator: OperatorCaller) -> RevokedAll:
-    """Raise the epoch: every lease, grant and held plan of before is dead at once. Calls under way end well.
+    """Raise the epoch: every earlier lease, grant and held plan ends at once. Calls under way end well.
 
     The epoch rises before its evidence: when the evidence fails, the answer says so and the revocation is in force.
     """

@@ -70,7 +70,7 @@ async def approve(
     """Let a held call run: execute the plan as it was stored.
 
     One operator wins; one who loses, or comes when it has expired, gets 404. Goes on when the connection drops.
-    What is to be learned must be something that the action may have; it is learned once the call has gone well.
+    A rule to learn must be one that the action may have; it is stored once the call has succeeded.
     """
     asked = Asked(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)
     with services.admission.enter(while_draining=True):

@@ -73,7 +73,7 @@ async def paths(services: Services, query: OfAction) -> LearnedPaths:
 
 @codes("invalid_path", "unknown_action", "path_already_exists", "too_many_rules", *_CHANGING)
 async def add_path(services: Services, form: PathForm, operator: OperatorCaller) -> PathOfAction:
-    """Add a path pattern to what an action may touch, from the next call on. What its manifest denies stays denied."""
+    """Add a path pattern to what an action may touch, from the next call on. The manifest still denies its own."""
     given = _path(form)
     rule = await _added(services, PATHS, form.action_id, given, operator)
     return PathOfAction(path=given, path_glob=rule, action_id=form.action_id)

@@ -28,7 +28,7 @@ from ipc.operations.leases import Issue, TooManySessions
 async def issue(services: Services, request: Annotated[Request, Reads(LeaseRequest)]) -> Lease:
     """Issue a lease, bound to the caller's key.
 
-    Not authenticated: who calls is told by the socket. Issuing works while the key-value store is down, unless the
+    Not authenticated: the socket identifies the caller. Issuing works while the key-value store is down, unless the
     lease has budgets to store.
     """
     services.admission.refuse_new_leases()
@@ -80,7 +80,7 @@ async def _too_many(services: Services, uid: int | None, asked: Issue, told: Too
 
 
 async def _identified(services: Services, request: Request) -> Identity:
-    """Who asks, and one of the leases that this user may have in a second. Raises GateError.
+    """The identity of the caller, within its rate of leases. Raises GateError.
 
     SECURITY: a user without an identity here draws from another bucket than users with one, and is counted in events
     instead of leaving one each time.

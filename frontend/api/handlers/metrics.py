@@ -79,7 +79,7 @@ def readings(services: Services, look: Look) -> Readings:
 
 
 def of_the_log(services: Services, last: WitnessedCheckpoint | None) -> dict[f.Family, dict[Labels, float]]:
-    """What the last checkpoint commits to, and how far behind it witnesses are."""
+    """Gauges of the last checkpoint: its size, and how far behind it witnesses are."""
     if last is None:
         return {}
     now, lags = time.time(), dict[Labels, float]()

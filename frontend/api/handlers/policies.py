@@ -41,7 +41,7 @@ async def show_principal(services: Services, _operator: OperatorCaller, principa
 async def explain(services: Services, form: CallToExplain, _operator: OperatorCaller) -> ExplainedCall:
     """Say what would come of a call: which rule of the policy in force decides, and why.
 
-    Nothing is executed, counted or written. What only a real call would show is supposed, and said.
+    It executes, counts and writes nothing. The answer says what it supposes of a real call.
     """
     if not (is_principal(form.principal) and is_action(form.action_id)):
         raise GateError("invalid_input", message="principal or action_id: not such an id")
@@ -87,7 +87,7 @@ async def allow(services: Services, form: AllowlistPair, operator: OperatorCalle
 
 @codes("allowlist_entry_not_found", *_CHANGING)
 async def disallow(services: Services, form: AllowlistPair, operator: OperatorCaller) -> Allowlisted:
-    """Ask for approval again, from the next call on. What ran without it has run."""
+    """Ask for approval again, from the next call on. Earlier calls are not undone."""
     _check_pair(form)
     data = await services.authority.disallow(form.action_id, form.agent_id, operator)
     return Allowlisted(action_id=form.action_id, agent_id=form.agent_id, policy_version=data.policy_version)

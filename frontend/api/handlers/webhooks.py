@@ -48,7 +48,7 @@ async def listing(services: Services, query: WebhooksQuery, _operator: OperatorC
 
 @codes("evidence_store_unavailable")
 async def test(services: Services, operator: OperatorCaller, endpoint: str) -> TestedWebhook:
-    """Send a signed `webhook.test` to an endpoint now, once, and say what came of it. Nothing waits for a retry.
+    """Send a signed `webhook.test` to an endpoint now, once, and report the result. It is not retried.
 
     The event is written before anything is sent.
     """
