@@ -12,7 +12,7 @@ from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.limits import MAX_OPERATIONS
 from ipc.messages.calling import Result, Verification
-from ipc.operations.calls import Open, Refuse, Terms
+from ipc.operations.calls import GrantTerms, Open, Refuse
 from ipc.operations.operation import Operation
 from ipc.settings import Settings
 from notary.opening import open_state
@@ -20,10 +20,10 @@ from notary.operations.closing import Reported
 from notary.operations.table import PERFORMERS
 from notary.signing.make_keys import make_keys
 from notary.tasks import Task
-from notary.units import Units
+from notary.units import TransactionRunner
 
 DIGEST = "sha256:" + "0" * 64
-TERMS = Terms(
+TERMS = GrantTerms(
     plan_hash=DIGEST, module_digest=DIGEST, epoch=0, verifier_kind="unverifiable", max_response_bytes=65_536,
     fuel=10_000_000, memory_mb=64, timeout_seconds=10.0, max_io_calls=0,
 )  # fmt: skip
@@ -61,7 +61,7 @@ def _grow(state_dir: Path, events: int) -> None:
         receipt_keys_jwks_path=str(state_dir / "receipt-keys.jwks.json"),
     )
     state, _ = open_state(settings)
-    units = Units(state, PERFORMERS)
+    units = TransactionRunner(state, PERFORMERS)
     try:
         tasks: list[Task] = []
         for number in range(events):

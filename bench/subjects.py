@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench.backends import Backends
 from bench.measures import wait_until
-from contrib.demo.cast import Operator
+from contrib.demo.cast import DemoOperator
 from ipc.exits import Exit
 
 START_SECONDS = 120.0
@@ -66,7 +66,7 @@ def floor(kind: str) -> Iterator[Subject]:
 class Gate(Subject):
     """A running dev gateway."""
 
-    operator: Operator
+    operator: DemoOperator
     state: Path
 
 
@@ -131,7 +131,7 @@ def _serving(ready: dict[str, Any], pid: int, beside: tuple[int, ...]) -> Iterat
     key = serialization.load_pem_private_key(Path(credential["private_key_file"]).read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
-        operator = Operator(http, ready["public_base_url"], credential["key"], key)
+        operator = DemoOperator(http, ready["public_base_url"], credential["key"], key)
         wait_until(lambda: http.get("/readyz").status_code == 200, "a ready gateway")
         state = Path(ready["state_dir"])
         yield Gate((host, int(port)), ready["public_base_url"], pid, "execute", operator, state, beside=beside)

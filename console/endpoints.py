@@ -18,7 +18,7 @@ _IDENTIFIER: Final = r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}"
 """Raw, as the page sends it and as its proof has it: nothing here is percent-encoded."""
 
 
-class Endpoint(NamedTuple):
+class ForwardedEndpoint(NamedTuple):
     """One row. `seconds` is for all of it, from the wait for a place to the end of the answer."""
 
     method: str
@@ -32,9 +32,9 @@ class Endpoint(NamedTuple):
 
 def _row(
     method: str, path: str, *, is_proved: bool = True, seconds: float = READ_SECONDS, is_rare: bool = False
-) -> Endpoint:
+) -> ForwardedEndpoint:
     pattern = re.compile(re.escape(path).replace(re.escape("{id}"), _IDENTIFIER))
-    return Endpoint(method, pattern, is_proved, seconds, is_rare)
+    return ForwardedEndpoint(method, pattern, is_proved, seconds, is_rare)
 
 
 # fmt: off
@@ -58,6 +58,6 @@ ENDPOINTS: Final = (
 # fmt: on
 
 
-def endpoint_for(method: str, path: str) -> Endpoint | None:
+def endpoint_for(method: str, path: str) -> ForwardedEndpoint | None:
     """The row of a request; None where nothing is forwarded."""
     return next((one for one in ENDPOINTS if one.method == method and one.path.fullmatch(path)), None)

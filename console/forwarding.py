@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import httpcore
 import trio
 
-from console.endpoints import MAX_BODY, MAX_QUERY, Endpoint
+from console.endpoints import MAX_BODY, MAX_QUERY, ForwardedEndpoint
 from frontend.http.answers import JSON_TYPE, TRACE_HEADER, Answer, json_answer
-from frontend.http.asking import OutgoingBody, TooLarge, read_at_most
+from frontend.http.asking import AnswerTooLarge, OutgoingBody, read_at_most
 from frontend.http.requests import Request
 from frontend.telemetry.logs import log, trace_now
 
@@ -31,7 +31,7 @@ _PASSED_ON: Final = {
 _VISIBLE: Final = re.compile(r"[!-~]{1,256}")
 
 
-class _Refused(Exception):
+class _NotForwarded(Exception):
     def __init__(self, status: int, code: str) -> None:
         super().__init__(code)
         self.status = status
@@ -52,15 +52,15 @@ class Forwarder:
         self._places = trio.CapacityLimiter(PLACES)
         self._rare = trio.CapacityLimiter(1)
 
-    async def forward(self, endpoint: Endpoint, request: Request) -> Answer:
+    async def forward(self, endpoint: ForwardedEndpoint, request: Request) -> Answer:
         """Ask the gateway and return its answer, or an error that says why it gave none."""
         try:
             headers, body = await _checked(endpoint, request)
             with trio.move_on_after(endpoint.seconds):
                 async with self._rare if endpoint.is_rare else self._places:
                     return await self._exchanged(request, headers, body)
-            raise _Refused(504, "gateway_timeout")
-        except _Refused as refused:
+            raise _NotForwarded(504, "gateway_timeout")
+        except _NotForwarded as refused:
             if refused.status >= 500:
                 log.warning(
                     "no answer of the gateway", code=refused.code, method=request.method, path=request.path
@@ -79,24 +79,24 @@ class Forwarder:
                 connection.stream(request.method, url, headers=sent, content=content) as response,
             ):
                 answer = await read_at_most(response, MAX_ANSWER)
-        except TooLarge:
-            raise _Refused(502, "gateway_not_understood") from None
+        except AnswerTooLarge:
+            raise _NotForwarded(502, "gateway_not_understood") from None
         except _BROKEN:
-            raise _Refused(502, "gateway_unreachable") from None
+            raise _NotForwarded(502, "gateway_unreachable") from None
         return _answer(response.status, response.headers, answer)
 
 
-async def _checked(endpoint: Endpoint, request: Request) -> tuple[list[tuple[bytes, bytes]], bytes]:
+async def _checked(endpoint: ForwardedEndpoint, request: Request) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """The headers and body to forward. Raises _Refused, and GateError for the body."""
     if len(request.query) > MAX_QUERY:
-        raise _Refused(400, "bad_request")
+        raise _NotForwarded(400, "bad_request")
     body = await request.read_body(MAX_BODY if request.method == "POST" else 0)
     headers = []
     if endpoint.is_proved:
         for name, pattern in ((b"authorization", _AUTHORIZATION), (b"dpop", _PROOF)):
             values = [value for header, value in request.headers if header == name.decode()]
             if len(values) != 1 or not pattern.fullmatch(values[0]):
-                raise _Refused(401, "missing_auth_header" if not values else "invalid_operator_token")
+                raise _NotForwarded(401, "missing_auth_header" if not values else "invalid_operator_token")
             headers.append((name, values[0].encode("ascii")))
     if body:
         headers += [(b"content-type", JSON_TYPE.encode()), (b"content-length", str(len(body)).encode())]
@@ -107,7 +107,7 @@ def _answer(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> Ans
     """The gateway's answer for the page. Raises _Refused for an answer in another form."""
     fields = {name.lower(): value.decode("latin-1") for name, value in headers}
     if status < 200 or 300 <= status < 400 or fields.get(b"content-type", "").partition(";")[0] != JSON_TYPE:
-        raise _Refused(502, "gateway_not_understood")
+        raise _NotForwarded(502, "gateway_not_understood")
     passed = [(shown, fields[name]) for name, shown in _PASSED_ON.items() if _VISIBLE.fullmatch(fields.get(name, ""))]
     return Answer(status, body, tuple(passed))
 

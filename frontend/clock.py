@@ -2,9 +2,9 @@
 
 from frontend.errors import GateError
 from ipc import clock
-from ipc.clock import STEP_TOLERANCE_SECONDS, Clock, iso, parse_iso
+from ipc.clock import STEP_TOLERANCE_SECONDS, TimeSource, iso, parse_iso
 
-__all__ = ["STEP_TOLERANCE_SECONDS", "Clock", "ClockError", "SystemClock", "iso", "parse_iso"]
+__all__ = ["STEP_TOLERANCE_SECONDS", "ClockError", "FrontClock", "TimeSource", "iso", "parse_iso"]
 
 
 class ClockError(GateError):
@@ -18,7 +18,7 @@ class ClockError(GateError):
         return str(self.cause)
 
 
-class SystemClock(clock.SystemClock):
+class FrontClock(clock.SystemClock):
     """As in ipc/clock.py, with errors of the interface."""
 
     def now(self) -> float:

@@ -12,7 +12,7 @@ from frontend.auth.dpop import DpopVerifier
 from frontend.auth.lease import LeaseVerifier
 from frontend.auth.operators import Operators
 from frontend.calls.approvals.expiry import Expiry
-from frontend.calls.approvals.hold import Holds
+from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.approvals.learning import Learning
 from frontend.calls.approvals.looks import Looks
 from frontend.calls.approvals.modules import HeldModules
@@ -20,50 +20,50 @@ from frontend.calls.approvals.recovery import Recovery
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.signatures import Signatures
 from frontend.calls.approvals.transitions import Transitions
-from frontend.calls.approvals.upkeep import Upkeep
-from frontend.calls.budgets import Budgets
+from frontend.calls.approvals.upkeep import HoldUpkeep
+from frontend.calls.budgets import BudgetCheck
 from frontend.calls.execution import Execution
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
-from frontend.calls.journal import Journal
+from frontend.calls.journal import AuditWriter
 from frontend.calls.pipeline import Pipeline
 from frontend.calls.quotas import Quotas
 from frontend.calls.refusals import Refusals
 from frontend.calls.refused_operators import RefusedOperators
-from frontend.clock import Clock
+from frontend.clock import TimeSource
 from frontend.configuration.access import Authority
 from frontend.configuration.active import Configuration
 from frontend.configuration.current import Current
-from frontend.configuration.reloads import Reloads
+from frontend.configuration.reloads import ReloadRequests
 from frontend.configuration.revocation import Revocation
-from frontend.control import Control
+from frontend.control import SupervisorLink
 from frontend.deadlines import Deadlines
 from frontend.egress.learned import LearnedRules
 from frontend.egress.proxy import asker
-from frontend.egress.proxy_list import AllowList, list_file
+from frontend.egress.proxy_list import ProxyAllowList, list_file
 from frontend.egress.rulefile import RuleFile, rules_path
-from frontend.health.dependencies import Dependencies
+from frontend.health.dependencies import DependencyPulses
 from frontend.limits.admission import Admission
 from frontend.limits.body_bytes import BodyBytes
 from frontend.limits.rates import Rates, SessionRates
-from frontend.limits.room import Room
-from frontend.limits.sessions import Sessions
+from frontend.limits.room import FreeSpace
+from frontend.limits.sessions import SessionTable
 from frontend.notary.client import NotaryClient
-from frontend.notary.in_force import Known
+from frontend.notary.in_force import NotaryFacts
 from frontend.notary.readers import Readers
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import RunningEngine
 from frontend.policy.file import PolicyFile
 from frontend.policy.measured import MeasuredPolicy
 from frontend.pool.pool import CORES, Pools
-from frontend.secrets.files import Secrets
+from frontend.secrets.files import SecretFile
 from frontend.services import Services
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.present import Presence
 from frontend.telemetry.processes import Processes
 from frontend.telemetry.weakened import Weakened
-from frontend.webhooks.webhooks import Webhooks
+from frontend.webhooks.webhooks import ConfiguredWebhooks
 from frontend.witnesses.witnesses import Witnesses
 from ipc.front_memory import Layout
 from ipc.loopback import loopback_aliases, own_addresses
@@ -72,28 +72,28 @@ from ipc.settings import Settings
 
 
 def build_services(
-    start: StartFront, control: Control, notary: NotaryClient, clock: Clock, memory: SharedMemory | None = None,
+    start: StartFront, control: SupervisorLink, notary: NotaryClient, clock: TimeSource, memory: SharedMemory | None = None,
     deadlines: Deadlines = Deadlines(),
 ) -> Services:  # fmt: skip
     """Every service; `memory` is shared by fronts. Raises KeyFileError, OSError or ValueError with a clear sentence."""
     settings, front_id = start.settings, start.front_id
     memory = memory or SharedMemory.alone(Layout(1, Layout.of(settings).width))
     weakened = Weakened(settings.dev_mode, sandbox_degraded=bool(settings.walls.missing))
-    current, known = Current(settings), Known()
+    current, known = Current(settings), NotaryFacts()
     metrics = Metrics(current.registry_now, memory)
-    webhooks = Webhooks(current.settings_now, control, deadlines.webhooks)
+    webhooks = ConfiguredWebhooks(current.settings_now, control, deadlines.webhooks)
     leases = LeaseVerifier(clock, notary.hear_now)
     known.followers.append(leases.use)
     notary.on_in_force, notary.observe, notary.observe_store = known.hear, metrics.asked, metrics.asked_store
     admission, rates, sessions = _limits(settings, metrics, memory)
-    journal = Journal(weakened, notary)
+    journal = AuditWriter(weakened, notary)
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
     proofs = DpopVerifier(settings.public_base_url, loopback_aliases(settings))
     authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
     measured = MeasuredPolicy(policy := _policy(start, control, metrics, memory, deadlines), metrics)
     pools, presence = _pools(settings, control, metrics, deadlines), Presence(memory)
     rule_file = RuleFile(rules_path(settings), deadlines.files)
-    allow_list = AllowList(
+    allow_list = ProxyAllowList(
         list_file(settings.egress.proxy_allowlist_file, Path(settings.fronts_folder), deadlines.files),
         current.registry_now, rule_file.every, presence, deadlines.egress, is_successor=start.is_successor,
     )  # fmt: skip
@@ -115,16 +115,16 @@ def build_services(
     registry, use_newest = current.registry_now, configuration.use_newest_policy
     explaining = Explaining(registry, policy, learned.for_action, current.settings_now, use_newest)
     pipeline = Pipeline(
-        settings, clock, weakened, admission, authentication, registry, measured, Budgets(notary),
-        Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics, use_newest, refusals,
+        settings, clock, weakened, admission, authentication, registry, measured, BudgetCheck(notary),
+        HoldWriter(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics, use_newest, refusals,
         Quotas(current.identity_now, current.policy_files_now),
     )  # fmt: skip
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary,
         readers=Readers(control.post), authentication=authentication, policy=policy, pools=pools, admission=admission,
-        configuration=configuration, reloads=Reloads(configuration, control, journal, deadlines.configuration),
+        configuration=configuration, reloads=ReloadRequests(configuration, control, journal, deadlines.configuration),
         authority=Authority(configuration, control, journal, deadlines.configuration), settlement=settlement,
-        upkeep=Upkeep(expiry, recovery, configuration.rights, deadlines.calls), refusals=refusals, journal=journal,
+        upkeep=HoldUpkeep(expiry, recovery, configuration.rights, deadlines.calls), refusals=refusals, journal=journal,
         revocation=Revocation(known, journal, notary, expiry, configuration.rights), metrics=metrics, memory=memory,
         refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence, rates=rates,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds),
@@ -134,24 +134,24 @@ def build_services(
     )  # fmt: skip
 
 
-def _dependencies(settings: Settings, notary: NotaryClient, room: Room, deadlines: Deadlines) -> Dependencies:
+def _dependencies(settings: Settings, notary: NotaryClient, room: FreeSpace, deadlines: Deadlines) -> DependencyPulses:
     """The dependencies whose health this front asks for."""
     ask_proxy = asker(settings.egress_proxy_url, deadlines.egress, settings.egress.proxy_ca_file)
-    return Dependencies(notary, ask_proxy, deadlines.health, room)
+    return DependencyPulses(notary, ask_proxy, deadlines.health, room)
 
 
 def _execution(
     settings: Settings, notary: NotaryClient, pools: Pools, metrics: Metrics, epoch_now: Callable[[bool], int],
-    dependencies: Dependencies, deadlines: Deadlines,
+    dependencies: DependencyPulses, deadlines: Deadlines,
 ) -> Execution:  # fmt: skip
-    secrets, wait = Secrets(settings.secrets), settings.limits.worker_wait_seconds
+    secrets, wait = SecretFile(settings.secrets), settings.limits.worker_wait_seconds
     return Execution(
         notary, secrets, pools, wait, metrics, epoch_now, dependencies.is_proxy_down, deadlines.calls
     )  # fmt: skip
 
 
 def _policy(
-    start: StartFront, control: Control, metrics: Metrics, memory: SharedMemory, deadlines: Deadlines
+    start: StartFront, control: SupervisorLink, metrics: Metrics, memory: SharedMemory, deadlines: Deadlines
 ) -> RunningEngine:
     """The engine that decides. Raises KeyFileError."""
     settings, remembered = start.settings, metrics.policy_remembered.add
@@ -165,7 +165,7 @@ def _policy(
     )  # fmt: skip
 
 
-def _epoch_now(notary: NotaryClient, known: Known) -> Callable[[bool], int]:
+def _epoch_now(notary: NotaryClient, known: NotaryFacts) -> Callable[[bool], int]:
     """See `Execution.epoch_now`."""
 
     def epoch_now(hears: bool) -> int:
@@ -176,7 +176,7 @@ def _epoch_now(notary: NotaryClient, known: Known) -> Callable[[bool], int]:
     return epoch_now
 
 
-def _pools(settings: Settings, control: Control, metrics: Metrics, deadlines: Deadlines) -> Pools:
+def _pools(settings: Settings, control: SupervisorLink, metrics: Metrics, deadlines: Deadlines) -> Pools:
     """The workers of this front, which has its part of the processors."""
     kill = metrics.counting_kills(control.kill_worker)
     abreast = max(CORES // settings.front_processes, 1)
@@ -188,9 +188,9 @@ def _pools(settings: Settings, control: Control, metrics: Metrics, deadlines: De
 def _limits(settings: Settings, metrics: Metrics, memory: SharedMemory) -> tuple[Admission, Rates, SessionRates]:
     """The limits of the gateway, over all fronts together."""
     limits, limited = settings.limits, metrics.rate_limited.add
-    room, bodies = Room(settings.ledger.min_free_bytes), BodyBytes(limits.most_in_flight, settings.front_processes)
+    room, bodies = FreeSpace(settings.ledger.min_free_bytes), BodyBytes(limits.most_in_flight, settings.front_processes)
     return (
         Admission(limits.most_in_flight, metrics.calls_refused.add, memory, room, bodies),
         Rates(limited, memory),
-        SessionRates(limits.session_requests_per_second, limited, Sessions(memory)),
+        SessionRates(limits.session_requests_per_second, limited, SessionTable(memory)),
     )

@@ -32,7 +32,7 @@ from ipc.messages.control import (
     NeedWorker,
     PolicyEdited,
     Reload,
-    Reloaded,
+    ReloadDone,
     ReplacePolicy,
     RequestReload,
     StartFront,
@@ -102,7 +102,7 @@ class Hears(Protocol):
         """Finish within this time."""
 
 
-class Control:
+class SupervisorLink:
     """Sends requests to the supervisor and hands its messages to a listener."""
 
     def __init__(self, sock: socket.socket, deadlines: ControlDeadlines = ControlDeadlines()) -> None:
@@ -115,7 +115,7 @@ class Control:
         self._unsent_in, self._unsent_out = trio.open_memory_channel[Message](MAX_UNSENT)
         self._serving: deque[str] = deque(maxlen=MAX_UNSENT)
         """Serving workers that the supervisor must be told of when the queue has room again."""
-        self._answers: dict[str, ModulesLoaded | Reloaded | WebhookTried] = {}
+        self._answers: dict[str, ModulesLoaded | ReloadDone | WebhookTried] = {}
         self._awaited: dict[str, trio.Event] = {}
 
     async def start(self) -> tuple[StartFront, list[socket.socket], int]:
@@ -137,10 +137,10 @@ class Control:
         seconds = self.deadlines.load_seconds
         return cast(ModulesLoaded, await self._ask(request_id, message, seconds, "modules were not loaded"))
 
-    async def reload(self, request: RequestReload) -> Reloaded:
+    async def reload(self, request: RequestReload) -> ReloadDone:
         """Have every front reload, and return the outcome. Raises SupervisorSilent: then it is unknown."""
         seconds = self.deadlines.reload_seconds
-        return cast(Reloaded, await self._ask(request.request_id, request, seconds, "no answer to a reload"))
+        return cast(ReloadDone, await self._ask(request.request_id, request, seconds, "no answer to a reload"))
 
     async def try_webhook(self, request: TryWebhook, seconds: float) -> WebhookTried:
         """Have the deliverer make one attempt. Raises SupervisorSilent: then its outcome is unknown."""
@@ -149,7 +149,7 @@ class Control:
 
     async def _ask(
         self, request_id: str, message: Message, seconds: float, silence: str
-    ) -> ModulesLoaded | Reloaded | WebhookTried:
+    ) -> ModulesLoaded | ReloadDone | WebhookTried:
         self._awaited[request_id] = trio.Event()
         try:
             self.post(message)
@@ -219,7 +219,7 @@ class Control:
                 listener.worker_gone(message)
             case DelivererStarted():
                 listener.deliverer_started(message)
-            case ModulesLoaded() | Reloaded() | WebhookTried() if message.request_id in self._awaited:
+            case ModulesLoaded() | ReloadDone() | WebhookTried() if message.request_id in self._awaited:
                 self._answers[message.request_id] = message
                 self._awaited[message.request_id].set()
             case PolicyEdited():

@@ -12,10 +12,10 @@ import trio
 from setproctitle import setproctitle
 
 from frontend.api.dispatch import Dispatch
-from frontend.clock import ClockError, SystemClock
+from frontend.clock import ClockError, FrontClock
 from frontend.compose import build_services
 from frontend.configuration.active import ConfigurationRefused
-from frontend.control import Control, inherited
+from frontend.control import SupervisorLink, inherited
 from frontend.errors import GateError
 from frontend.http.server import ListeningSocket, Server
 from frontend.notary.client import NotaryClient
@@ -46,7 +46,7 @@ from ipc.messages.control import (
     StartFront,
     WorkerGone,
 )
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
 from ipc.stderr import stderr
@@ -263,7 +263,7 @@ class Front:
 
 async def serve(control_socket: socket.socket) -> Exit:
     """Run one front to its end."""
-    control = Control(control_socket)
+    control = SupervisorLink(control_socket)
     start, listeners, memory = await control.start()
     name = " ".join(start.front_id.split("-")[:2])
     setproctitle(f"gateway: {name}")
@@ -277,8 +277,8 @@ async def serve(control_socket: socket.socket) -> Exit:
         log.warning("beside ledger or keys: what replaces these is read after a restart", paths=fixed)
     try:
         shared = SharedMemory(memory, Layout.of(start.settings), start.number)
-        services = build_services(start, control, NotaryClient(), SystemClock(0.0), shared)
-    except KeyFileError as error:
+        services = build_services(start, control, NotaryClient(), FrontClock(0.0), shared)
+    except PrivateFileError as error:
         log.error("the front can't start", cause=str(error))
         return error.exit_code
     except (ValueError, OSError) as error:
@@ -290,7 +290,7 @@ async def serve(control_socket: socket.socket) -> Exit:
         services.close()
 
 
-async def _live(services: Services, control: Control, start: StartFront, listeners: list[socket.socket]) -> Exit:
+async def _live(services: Services, control: SupervisorLink, start: StartFront, listeners: list[socket.socket]) -> Exit:
     doors = [
         ListeningSocket(told.kind, sock, told.stays_open) for told, sock in zip(start.listeners, listeners, strict=True)
     ]

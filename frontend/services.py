@@ -14,27 +14,27 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.settle import Settlement
-from frontend.calls.approvals.upkeep import Upkeep
+from frontend.calls.approvals.upkeep import HoldUpkeep
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
-from frontend.calls.journal import Journal
+from frontend.calls.journal import AuditWriter
 from frontend.calls.pipeline import Pipeline
 from frontend.calls.refusals import Refusals
 from frontend.calls.refused_operators import RefusedOperators
-from frontend.clock import Clock
+from frontend.clock import TimeSource
 from frontend.configuration.access import Authority
 from frontend.configuration.active import Configuration
-from frontend.configuration.reloads import Reloads
+from frontend.configuration.reloads import ReloadRequests
 from frontend.configuration.revocation import Revocation
-from frontend.control import Control
+from frontend.control import SupervisorLink
 from frontend.egress.learned import LearnedRules
-from frontend.egress.proxy_list import AllowList
-from frontend.health.dependencies import Dependencies, Look
+from frontend.egress.proxy_list import ProxyAllowList
+from frontend.health.dependencies import DependencyLook, DependencyPulses
 from frontend.health.pulse import ClockTrouble, Health
 from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates
 from frontend.notary.client import NotaryClient
-from frontend.notary.in_force import Known
+from frontend.notary.in_force import NotaryFacts
 from frontend.notary.readers import Readers
 from frontend.policy.engine import RunningEngine
 from frontend.pool.pool import Pools
@@ -44,7 +44,7 @@ from frontend.telemetry.cells import Labels
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.present import Presence, Present
 from frontend.telemetry.processes import Processes
-from frontend.webhooks.webhooks import Webhooks
+from frontend.webhooks.webhooks import ConfiguredWebhooks
 from frontend.witnesses.witnesses import Witnesses
 from ipc.backends import used
 from ipc.clock import parse_iso
@@ -61,19 +61,19 @@ class Services:
 
     settings: Settings
     front_id: str
-    control: Control
-    clock: Clock
-    known: Known
+    control: SupervisorLink
+    clock: TimeSource
+    known: NotaryFacts
     notary: NotaryClient
     readers: Readers
     authentication: Authentication
     policy: RunningEngine
     pools: Pools
     configuration: Configuration
-    reloads: Reloads
+    reloads: ReloadRequests
     authority: Authority
     settlement: Settlement
-    upkeep: Upkeep
+    upkeep: HoldUpkeep
     pipeline: Pipeline
     admission: Admission
     revocation: Revocation
@@ -81,14 +81,14 @@ class Services:
     explaining: Explaining
     refusals: Refusals
     refused_operators: RefusedOperators
-    journal: Journal
+    journal: AuditWriter
     learned: LearnedRules
-    allow_list: AllowList
+    allow_list: ProxyAllowList
     rates: Rates
     metrics: Metrics
     processes: Processes
-    dependencies: Dependencies
-    webhooks: Webhooks
+    dependencies: DependencyPulses
+    webhooks: ConfiguredWebhooks
     witnesses: Witnesses
     memory: SharedMemory
     presence: Presence
@@ -148,7 +148,7 @@ class Services:
             "weakened": list(self.configuration.current.settings.weakened),
         }
 
-    def health_of(self, look: Look) -> Health:
+    def health_of(self, look: DependencyLook) -> Health:
         """The health of the gateway, by this look at its dependencies."""
         has_store, has_ledger = look.store_status is not None, look.ledger_status is not None
         return Health(

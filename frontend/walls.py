@@ -16,7 +16,7 @@ from ipc.beneath import holds
 from ipc.settings import Settings
 from ipc.walls.calls import forbidden
 from ipc.walls.confining import Confinement, WallRefused, Walls
-from ipc.walls.landlock import CHANGE, READ, READ_FILES, WRITE_FILES, Place, Scope
+from ipc.walls.landlock import CHANGE, READ, READ_FILES, WRITE_FILES, PathRule, Scope
 from ipc.walls.places import folders, homes, kept, outside_places, program_places
 from ipc.walls.seccomp import compile_rules
 
@@ -34,7 +34,7 @@ class FrontPlaces:
         self.fixed: list[str] = []
         """Paths whose replacement it can't open: their folder holds ledger or keys."""
 
-    def all(self) -> tuple[Place, ...]:
+    def all(self) -> tuple[PathRule, ...]:
         """Every place."""
         settings = self._settings
         read = (
@@ -42,35 +42,35 @@ class FrontPlaces:
             settings.egress.proxy_ca_file,
         )  # fmt: skip
         return (
-            *program_places(), *outside_places(), *(Place(path, READ) for path in (*_NAMES, "/proc")),
-            *self._of_system(), Place("/dev/null", READ_FILES | WRITE_FILES), *kept([settings.fronts_folder]),
+            *program_places(), *outside_places(), *(PathRule(path, READ) for path in (*_NAMES, "/proc")),
+            *self._of_system(), PathRule("/dev/null", READ_FILES | WRITE_FILES), *kept([settings.fronts_folder]),
             *self._folders([settings.policy_dir], CHANGE),
             *self._folders([settings.manifests_dir, settings.modules_dir], READ),
             *self._homes(read, READ), *self._homes([settings.egress.proxy_allowlist_file], CHANGE),
         )  # fmt: skip
 
-    def _of_system(self) -> Iterator[Place]:
+    def _of_system(self) -> Iterator[PathRule]:
         """All of /etc only where the file that names are looked up by may be replaced there: it is no link and no
         mount, and no key lies below."""
         is_replaced = not os.path.islink(_SERVERS_FILE) and not os.path.ismount(_SERVERS_FILE)
         if is_replaced and not holds(_SYSTEM, self._settings.guarded):
-            yield Place(_SYSTEM, READ)
+            yield PathRule(_SYSTEM, READ)
 
-    def _folders(self, paths: Iterable[str | None], rights: int) -> Iterator[Place]:
+    def _folders(self, paths: Iterable[str | None], rights: int) -> Iterator[PathRule]:
         for path in paths:
             yield from self._spared(path, folders([path], rights), rights)
 
-    def _homes(self, paths: Iterable[str | None], rights: int) -> Iterator[Place]:
+    def _homes(self, paths: Iterable[str | None], rights: int) -> Iterator[PathRule]:
         for path in paths:
             yield from self._spared(path, homes([path], rights), rights)
 
-    def _spared(self, path: str | None, places: Iterable[Place], rights: int) -> Iterator[Place]:
+    def _spared(self, path: str | None, places: Iterable[PathRule], rights: int) -> Iterator[PathRule]:
         """These places, but for the path alone instead of a folder that holds what no front may open."""
         for place in places:
             if path is None or not holds(place.path, self._settings.guarded):
                 yield place
                 continue
-            yield Place(path, rights)
+            yield PathRule(path, rights)
             if path not in self.fixed:
                 self.fixed.append(path)
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 import msgspec
 
-from ipc.plan import Egress, FileAccess, Limits, Plan, SealedPlan, SecretUse, unseal
+from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, SealedPlan, SecretUse, unseal
 
 PENDING: Final = "pending"
 CLAIMED: Final = "claimed"
@@ -35,7 +35,7 @@ TTL_SECONDS: Final = 300.0
 """A pending approval's life; a fixed constant (docs/contract.md, "Limits")."""
 
 
-class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
+class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
     """The immutable part: the plan as it will run, and how the call came to be held."""
 
     encoded: msgspec.Raw = msgspec.field(name="plan")
@@ -67,7 +67,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return self.sealed.digest == self.plan_hash
 
 
-class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class DecisionOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The part that grows: the deciding operator, the times (ISO 8601), and the result."""
 
     claimed_by: str | None = None
@@ -95,10 +95,10 @@ class Summary(msgspec.Struct, frozen=True):
     plan: Listed = Listed()
 
 
-_body = msgspec.json.Decoder(Body).decode
+_body = msgspec.json.Decoder(HeldBody).decode
 
 
-def read_body(text: str) -> Body:
+def read_body(text: str) -> HeldBody:
     """A stored body, with a plan that can be read. Raises ValueError for anything else."""
     try:
         body = _body(text)
@@ -133,8 +133,8 @@ class RemainingPlan(msgspec.Struct, frozen=True):
     provider_module_digest: str = ""
     principal: str | None = None
     owner: str | None = None
-    limits: Limits = Limits()
-    egress: Egress = Egress()
+    limits: CallLimits = CallLimits()
+    egress: PlanEgress = PlanEgress()
     files: FileAccess | None = None
     secrets: tuple[SecretUse, ...] = ()
     targets: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ class Asking(msgspec.Struct, frozen=True):
     """The expected hash of the canonical request."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ExplainedInput(msgspec.Struct, frozen=True):
     """The input of policy (docs/policy.md) and the assumptions made for it, in sentences; or why it is not asked."""
 
     document: dict[str, Any]

@@ -30,7 +30,7 @@ class ClockWrong(Exception):
         self.until = until
 
 
-class Clock(Protocol):
+class TimeSource(Protocol):
     """A source of the time."""
 
     def now(self) -> float:

@@ -24,7 +24,7 @@ from ipc.sessions import (
     TEMPLATE_TO_SUPERVISOR,
     WORKER_TO_FRONT,
     WORKER_TO_NOTARY,
-    Session,
+    ProtocolState,
     Table,
 )
 
@@ -38,14 +38,14 @@ def pair(one: Table, one_start: str, other: Table, other_start: str) -> None:
     _OPPOSITES[id(other)] = (one, one_start)
 
 
-def sessions_of(table: Table, start: str) -> tuple[Session, Session]:
+def sessions_of(table: Table, start: str) -> tuple[ProtocolState, ProtocolState]:
     """The sessions of one end that receives by `table`: for what it receives, and for what it sends.
 
     Raises LookupError for a table that is no direction of a channel.
     """
     if id(table) not in _OPPOSITES:
         raise LookupError("this table is no direction of a channel: see pair()")
-    return Session(table, start), Session(*_OPPOSITES[id(table)])
+    return ProtocolState(table, start), ProtocolState(*_OPPOSITES[id(table)])
 
 
 pair(FRONT_TO_WORKER, "open", WORKER_TO_FRONT, "starting")

@@ -53,7 +53,7 @@ def _add(entry: bytearray, name: str, value: str) -> None:
         entry += name.encode() + b"=" + data + b"\n"
 
 
-class Journal:
+class JournaldSocket:
     """The journal's socket. Each entry names its address anew, so that a journal that is started again is reached."""
 
     def __init__(self, address: str = SOCKET) -> None:
@@ -78,12 +78,12 @@ class Journal:
 
 
 @cache
-def own_journal() -> Journal | None:
+def own_journal() -> JournaldSocket | None:
     """The journal, where it takes what this process writes to standard error."""
     stream = os.environ.get("JOURNAL_STREAM", "")
     if not stream or not is_journal(stream):
         return None
     try:
-        return Journal()
+        return JournaldSocket()
     except OSError:
         return None

@@ -22,7 +22,7 @@ class Confirmation(msgspec.Struct, frozen=True):
     jkt: str
 
 
-class Budgets(msgspec.Struct, frozen=True):
+class LeaseBudgets(msgspec.Struct, frozen=True):
     """The budget of a lease."""
 
     max_calls: int
@@ -43,5 +43,5 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     cnf: Confirmation
     epoch: int
     identity_method: str
-    budgets: Budgets | None = None
+    budgets: LeaseBudgets | None = None
     owner: str | None = None

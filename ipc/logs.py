@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from ipc.journal import Journal
+from ipc.journal import JournaldSocket
 from ipc.log_level import says_details
 from ipc.stderr import stderr
 from ipc.visible import has_overlay
@@ -34,12 +34,12 @@ _MESSAGE_COLUMNS = 28
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
-class Lines:
+class LogWriter:
     """Says events on standard error: as JSON, or for a person. `bound` gives what every line carries besides; `journal`
     takes them instead, where it can."""
 
     def __init__(
-        self, bound: Callable[[], Fields] = dict, *, human: bool = False, journal: Journal | None = None
+        self, bound: Callable[[], Fields] = dict, *, human: bool = False, journal: JournaldSocket | None = None
     ) -> None:  # fmt: skip
         self._bound = bound
         self._journal = journal
@@ -169,10 +169,10 @@ def visible(text: str) -> str:
     return text if text.isprintable() and not has_overlay(text) else text.encode("unicode_escape").decode()
 
 
-log = Log(Lines().write)
+log = Log(LogWriter().write)
 """The process's own."""
 
 
-def write_lines(lines: Lines) -> None:
+def write_lines(lines: LogWriter) -> None:
     """Have every line of this process look so from now on."""
     log.sink = lines.write

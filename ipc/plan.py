@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 
 
-class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CallLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Resource limits of one call (manifest `resource_limits`)."""
 
     fuel: int = 10_000_000
@@ -19,7 +19,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_io_calls: int = 10
 
 
-class Egress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlanEgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the http host call may go. `profile`: none, direct_allowlist or proxy_allowlist."""
 
     profile: str = "none"
@@ -64,7 +64,7 @@ class SecretUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     header: str | None = None
     format: str = "{value}"
     domains: tuple[str, ...] = ()
-    """Hosts whose requests it is added to; written as `Egress.allowed_domains` are. Empty: to no request."""
+    """Hosts whose requests it is added to; written as `PlanEgress.allowed_domains` are. Empty: to no request."""
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,8 +104,8 @@ class UndecidedPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`sha256:<hex>` of `request` in UTF-8."""
     provider_input: str
     """JSON text handed to the provider's `run`."""
-    limits: Limits
-    egress: Egress
+    limits: CallLimits
+    egress: PlanEgress
     files: FileAccess | None
     http_request: PlannedRequest | None
     secrets: tuple[SecretUse, ...]

@@ -30,7 +30,7 @@ _LOOK_AGAIN_SECONDS = 0.02
 _RANDOM = re.compile(r"[0-9a-f]{16}")
 
 
-class KeyFileError(Exception):
+class PrivateFileError(Exception):
     """A file or folder that is not as it must be. The text is one sentence with its mend; `exit_code` fits it."""
 
     def __init__(self, text: str, exit_code: Exit) -> None:
@@ -43,12 +43,12 @@ def _told_as_permission(path: Path, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise KeyFileError(f"{path}: cannot {doing}: {error.strerror}.", Exit.NO_PERMISSION) from None
+        raise PrivateFileError(f"{path}: cannot {doing}: {error.strerror}.", Exit.NO_PERMISSION) from None
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:
     if status.st_uid != os.geteuid():
-        raise KeyFileError(
+        raise PrivateFileError(
             f"{path}: belongs to user id {status.st_uid}, not to {os.geteuid()} who runs this. Use chown.",
             Exit.NO_PERMISSION,
         )
@@ -107,7 +107,7 @@ def check_private(path: Path, status: os.stat_result) -> None:
     of an access control list (systemd credentials). It may too in a folder that systemd or Kubernetes fills.
     """
     if not stat.S_ISREG(status.st_mode):
-        raise KeyFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
     is_roots = status.st_uid == _ROOT or (status.st_uid == _UNMAPPED and str(path) in _handed_by_root)
     if not is_roots:
         _check_owner(path, status)
@@ -115,7 +115,7 @@ def check_private(path: Path, status: os.stat_result) -> None:
     refused = _OTHERS & ~_GROUP_READS if (is_roots and not is_ours) or _is_handed(path) else _OTHERS
     if status.st_mode & refused:
         mode = stat.S_IMODE(status.st_mode)
-        raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use chmod 0600.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: mode {mode:04o} lets others in. Use chmod 0600.", Exit.CONFIG)
 
 
 def check_folder(path: Path, *, is_private: bool, mend: str = "chmod 0700") -> None:
@@ -124,11 +124,11 @@ def check_folder(path: Path, *, is_private: bool, mend: str = "chmod 0700") -> N
     with _told_as_permission(path, "look at it"):
         status = path.lstat() if is_private else path.stat()
     if not stat.S_ISDIR(status.st_mode):
-        raise KeyFileError(f"{path}: is not a folder.", Exit.NO_PERMISSION)
+        raise PrivateFileError(f"{path}: is not a folder.", Exit.NO_PERMISSION)
     _check_owner(path, status)
     if status.st_mode & (_OTHERS if is_private else _OTHERS_MAY_WRITE):
         mode = stat.S_IMODE(status.st_mode)
-        raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use {mend}.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: mode {mode:04o} lets others in. Use {mend}.", Exit.CONFIG)
 
 
 def make_folder(path: Path) -> None:
@@ -161,7 +161,7 @@ def _lock_in_time(path: Path, descriptor: int, deadline: float) -> None:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise KeyFileError(f"{path}: another process is at work in it. Try again.", Exit.LOCKED) from None
+                raise PrivateFileError(f"{path}: another process is at work in it. Try again.", Exit.LOCKED) from None
         time.sleep(_LOOK_AGAIN_SECONDS)  # the kernel has no wait for a lock that ends by itself
 
 
@@ -177,7 +177,7 @@ def read_private(path: Path) -> bytes:
             status = os.fstat(descriptor)
             check_private(path, status)
             if status.st_size > MAX_FILE_BYTES:
-                raise KeyFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
+                raise PrivateFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(MAX_FILE_BYTES)
         finally:
@@ -209,7 +209,7 @@ def write_private(path: Path, content: bytes, *, max_bytes: int = MAX_FILE_BYTES
     `max_bytes` above MAX_FILE_BYTES the file could not be read again.
     """
     if len(content) > max_bytes:
-        raise KeyFileError(f"{path}: would have more than {max_bytes} bytes.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: would have more than {max_bytes} bytes.", Exit.CONFIG)
     write_whole(path, content, mode=0o600)
 
 

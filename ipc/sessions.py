@@ -7,7 +7,7 @@ an end that errs finds its own mistake before its peer does.
 
 from collections.abc import Mapping
 
-from ipc.messages.attesting import Look, NoWord, Seen, Tied, Word
+from ipc.messages.attesting import LookAtFile, NoPermit, Permit, Seen, Tied
 from ipc.messages.calling import Call, Drop, Result, Retire, Secrets, WorkerReady
 from ipc.messages.control import (
     AttachNotary,
@@ -27,7 +27,7 @@ from ipc.messages.control import (
     NeedWorker,
     PolicyEdited,
     Reload,
-    Reloaded,
+    ReloadDone,
     ReloadPrepared,
     ReplacePolicy,
     RequestDrain,
@@ -56,7 +56,7 @@ from ipc.messages.notarising import (
     WorkerBroke,
     WorkerEnded,
 )
-from ipc.messages.notary_frames import Answered, Asked, Begun, InForce
+from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NumberedOperation
 from ipc.messages.pinging import Ping, Pong
 from ipc.messages.reading import ChainVerified, NotRead, VerifyChain, Walking
 
@@ -68,7 +68,7 @@ class ProtocolError(Exception):
     this end was about to send it, and did not."""
 
 
-class Session:
+class ProtocolState:
     """The state of one end of one channel for one direction of messages."""
 
     def __init__(self, table: Table, start: str) -> None:
@@ -102,14 +102,14 @@ SUPERVISOR_TO_FRONT: Table = {("new", StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
         AttachNotary, AttachPolicy, AttachReader, AttachWorker, WorkerGone, ModulesLoaded, Drain,
-        CrashLoops, Reload, FinishReload, FollowSettings, Reloaded, PolicyEdited, WebhookTried,
+        CrashLoops, Reload, FinishReload, FollowSettings, ReloadDone, PolicyEdited, WebhookTried,
         DelivererStarted,
     )
 } | {("started", Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
         AttachNotary, AttachPolicy, AttachReader, AttachWorker, WorkerGone, ModulesLoaded, Drain,
-        CrashLoops, FinishReload, FollowSettings, Reloaded, WebhookTried, DelivererStarted, Stop,
+        CrashLoops, FinishReload, FollowSettings, ReloadDone, WebhookTried, DelivererStarted, Stop,
     )
 }  # fmt: skip
 
@@ -119,7 +119,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
     for state in ("starting", "serving")
     for kind in (
         NeedWorker, WorkerServes, KillWorker, ReplacePolicy, NeedReader, LoadModules, RequestDrain,
-        Draining, RequestReload, ReloadPrepared, Reloaded, SettingsFollowed, PolicyEdited, FrontStatus,
+        Draining, RequestReload, ReloadPrepared, ReloadDone, SettingsFollowed, PolicyEdited, FrontStatus,
         TryWebhook,
     )
 }  # fmt: skip
@@ -175,12 +175,12 @@ NOTARY_TO_SUPERVISOR: Table = {
 }
 
 # Messages from a front to the notary.
-FRONT_TO_NOTARY: Table = {("open", Asked): "open"}
+FRONT_TO_NOTARY: Table = {("open", NumberedOperation): "open"}
 
 # Messages from the notary to a front.
 NOTARY_TO_FRONT: Table = {
-    ("new", InForce): "open",
-    ("open", InForce): "open",
+    ("new", FrontFacts): "open",
+    ("open", FrontFacts): "open",
     ("open", Answered): "open",
     ("open", Begun): "open",
 }
@@ -215,9 +215,9 @@ NOTARY_TO_DELIVERER: Table = {
 NOTARY_TO_WORKER: Table = {
     ("new", Tied): "tied",
     ("tied", Tied): "tied",
-    ("tied", Word): "tied",
-    ("tied", NoWord): "tied",
-    ("tied", Look): "tied",
+    ("tied", Permit): "tied",
+    ("tied", NoPermit): "tied",
+    ("tied", LookAtFile): "tied",
 }
 
 # Messages from a worker to the notary.

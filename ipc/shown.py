@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.approvals import Body, Remains
+from ipc.approvals import HeldBody, Remains
 from ipc.canonical import NotCanonical, canonical_bytes, sha256_hex
 from ipc.clock import iso
 from ipc.plan import FileAccess
@@ -25,7 +25,7 @@ NOT_HASHED: Final = frozenset(
 """Members of an approval's detail that change while it is decided, and the hash itself. Every other one is hashed."""
 
 
-def shown(approval: ApprovalRecord, body: Body) -> dict[str, Any]:
+def shown(approval: ApprovalRecord, body: HeldBody) -> dict[str, Any]:
     """The members of the detail that never change: everything that will happen, nothing that will not."""
     plan = body.plan
     return {
@@ -37,7 +37,7 @@ def shown(approval: ApprovalRecord, body: Body) -> dict[str, Any]:
     }
 
 
-def without_request(approval: ApprovalRecord, body: Body | Remains) -> dict[str, Any]:
+def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[str, Any]:
     """Those of them that are kept when the approval has ended."""
     plan = body.plan
     return {

@@ -18,9 +18,9 @@ from notary.accepting import NothingToAccept, run
 from notary.checkpoints import Checkpoints
 from notary.ledger import outbox
 from notary.opening import open_state
-from notary.state import State
+from notary.state import NotaryState
 from notary.store import quotas
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
 def accept(settings: Settings, reason: str, by: str) -> str:
@@ -43,9 +43,9 @@ def accept(settings: Settings, reason: str, by: str) -> str:
     )
 
 
-def _accept(state: State, reason: str, by: str) -> None:
+def _accept(state: NotaryState, reason: str, by: str) -> None:
     with state.database.unit() as connection:
-        unit = Unit(state, connection)
+        unit = Transaction(state, connection)
         previous, current = unit.renew_store(0)
         quotas.bring_back(connection, unit.now)
         outbox.bring_back(connection, int(unit.now * 1000))

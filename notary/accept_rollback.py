@@ -21,7 +21,7 @@ from notary.database import DatabaseGone
 from notary.ledger import witnesses
 from notary.opening import open_state
 from notary.tree.tiles import Tree
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
 def accept(settings: Settings, reason: str, by: str = "") -> str:
@@ -37,7 +37,7 @@ def accept(settings: Settings, reason: str, by: str = "") -> str:
         raise NothingToAccept("the ledger continues its last checkpoint")
     state, _ = open_state(settings, is_accepted=True)
     with state.database.unit() as connection:
-        unit = Unit(state, connection)
+        unit = Transaction(state, connection)
         tree = Tree(connection)
         _tell(unit, f"{reason} ({told})", tree.size, by)
         # They committed to another tree.
@@ -53,7 +53,7 @@ def accept(settings: Settings, reason: str, by: str = "") -> str:
     return f"Accepted: {told}. The log goes on with {made.size} leaves; every lease of before has ended."
 
 
-def _tell(unit: Unit, reason: str, size: int, by: str) -> None:
+def _tell(unit: Transaction, reason: str, size: int, by: str) -> None:
     # How often the epoch was raised in the lost time is unknown; it can't have been once a second since 1970.
     previous, current = unit.renew_store(int(unit.now))
     event = AuditEvent(event_type=ROLLBACK_ACCEPTED, trace_id=new("trc_"), principal="gateway", decision="allow")

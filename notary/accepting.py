@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import Settings
 from notary.checkpoints import RolledBack
 from notary.database import DatabaseGone
@@ -34,7 +34,7 @@ def run(program: str, accept: Callable[[Settings, str, str], str], arguments: li
         return Exit.OK
     except NothingToAccept as error:
         told, code = f"{error}: there is nothing to accept.", Exit.CONFIG
-    except KeyFileError as error:
+    except PrivateFileError as error:
         told, code = str(error), Exit(error.exit_code)
     except RolledBack as error:
         told, code = str(error), Exit.ROLLED_BACK

@@ -14,12 +14,12 @@ import msgspec
 from ipc.clock import ClockWrong, parse_iso
 from ipc.identifiers import new
 from ipc.logs import log
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.message import checkpoint_body
 from notary.ledger.outbox import Queued
 from notary.ledger.writing import queue_deliveries
 from notary.reading.queries import newest_note
-from notary.state import State
+from notary.state import NotaryState
 from notary.tree.checkpoint import Checkpoint, parted
 
 KIND: Final = "audit.checkpoint"
@@ -28,7 +28,7 @@ _READ = "SELECT value FROM meta WHERE key = ?"
 _WRITE = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 
 
-class Announced(msgspec.Struct, frozen=True):
+class AnnouncedCheckpoint(msgspec.Struct, frozen=True):
     """The size of the last checkpoint that webhooks were told of, and the time of that (Unix seconds)."""
 
     size: int = 0
@@ -38,7 +38,7 @@ class Announced(msgspec.Struct, frozen=True):
 class Announcements:
     """Those of one notary."""
 
-    def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, state: NotaryState, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Raises DatabaseGone."""
         self._state = state
         self._monotonic = monotonic
@@ -96,16 +96,16 @@ class Announcements:
             told = queue_deliveries(
                 connection, state.backlog, queued, named, (KIND,), int(parse_iso(made.time) * 1000), lambda _: body
             )  # fmt: skip
-            last = Announced(made.size, state.clock.now())
+            last = AnnouncedCheckpoint(made.size, state.clock.now())
             connection.execute(_WRITE, (META, msgspec.json.encode(last).decode()))
         state.backlog.follow(queued)
         self._last = last
         return told
 
 
-def _read(connection: Connection) -> Announced:
+def _read(connection: OpenTransaction) -> AnnouncedCheckpoint:
     row = connection.execute(_READ, (META,)).fetchone()
     try:
-        return Announced() if row is None else msgspec.json.decode(row[0], type=Announced)
+        return AnnouncedCheckpoint() if row is None else msgspec.json.decode(row[0], type=AnnouncedCheckpoint)
     except msgspec.MsgspecError:
         raise DatabaseGone("what is kept of the last checkpoint that was told makes no sense") from None

@@ -24,7 +24,7 @@ import msgspec
 
 from ipc.clock import iso
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, read_private, sync_folder, write_private
+from ipc.private_files import PrivateFileError, read_private, sync_folder, write_private
 from ipc.settings import Settings
 from notary import checkpoint_file
 from notary.backends.sqlite import connect
@@ -116,7 +116,7 @@ def _checkpoints(source: Path, copy: Path, copied: _Copied) -> None:
 def _size_of(line: bytes) -> float:
     """Leaves of the checkpoint in a line; infinity for another text."""
     try:
-        return Checkpoint.parse(parted(msgspec.json.decode(line, type=checkpoint_file.Line).note)[0]).size
+        return Checkpoint.parse(parted(msgspec.json.decode(line, type=checkpoint_file.CheckpointLine).note)[0]).size
     except (msgspec.MsgspecError, NoteRefused, ValueError):
         return float("inf")
 
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     except NotBackedUp as error:
         print(error, file=sys.stderr)
         return Exit.CONFIG
-    except KeyFileError as error:
+    except PrivateFileError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     except (sqlite3.Error, OSError) as error:

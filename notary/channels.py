@@ -14,9 +14,9 @@ from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import AskedByDeliverer, DelivererToNotary
 from ipc.messages.message import Message
-from ipc.messages.notary_frames import Asked, FrontToNotary
+from ipc.messages.notary_frames import FrontToNotary, NumberedOperation
 from ipc.sessions import DELIVERER_TO_NOTARY, FRONT_TO_NOTARY, Table
-from notary.state import Limits
+from notary.state import NotaryLimits
 from notary.tasks import Remembered, Task
 
 READ_BYTES = 1 << 18
@@ -26,22 +26,22 @@ class FrontGone(Exception):
     """The front closed its channel, or does not take its answers."""
 
 
-class Kind(NamedTuple):
+class PeerKind(NamedTuple):
     """The kind of process at the other end: what it may ask, and when."""
 
     union: Any
     table: Table
 
 
-FRONT: Final = Kind(FrontToNotary, FRONT_TO_NOTARY)
-DELIVERER: Final = Kind(DelivererToNotary, DELIVERER_TO_NOTARY)
+FRONT: Final = PeerKind(FrontToNotary, FRONT_TO_NOTARY)
+DELIVERER: Final = PeerKind(DelivererToNotary, DELIVERER_TO_NOTARY)
 """SECURITY: what it asks is held against a union of its own: it reaches deliveries and nothing else."""
 
 
 class FrontChannel:
     """One front, or the deliverer. Non-blocking."""
 
-    def __init__(self, front_id: str, sock: socket.socket, limits: Limits, kind: Kind = FRONT) -> None:
+    def __init__(self, front_id: str, sock: socket.socket, limits: NotaryLimits, kind: PeerKind = FRONT) -> None:
         sock.setblocking(False)
         self.front_id = front_id
         self.is_front = kind is FRONT
@@ -52,7 +52,7 @@ class FrontChannel:
         self.watched = select.EPOLLIN
         """Events that epoll waits for; the owner of the epoll sets it."""
         self._sock = sock
-        self._decoder: Decoder[Asked | AskedByDeliverer] = Decoder(kind.union, MAX_NOTARY_FRAME)
+        self._decoder: Decoder[NumberedOperation | AskedByDeliverer] = Decoder(kind.union, MAX_NOTARY_FRAME)
         self._session, self._sending = sessions_of(kind.table, "open")
         self._limits = limits
         self._unsent = bytearray()

@@ -25,14 +25,14 @@ _TAIL_BYTES: Final = 1 << 16
 _HOUR: Final = len("2026-11-23T05")
 
 
-class Line(msgspec.Struct):
+class CheckpointLine(msgspec.Struct):
     """One line."""
 
     time: str
     note: str
 
 
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(CheckpointLine).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -43,7 +43,7 @@ def append(path: Path, time: str, note: str, *, max_bytes: int = MAX_BYTES) -> N
         size = os.fstat(descriptor).st_size
         # A line that a crash left half written must not swallow the next one.
         is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        data = (b"\n" if is_torn else b"") + _encode(Line(time, note)) + b"\n"
+        data = (b"\n" if is_torn else b"") + _encode(CheckpointLine(time, note)) + b"\n"
         if os.write(descriptor, data) != len(data):
             # A full disk: the part is taken back, which needs no room.
             os.ftruncate(descriptor, size)
@@ -76,7 +76,7 @@ def _size_in(note: str) -> float:
     return int(size) if size.isascii() and size.isdigit() and len(size) < 20 else inf
 
 
-def _lines_of(data: bytes) -> Iterator[Line]:
+def _lines_of(data: bytes) -> Iterator[CheckpointLine]:
     """The readable lines: those that are whole."""
     for line in data.split(b"\n"):
         try:
@@ -87,7 +87,7 @@ def _lines_of(data: bytes) -> Iterator[Line]:
 
 def _thinned(data: bytes) -> bytes:
     cut = data.rfind(b"\n", 0, max(0, len(data) - KEPT_WHOLE_BYTES)) + 1
-    hours: dict[str, Line] = {}
+    hours: dict[str, CheckpointLine] = {}
     for line in _lines_of(data[:cut]):
         before = hours.setdefault(line.time[:_HOUR], line)
         if line.note.count(MARK) > before.note.count(MARK):
@@ -95,5 +95,5 @@ def _thinned(data: bytes) -> bytes:
     return _joined(hours.values()) + data[cut:]
 
 
-def _joined(lines: Iterable[Line]) -> bytes:
+def _joined(lines: Iterable[CheckpointLine]) -> bytes:
     return b"".join(_encode(line) + b"\n" for line in lines)

@@ -16,15 +16,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from ipc.clock import ClockWrong, iso, parse_iso
 from ipc.encoding import b64url_decode
 from ipc.logs import log
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from notary import checkpoint_file
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import gateways
 from notary.ledger.settling import settle_all
 from notary.reading.ends import problem_of_end
 from notary.reading.queries import count_unresolved, newest_note, note_of
 from notary.signing.rotation import Signers
-from notary.state import State
+from notary.state import NotaryState
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.notes import opened_checkpoint, origin_of, signed
 from notary.tree.tiles import Tree
@@ -53,7 +53,7 @@ class RolledBack(Exception):
 class Checkpoints:
     """Signs the checkpoints of one notary."""
 
-    def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, state: NotaryState, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._monotonic = monotonic
         self._path = Path(state.settings.state_dir) / checkpoint_file.FILE_NAME
@@ -77,7 +77,7 @@ class Checkpoints:
         self._next = self._monotonic() + self._state.limits.checkpoint_seconds
         try:
             made = self._made()
-        except (DatabaseGone, ClockWrong, KeyFileError, OSError) as error:
+        except (DatabaseGone, ClockWrong, PrivateFileError, OSError) as error:
             if not self._is_failing:
                 log.error("no checkpoint could be signed; evidence goes on without", cause=str(error))
             self._is_failing = True
@@ -112,7 +112,7 @@ class Checkpoints:
         self._say(made)
         return made
 
-    def _thin(self, connection: Connection, now: str) -> None:
+    def _thin(self, connection: OpenTransaction, now: str) -> None:
         if now[:13] != self._thinned_hour:
             cosigned = [one.size for one in self._state.witnesses.cosigned.values()]
             connection.execute(_THIN, (iso(parse_iso(now) - KEPT_DAYS * 86_400), f"{cosigned}"))
@@ -132,7 +132,7 @@ def public_keys(signers: Signers) -> list[Ed25519PublicKey]:
 
 
 def check_continued(
-    connection: Connection, state_dir: Path, signers: Signers, gateway_id: str | None = None
+    connection: OpenTransaction, state_dir: Path, signers: Signers, gateway_id: str | None = None
 ) -> Checkpoint | None:  # fmt: skip
     """The last checkpoint, which this ledger continues; None for one that never had any. `gateway_id`: of
     several gateways that share it, this one. Raises RolledBack, DatabaseGone, OSError."""
@@ -171,7 +171,7 @@ def check_continued(
     return last
 
 
-def problem_of_return(connection: Connection, last: Checkpoint | None) -> str | None:
+def problem_of_return(connection: OpenTransaction, last: Checkpoint | None) -> str | None:
     """Why a ledger that was gone for a while does not continue the last checkpoint. Raises TilesDamaged."""
     tree = Tree(connection)
     if last is None or (tree.size >= last.size and tree.root(last.size) == last.root):
@@ -179,7 +179,7 @@ def problem_of_return(connection: Connection, last: Checkpoint | None) -> str | 
     return f"the ledger does not continue the checkpoint of {last.time}: it was put back, cut or rewritten"
 
 
-def _known(connection: Connection, gateway_id: str | None) -> int | None:
+def _known(connection: OpenTransaction, gateway_id: str | None) -> int | None:
     """Leaves of the last checkpoint of this gateway that the ledger has."""
     if gateway_id is not None:
         return gateways.last_checkpoint(connection, gateway_id)

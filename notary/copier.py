@@ -14,7 +14,7 @@ from typing import Final
 from setproctitle import setproctitle
 
 from ipc.exits import Exit
-from ipc.logs import Lines, log, write_lines
+from ipc.logs import LogWriter, log, write_lines
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.stderr import is_read_by_person
@@ -57,7 +57,7 @@ def _run(sock: socket.socket, file: Path, given: Given, parent: int) -> int:
         os.closerange(sock.fileno() + 1, _LAST_DESCRIPTOR)
         setproctitle("gateway: copier")
         os.nice(NICE)
-        write_lines(Lines(lambda: {"process": "copier"}, human=is_read_by_person()))
+        write_lines(LogWriter(lambda: {"process": "copier"}, human=is_read_by_person()))
         _serve(sock, file, given)
         return Exit.OK
     except (SystemExit, BrokenPipeError, ConnectionResetError):

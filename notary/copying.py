@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ipc.logs import log
-from notary.backends.sqlite import Database as SqliteDatabase
+from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
 from notary.database import Database
 
 COPY: Final = b"c"

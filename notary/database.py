@@ -40,7 +40,7 @@ class Rows(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Connection(Protocol):
+class OpenTransaction(Protocol):
     """The transaction that is open."""
 
     def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Rows:
@@ -57,7 +57,7 @@ class Database(Protocol):
 
     gateway_id: str
     """Which of the gateways of a shared database this is."""
-    check: Callable[[Connection], str | None] | None
+    check: Callable[[OpenTransaction], str | None] | None
     """Returns why a database that was gone and is back is not the same; None if it is."""
     has_old_frames: bool
     """True if its log may still hold data that was overwritten before this start."""
@@ -83,7 +83,7 @@ class Database(Protocol):
         checkpoint has not read what other gateways wrote before it."""
         ...
 
-    def unit(self, *, writes: bool = True, is_durable: bool = True) -> AbstractContextManager[Connection]:
+    def unit(self, *, writes: bool = True, is_durable: bool = True) -> AbstractContextManager[OpenTransaction]:
         """One transaction: durable when the block has ended, rolled back whole when it raises. With `is_durable` False
         a crash of the machine may undo it, whole, until the next one that is durable."""
         ...

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from ipc.logs import log
-from ipc.messages.attesting import NoWord, Seen
+from ipc.messages.attesting import NoPermit, Seen
 from ipc.messages.calling import Result
 from ipc.messages.message import Message
 from ipc.messages.notarising import TieWorker, WorkerBroke, WorkerEnded
@@ -23,9 +23,9 @@ from ipc.operations.calls import Assign, Open, Refusal, Unbegun
 from ipc.operations.intents import VerifyIntent
 from notary.operations.closing import Lost, Reported
 from notary.operations.verifying import LookedAgain
-from notary.state import State, UnderWay
+from notary.state import NotaryState, UnderWay
 from notary.tasks import Looking, Started, Task
-from notary.workers import WorkerChannel, WorkerFault
+from notary.workers import WorkerFault, WorkerLink
 
 _encode = msgspec.msgpack.Encoder().encode
 _UNBEGUN = msgspec.Raw(_encode(Unbegun()))
@@ -34,12 +34,12 @@ _UNBEGUN = msgspec.Raw(_encode(Unbegun()))
 class Executions:
     """Executions of one notary. `broke` takes the workers that have to be killed."""
 
-    def __init__(self, state: State, poll: "select.epoll", broke: Callable[[WorkerBroke], None]) -> None:
+    def __init__(self, state: NotaryState, poll: "select.epoll", broke: Callable[[WorkerBroke], None]) -> None:
         self._state = state
         self._poll = poll
         self._broke = broke
-        self._workers: dict[str, WorkerChannel] = {}
-        self._by_descriptor: dict[int, WorkerChannel] = {}
+        self._workers: dict[str, WorkerLink] = {}
+        self._by_descriptor: dict[int, WorkerLink] = {}
         self._tasks: list[Task] = []
         self._ended: list[WorkerEnded] = []
         self._answers: list[tuple[str, Message]] = []
@@ -52,7 +52,7 @@ class Executions:
 
     def tie(self, message: TieWorker, sock: socket.socket, others_end: socket.socket) -> None:
         """Watch a worker's channel from now on."""
-        worker = WorkerChannel(message.worker_id, message.front_id, sock, others_end)
+        worker = WorkerLink(message.worker_id, message.front_id, sock, others_end)
         self._workers[worker.worker_id] = self._by_descriptor[worker.fileno()] = worker
         self._state.workers[worker.worker_id] = worker.front_id
         self._poll.register(worker.fileno(), select.EPOLLIN)
@@ -94,7 +94,7 @@ class Executions:
         for worker in self._workers.values():
             worker.close()
 
-    def _take(self, worker: WorkerChannel, *, to_the_end: bool) -> None:
+    def _take(self, worker: WorkerLink, *, to_the_end: bool) -> None:
         try:
             for told in worker.results(to_the_end=to_the_end):
                 if isinstance(told, Seen):
@@ -114,7 +114,7 @@ class Executions:
         if (look := self._looks.pop((front_id, number), None)) is not None:
             self._tasks.append(Task(front_id, number, LookedAgain(look, seen)))
 
-    def _take_back(self, worker: WorkerChannel, only: str | None = None) -> list[UnderWay]:
+    def _take_back(self, worker: WorkerLink, only: str | None = None) -> list[UnderWay]:
         """Take back the calls that the worker has not taken, or only this one: they are unbegun again."""
         calls = []
         for intent_id in worker.take_back(only):
@@ -127,7 +127,7 @@ class Executions:
     def _tell_unbegun(self, calls: list[UnderWay]) -> None:
         self._answers += [(call.front_id, Answered(call.number, _UNBEGUN)) for call in calls]
 
-    def _lose(self, worker: WorkerChannel, reason: str) -> None:
+    def _lose(self, worker: WorkerLink, reason: str) -> None:
         for number in worker.looks:
             self._note_look(worker.front_id, number, None)
         for intent_id, call in list(self._state.under_way.items()):
@@ -141,7 +141,7 @@ class Executions:
                 del self._state.under_way[intent_id]
                 log.error("an intent is left unresolved: its front and its worker are gone", intent_id=intent_id)
 
-    def _give_up(self, worker: WorkerChannel, reason: str) -> None:
+    def _give_up(self, worker: WorkerLink, reason: str) -> None:
         """Believe nothing of it any more. Its call is lost when its process has ended."""
         if self._by_descriptor.pop(worker.fileno(), None) is None:
             return
@@ -150,7 +150,7 @@ class Executions:
         self._state.workers.pop(worker.worker_id, None)
         self._broke(WorkerBroke(worker.worker_id, reason))
 
-    def _forget(self, worker: WorkerChannel) -> None:
+    def _forget(self, worker: WorkerLink) -> None:
         del self._workers[worker.worker_id]
         if self._by_descriptor.pop(worker.fileno(), None) is not None:
             self._poll.unregister(worker.fileno())
@@ -228,7 +228,7 @@ class Executions:
         if worker is None:
             return
         try:
-            worker.tell(NoWord(asked.intent_id))
+            worker.tell(NoPermit(asked.intent_id))
         except WorkerFault as error:
             self._give_up(worker, str(error))
 

@@ -14,11 +14,11 @@ from ipc.limits import MAX_OPERATIONS
 from ipc.logs import log
 from ipc.messages.delivering import Welcome, Woken
 from ipc.messages.message import Message
-from ipc.messages.notary_frames import Answered, InForce
+from ipc.messages.notary_frames import Answered, FrontFacts
 from ipc.sessions import ProtocolError
-from notary.channels import DELIVERER, FRONT, FrontChannel, FrontGone, Kind
-from notary.state import State
-from notary.tasks import Outcome, Remembered, Task
+from notary.channels import DELIVERER, FRONT, FrontChannel, FrontGone, PeerKind
+from notary.state import NotaryState
+from notary.tasks import Remembered, Task, TaskOutcome
 
 _NOTHING = msgspec.Raw(msgspec.msgpack.encode(None))
 
@@ -27,7 +27,7 @@ class Fronts:
     """`gone` hears the id of each whose channel has ended; `detached` of those that have no other one."""
 
     def __init__(
-        self, state: State, poll: "select.epoll", gone: Callable[[str], None], detached: Callable[[str], None]
+        self, state: NotaryState, poll: "select.epoll", gone: Callable[[str], None], detached: Callable[[str], None]
     ) -> None:
         self._state = state
         self._poll = poll
@@ -41,7 +41,7 @@ class Fronts:
         """True when `gathered` has something."""
         return any(front.tasks for front in self._channels.values())
 
-    def attach(self, front_id: str, sock: socket.socket, told: InForce) -> None:
+    def attach(self, front_id: str, sock: socket.socket, told: FrontFacts) -> None:
         """Serve a front from now on, and tell it this first. A channel of the same front that was there is closed."""
         self._attach(front_id, sock, FRONT, told)
 
@@ -51,7 +51,7 @@ class Fronts:
             self._forget(earlier, "has a successor")
         self._attach(deliverer_id, sock, DELIVERER, Welcome(newest_evidence))
 
-    def _attach(self, front_id: str, sock: socket.socket, kind: Kind, first: Message) -> None:
+    def _attach(self, front_id: str, sock: socket.socket, kind: PeerKind, first: Message) -> None:
         for earlier in [one for one in self._channels.values() if one.front_id == front_id]:
             self._forget(earlier, "has another one")
         front = FrontChannel(front_id, sock, self._state.limits, kind)
@@ -135,7 +135,7 @@ class Fronts:
             if endpoints and not channel.is_front:
                 self._send(channel, Woken(tuple(endpoints)))
 
-    def note_unheard(self, task: Task, outcome: Outcome) -> None:
+    def note_unheard(self, task: Task, outcome: TaskOutcome) -> None:
         """Note an answer that may not reach its front before this notary ends."""
         front = next((one for one in self._channels.values() if one.front_id == task.front_id), None)
         if front is not None:

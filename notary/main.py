@@ -17,10 +17,10 @@ from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.journal import own_journal
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.logs import Lines, log, write_lines
+from ipc.logs import LogWriter, log, write_lines
 from ipc.messages.notarising import NotaryReady, StartNotary, SupervisorToNotary
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.process_speed import hold_collector, leave, release_collector
 from ipc.sessions import SUPERVISOR_TO_NOTARY, ProtocolError
 from ipc.stderr import is_read_by_person
@@ -38,7 +38,7 @@ def main() -> None:
     leave_signals_to_parent()
     hold_collector()
     setproctitle("gateway: notary")
-    write_lines(Lines(lambda: {"process": "notary"}, human=is_read_by_person(), journal=own_journal()))
+    write_lines(LogWriter(lambda: {"process": "notary"}, human=is_read_by_person(), journal=own_journal()))
     os.set_inheritable(arguments.control_fd, False)
     leave(run(socket.socket(fileno=arguments.control_fd)))
 
@@ -77,7 +77,7 @@ def run(sock: socket.socket) -> Exit:
         service.close()
         state.database.close()
         return code
-    except KeyFileError as error:
+    except PrivateFileError as error:
         log.error("the notary can't start", cause=str(error))
         return error.exit_code
     except WallRefused as error:

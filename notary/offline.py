@@ -16,7 +16,7 @@ import msgspec
 from ipc.exits import Exit
 from ipc.visible import has_overlay
 from notary.reading.audit import CannotCheck, Findings, ForeignShape, check, neighbours, readable
-from notary.reading.kept_checkpoints import Kept, keys_by_name, read_kept
+from notary.reading.kept_checkpoints import KeptCheckpoint, keys_by_name, read_kept
 from notary.reading.source import NotReadable, add_source, source_in
 from notary.reading.verify import Break
 from notary.signing.receipt_keys import ReceiptKeys
@@ -98,7 +98,7 @@ def _checkpoint_keys(texts: list[str]) -> Keys:
         raise CannotCheck(f"--checkpoint-key: {error}.") from None
 
 
-def _read_checkpoints(path: Path, keys: Keys) -> list[Kept]:
+def _read_checkpoints(path: Path, keys: Keys) -> list[KeptCheckpoint]:
     try:
         return read_kept(path, keys)
     except OSError as error:

@@ -3,21 +3,21 @@
 from pathlib import Path
 from typing import Any
 
-from ipc.clock import Clock, SystemClock
+from ipc.clock import SystemClock, TimeSource
 from ipc.settings import Settings
 from notary.backends.bringing import bring_store_over
-from notary.backends.sqlite import Database as SqliteDatabase
+from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
 from notary.checkpoints import check_continued, problem_of_return
 from notary.database import Database
 from notary.ledger import gateways, refused, schema, witnesses
 from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled, settle_all
-from notary.ledger.witnesses import Witnesses
+from notary.ledger.witnesses import ConfiguredWitnesses
 from notary.reading.queries import newest_time
 from notary.servers.registration import StoreServer
 from notary.servers.table import NOT_LOOKED_UP, Places, ledger_server, place_of, store_server
 from notary.signing.rotation import Signers
-from notary.state import DEFAULT_LIMITS, Limits, State
+from notary.state import DEFAULT_LIMITS, NotaryLimits, NotaryState
 from notary.store import proofs, sessions
 from notary.store.marker import read_marker
 from notary.tasks import Remembered
@@ -27,12 +27,12 @@ from notary.units import count_backlog, remembered
 
 def open_state(
     settings: Settings,
-    clock: Clock | None = None,
+    clock: TimeSource | None = None,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: NotaryLimits = DEFAULT_LIMITS,
     is_accepted: bool = False,
     places: Places = NOT_LOOKED_UP,
-) -> tuple[State, Remembered]:
+) -> tuple[NotaryState, Remembered]:
     """Open everything. Raises DatabaseGone, StoreGone, RolledBack, KeyFileError, OSError, ValueError with a sentence
     for people.
 
@@ -52,8 +52,8 @@ def open_state(
 
 
 def _opened(
-    settings: Settings, database: Database, clock: Clock | None, limits: Limits, places: Places, *, is_accepted: bool
-) -> tuple[State, Remembered]:  # fmt: skip
+    settings: Settings, database: Database, clock: TimeSource | None, limits: NotaryLimits, places: Places, *, is_accepted: bool
+) -> tuple[NotaryState, Remembered]:  # fmt: skip
     state_dir = Path(settings.state_dir)
     # SECURITY: by the lock of a shared ledger, what the notary before this one was committing has ended.
     with database.unit(writes=database.is_shared) as connection:
@@ -70,10 +70,10 @@ def _opened(
         leaves = tiles.size(connection)
         revoked = sessions.revoked(connection, newest)
         refusals = refused.read(connection, database.gateway_id)
-        known = Witnesses(settings.evidence.witnesses, witnesses.read(connection))
+        known = ConfiguredWitnesses(settings.evidence.witnesses, witnesses.read(connection))
     backlog = Backlog(settings.webhooks, settings.version)
     clock = clock or SystemClock(newest)
-    state = State(
+    state = NotaryState(
         settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=checkpoint,
         epoch=epoch, revoked=revoked, newest=newest, unsettled=unsettled, refusals=refusals,
     )  # fmt: skip
@@ -88,14 +88,14 @@ def _opened(
     return state, answers
 
 
-def _open_file(settings: Settings, limits: Limits) -> Database:
+def _open_file(settings: Settings, limits: NotaryLimits) -> Database:
     database = SqliteDatabase(Path(settings.ledger_file), schema.prepare, limits.database)
     database.open()
     bring_store_over(database, Path(settings.state_dir) / "store.sqlite3")
     return database
 
 
-def _open_store(state: State, server: StoreServer, place: Any, last: int, *, is_new: bool) -> None:
+def _open_store(state: NotaryState, server: StoreServer, place: Any, last: int, *, is_new: bool) -> None:
     gateway_id = state.database.gateway_id
     with state.database.unit() as connection:
         stores = server.open(

@@ -15,8 +15,8 @@ from notary.database import DatabaseGone
 from notary.ledger.outbox import waiting
 from notary.operations.delivering import Orphaned
 from notary.round_timer import RoundTimer
-from notary.state import State
-from notary.tasks import Outcome, Task
+from notary.state import NotaryState
+from notary.tasks import Task, TaskOutcome
 
 AGAIN_SECONDS: Final = 1.0
 """After the database or the clock has failed."""
@@ -25,7 +25,7 @@ AGAIN_SECONDS: Final = 1.0
 class Orphans:
     """Those of one notary."""
 
-    def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, state: NotaryState, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._timer = RoundTimer(monotonic)
         self._given_up: Counter[str] = Counter()
@@ -58,7 +58,7 @@ class Orphans:
             return None
         return Task("", 0, Orphaned(min(gone)))
 
-    def heard(self, task: Task, outcome: Outcome) -> None:
+    def heard(self, task: Task, outcome: TaskOutcome) -> None:
         """Take the outcome of the task."""
         if outcome.problem is not None:
             self._fails(outcome.cause or outcome.problem)

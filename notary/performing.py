@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ipc.operations.operation import Operation
-from notary.unit import Handler, Unit
+from notary.unit import Handler, Transaction
 
 O = TypeVar("O", bound=Operation[Any])  # noqa: E741
 R = TypeVar("R")
@@ -32,10 +32,10 @@ PERFORMERS: Final[Mapping[type[Operation[Any]], Performer]] = MappingProxyType(_
 
 def performs(
     operation: type[O], *, writes: bool = False, settles: bool = False, proves: bool = False, is_paced: bool = False
-) -> Callable[[Callable[[Unit, O], R]], Callable[[Unit, O], R]]:
+) -> Callable[[Callable[[Transaction, O], R]], Callable[[Transaction, O], R]]:
     """Declare that the function below performs this operation. Raises ValueError if another one does."""
 
-    def register(perform: Callable[[Unit, O], R]) -> Callable[[Unit, O], R]:
+    def register(perform: Callable[[Transaction, O], R]) -> Callable[[Transaction, O], R]:
         if operation in _performers:
             raise ValueError(f"{operation.__name__} has two functions")
         _performers[operation] = Performer(perform, writes, settles, proves, is_paced)

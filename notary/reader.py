@@ -19,7 +19,7 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_READER_FRAME
-from ipc.logs import Lines, log, write_lines
+from ipc.logs import LogWriter, log, write_lines
 from ipc.messages.reading import ChainVerified, FrontToReader, NotRead, VerifyChain, Walking
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import leave
@@ -27,7 +27,7 @@ from ipc.sessions import FRONT_TO_READER, ProtocolError
 from ipc.stderr import is_read_by_person
 from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.reading.pace import Pace
 from notary.reading.source import NotReadable, Source, add_source, opened, source_in
 from notary.reading.whole import WholeWalk
@@ -55,7 +55,7 @@ def main() -> None:
     refuse_core_dumps()
     setproctitle("gateway: reader")
     os.nice(NICE)
-    write_lines(Lines(lambda: {"process": "reader"}, human=is_read_by_person()))
+    write_lines(LogWriter(lambda: {"process": "reader"}, human=is_read_by_person()))
     os.set_inheritable(arguments.channel_fd, False)
     leave(run(socket.socket(fileno=arguments.channel_fd), source_in(arguments), arguments.walls))
 
@@ -98,20 +98,20 @@ def _enter(file: Path | None, walls: Given) -> None:
     enter(reader_walls(file), walls)
 
 
-def _tried(stack: ExitStack, source: Source) -> Connection | NotReadable:
+def _tried(stack: ExitStack, source: Source) -> OpenTransaction | NotReadable:
     try:
         return stack.enter_context(opened(source))
     except NotReadable as error:
         return error
 
 
-def _answer(channel: Channel, ledger: Connection | NotReadable, tell_seconds: float) -> ChainVerified | NotRead:
+def _answer(channel: Channel, ledger: OpenTransaction | NotReadable, tell_seconds: float) -> ChainVerified | NotRead:
     if isinstance(ledger, NotReadable):
         return NotRead(str(ledger))
     return ChainVerified(_verify(ledger, channel, tell_seconds))
 
 
-def _verify(connection: Connection, channel: Channel, tell_seconds: float) -> ChainReport:
+def _verify(connection: OpenTransaction, channel: Channel, tell_seconds: float) -> ChainReport:
     """Walk to the end. Raises OSError when the front is gone, and what `opened` makes NotReadable."""
     walk, pace, tell_at = WholeWalk(), Pace(connection), time.monotonic() + tell_seconds
     while True:

@@ -7,14 +7,14 @@ from ipc.clock import ClockWrong
 from notary.ledger.refused import is_due
 from notary.operations.refusing import TellRefusals
 from notary.round_timer import RoundTimer
-from notary.state import State
+from notary.state import NotaryState
 from notary.tasks import Task
 
 
 class CountedRefusals:
     """Those of one notary."""
 
-    def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, state: NotaryState, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._timer = RoundTimer(monotonic)
 

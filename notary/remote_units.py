@@ -18,11 +18,11 @@ from notary.database import DatabaseGone
 from notary.ledger import gateways
 from notary.operations.reconciling import StoreChanged
 from notary.performing import Performer
-from notary.state import State
+from notary.state import NotaryState
 from notary.store.contract import StoreGone
 from notary.store.marker import read_doubt, read_marker
-from notary.tasks import Outcome, Task
-from notary.units import Units
+from notary.tasks import Task, TaskOutcome
+from notary.units import TransactionRunner
 
 ATTEMPTS: Final = 8
 """Attempts at one unit that other gateways outdate."""
@@ -31,11 +31,11 @@ POLL_SECONDS: Final = 0.25
 LOST: Final = "the Redis of the store has lost its data, or is another one"
 
 
-class RemoteUnits(Units):
+class RemoteUnits(TransactionRunner):
     """See Units."""
 
     def __init__(
-        self, state: State, stores: Stores, performers: Mapping[type[Operation[Any]], Performer],
+        self, state: NotaryState, stores: Stores, performers: Mapping[type[Operation[Any]], Performer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         super().__init__(state, performers)
@@ -43,7 +43,7 @@ class RemoteUnits(Units):
         self._monotonic = monotonic
         self._poll_at = 0.0
 
-    def _together(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def _together(self, tasks: Sequence[Task]) -> list[TaskOutcome]:
         stores = self._stores
         stores.used.clear()
         for _ in range(ATTEMPTS):

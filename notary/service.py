@@ -28,10 +28,10 @@ from ipc.messages.notarising import (
     TieWorker,
     WorkerEnded,
 )
-from ipc.messages.notary_frames import Answered, InForce
+from ipc.messages.notary_frames import Answered, FrontFacts
 from ipc.messages.pinging import Ping, Pong
 from ipc.operations.calls import Assign, Closed, NoSuchWorker, Open, Recall, Refusal, Unbegun, Withdraw, Withdrawn
-from ipc.operations.evidence import Note
+from ipc.operations.evidence import WriteEvent
 from ipc.operations.leases import Issue
 from ipc.reloadable import with_reloadable
 from notary.announcing import Announcements
@@ -47,9 +47,9 @@ from notary.operations.table import PERFORMERS, PROVING, WRITING
 from notary.orphans import Orphans
 from notary.pace import PacedReads
 from notary.refusals import CountedRefusals
-from notary.state import State, UnderWay
-from notary.tasks import Looking, Outcome, Remembered, Started, Task
-from notary.units import Units, count_backlog
+from notary.state import NotaryState, UnderWay
+from notary.tasks import Looking, Remembered, Started, Task, TaskOutcome
+from notary.units import TransactionRunner, count_backlog
 from notary.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -67,14 +67,16 @@ Control = BlockingChannel[
 class Service:
     """Serves the fronts that the supervisor attaches until it says stop."""
 
-    def __init__(self, state: State, control: Control, remembered: Remembered, copies: WalCopies | None = None) -> None:
+    def __init__(
+        self, state: NotaryState, control: Control, remembered: Remembered, copies: WalCopies | None = None
+    ) -> None:
         """`copies` None: no other process copies the database's log."""
         self._state = state
         self._control = control
         self._remembered = remembered
         self._remembered_until = time.monotonic() + state.limits.remembered_seconds
         self._remote = _remote_units(state)
-        self._units: Units = self._remote or Units(state, PERFORMERS)
+        self._units: TransactionRunner = self._remote or TransactionRunner(state, PERFORMERS)
         self._upkeep = Upkeep(state)
         self._checkpoints = Checkpoints(state)
         self._announcements = Announcements(state)
@@ -229,7 +231,7 @@ class Service:
         self._fronts.say(answered)
         self._fronts.wake(self._units.woken)
 
-    def _follow(self, task: Task, outcome: Outcome, took_us: int) -> Answered | None:
+    def _follow(self, task: Task, outcome: TaskOutcome, took_us: int) -> Answered | None:
         """Act on the outcome of a task, durable or failed. Return its answer; None for a call that begins now."""
         operation = task.operation
         if isinstance(outcome.value, Started):
@@ -240,14 +242,14 @@ class Service:
                     task, outcome.value, wants_begun=operation.wants_begun, took_us=took_us, store_us=outcome.store_us
                 )  # fmt: skip
                 return None
-            outcome = Outcome(Refusal(code, "withdrawn before its worker had the word"))
+            outcome = TaskOutcome(Refusal(code, "withdrawn before its worker had the word"))
         if isinstance(outcome.value, Looking):
             self._executions.look(task, outcome.value)
             return None
         match operation:
             case Open() | Assign():
                 self._executions.refuse(operation)
-            case Note() if operation.event.event_type == ADMIN_DRAIN and outcome.problem is None:
+            case WriteEvent() if operation.event.event_type == ADMIN_DRAIN and outcome.problem is None:
                 self._announce_now()
             case Withdraw() if isinstance(outcome.value, Withdrawn) and outcome.value.is_abandoned:
                 self._executions.withdrawn(operation.intent_id, operation.error_code)
@@ -270,7 +272,7 @@ class Service:
 
     # ----------------------------------------------------------------- what changes
 
-    def _told(self) -> InForce:
+    def _told(self) -> FrontFacts:
         """Epoch, public keys and revocations for fronts; the last known values where they have to be read again."""
         state, (_, epoch, revoked) = self._state, self._said
         epoch = epoch if state.epoch is None else state.epoch
@@ -325,7 +327,7 @@ class Service:
             self._state.database.tend()
 
 
-def _remote_units(state: State) -> "RemoteUnits | None":
+def _remote_units(state: NotaryState) -> "RemoteUnits | None":
     if state.stores is None:
         return None
     from notary.remote_units import RemoteUnits
@@ -333,13 +335,13 @@ def _remote_units(state: State) -> "RemoteUnits | None":
     return RemoteUnits(state, state.stores, PERFORMERS)
 
 
-def _answer(task: Task, outcome: Outcome) -> Answered:
+def _answer(task: Task, outcome: TaskOutcome) -> Answered:
     return Answered(
         task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause, store_us=outcome.store_us
     )  # fmt: skip
 
 
-def _has_run(known: Outcome) -> bool:
+def _has_run(known: TaskOutcome) -> bool:
     """True for the remembered end of a call. No worker keeps its plan, and none may wait for its front to drop it."""
     try:
         return known.problem is None and isinstance(_decode_end(known.encoded()), Closed)
@@ -348,7 +350,7 @@ def _has_run(known: Outcome) -> bool:
         return False
 
 
-def _end(task: Task, outcome: Outcome, call: UnderWay | None, receipt_us: int) -> Answered:
+def _end(task: Task, outcome: TaskOutcome, call: UnderWay | None, receipt_us: int) -> Answered:
     """The answer to the Open of a call that was begun."""
     intent_us, store_us = (0, None) if call is None else (call.intent_us, call.store_us)
     return Answered(

@@ -5,18 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ipc.clock import Clock
+from ipc.clock import TimeSource
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.settings import Settings
 from notary.backends.sqlite import FileLimits
-from notary.database import Connection, Database
+from notary.database import Database, OpenTransaction
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
 from notary.ledger.journal import SLOTS
 from notary.ledger.outbox import Backlog
 from notary.ledger.refused import Key, RefusalCount
 from notary.ledger.settling import Unsettled
-from notary.ledger.witnesses import Witnesses
+from notary.ledger.witnesses import ConfiguredWitnesses
 from notary.signing.rotation import Signers
 from notary.store.contract import Store
 from notary.store.in_ledger import SqliteStore
@@ -30,7 +30,7 @@ MAX_KNOWN_INTENTS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class NotaryLimits:
     """Deadlines and bounds of one notary."""
 
     database: FileLimits = FileLimits()
@@ -64,7 +64,7 @@ class Limits:
     """Answers that a front has not taken: with more, it is gone for all purposes."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = NotaryLimits()
 
 
 @dataclass(slots=True)
@@ -83,17 +83,17 @@ class UnderWay:
 
 
 @dataclass(slots=True)
-class State:
+class NotaryState:
     """The state of one notary. It changes after a commit, never before."""
 
     settings: Settings
-    clock: Clock
+    clock: TimeSource
     database: Database
     signers: Signers
     backlog: Backlog
-    witnesses: Witnesses
-    limits: Limits = DEFAULT_LIMITS
-    open_store: Callable[[Connection], Store] = SqliteStore
+    witnesses: ConfiguredWitnesses
+    limits: NotaryLimits = DEFAULT_LIMITS
+    open_store: Callable[[OpenTransaction], Store] = SqliteStore
     """The store within a unit's transaction."""
     stores: "Stores | None" = None
     """Connections of a store that is not in the ledger."""

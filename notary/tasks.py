@@ -52,7 +52,7 @@ class SecretAnswer(NamedTuple):
     kept: Any
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """The outcome of a task: its answer, or the problem. `cause` is for logs, `store_us` as in Answered."""
 
     value: Any = None
@@ -72,5 +72,5 @@ class Outcome(NamedTuple):
         return self.encoded() if self.kept is None else msgspec.Raw(_encode(self.kept))
 
 
-Remembered = dict[tuple[str, int], Outcome]
+Remembered = dict[tuple[str, int], TaskOutcome]
 """(front, number) of an operation -> its outcome."""

@@ -15,18 +15,18 @@ from ipc.clock import iso, parse_iso
 from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.logs import log
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import gateways, intents, journal
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
-from notary.ledger.journal import Entry
+from notary.ledger.journal import RingEntry
 from notary.ledger.outbox import Queued
 from notary.ledger.receipts import LedgerReceipt
 from notary.ledger.refused import Key, RefusalCount, pruned
 from notary.ledger.settling import Unsettled, count_leaves, head_with, move, settle
 from notary.ledger.writing import write_deliveries, write_event
 from notary.reading import queries
-from notary.state import MAX_KNOWN_INTENTS, State, UnderWay
+from notary.state import MAX_KNOWN_INTENTS, NotaryState, UnderWay
 from notary.store import proofs, sessions
 from notary.store.contract import Moment, Store
 
@@ -36,10 +36,10 @@ ENDED_SECONDS = 60.0
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Unit:
+class Transaction:
     """The open transaction and the time of its beginning, for operations."""
 
-    def __init__(self, state: State, connection: Connection) -> None:
+    def __init__(self, state: NotaryState, connection: OpenTransaction) -> None:
         if state.unsettled is None:
             state.unsettled = Unsettled(gateways.read_last(state.database, connection))
         self.state = state
@@ -63,7 +63,7 @@ class Unit:
         self._epoch = state.epoch
         self._revoked = state.revoked
         self._unsettled = state.unsettled
-        self._entry = Entry()
+        self._entry = RingEntry()
         self._pieces = 0
         self._is_finished = False
         self._has_settled = False
@@ -284,7 +284,7 @@ class Unit:
         """Do this once the unit is committed."""
         self._after.append(follow)
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[RingEntry]:
         """Entries that are not in their tables, with those of this unit."""
         return [self._entry] if self._has_settled else [*self._unsettled.entries, self._entry]
 
@@ -293,7 +293,7 @@ class Unit:
             move(self.connection, self._entries())
         else:
             settle(self.connection, self._entries(), self._unsettled.number)
-        self._entry, self._has_settled = Entry(), True
+        self._entry, self._has_settled = RingEntry(), True
 
     def count_unresolved(self) -> int:
         """How many intents wait for their end."""
@@ -357,10 +357,10 @@ class Unit:
             follow()
 
 
-Handler = Callable[[Unit, Any], Any]
+Handler = Callable[[Transaction, Any], Any]
 
 
-def _head_of(connection: Connection, entries: Sequence[Entry]) -> Head:
+def _head_of(connection: OpenTransaction, entries: Sequence[RingEntry]) -> Head:
     head = head_with(connection, entries)
     if head is None:
         raise DatabaseGone("the head of the chain is gone")

@@ -17,23 +17,23 @@ from ipc.operations.calls import Closed, Open
 from ipc.operations.holds import Hold
 from ipc.operations.leases import Issue
 from ipc.operations.operation import Operation
-from notary.database import Connection, DatabaseGone, NotStorable
+from notary.database import DatabaseGone, NotStorable, OpenTransaction
 from notary.ledger import journal
-from notary.ledger.journal import Found
+from notary.ledger.journal import RingContent
 from notary.ledger.outbox import waiting
 from notary.performing import Performer
-from notary.state import State
+from notary.state import NotaryState
 from notary.store.contract import StoreGone
-from notary.tasks import NotAllowed, NotOpen, Outcome, Remembered, SecretAnswer, Started, Task
-from notary.unit import Unit
+from notary.tasks import NotAllowed, NotOpen, Remembered, SecretAnswer, Started, Task, TaskOutcome
+from notary.unit import Transaction
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Units:
+class TransactionRunner:
     """Performs tasks, a unit at a time."""
 
-    def __init__(self, state: State, performers: Mapping[type[Operation[Any]], Performer]) -> None:
+    def __init__(self, state: NotaryState, performers: Mapping[type[Operation[Any]], Performer]) -> None:
         self._state = state
         self._handlers = {operation: one.perform for operation, one in performers.items()}
         self._writes = frozenset(operation for operation, one in performers.items() if one.writes)
@@ -46,7 +46,7 @@ class Units:
         self._continues = True
         """Leases may continue sessions, for which the store is asked."""
 
-    def perform(self, tasks: Sequence[Task], unheard: "Remembered | None" = None) -> list[Outcome]:
+    def perform(self, tasks: Sequence[Task], unheard: "Remembered | None" = None) -> list[TaskOutcome]:
         """Perform tasks; return the outcome of each, in order. No task can make it raise.
 
         `unheard` are answers of earlier units that may not have reached their fronts: they are kept with this one's.
@@ -55,7 +55,7 @@ class Units:
         self._unheard = unheard or {}
         return self._perform(tasks)
 
-    def _perform(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def _perform(self, tasks: Sequence[Task]) -> list[TaskOutcome]:
         try:
             return self._together(tasks)
         except Exception as error:  # whatever it is, it must not take the others with it
@@ -65,14 +65,14 @@ class Units:
                 return [self._given_up(task, error) for task in tasks]
         return [self._alone(task) for task in tasks]
 
-    def _alone(self, task: Task) -> Outcome:
+    def _alone(self, task: Task) -> TaskOutcome:
         try:
             return self._together((task,))[0]
         except Exception as error:
             self._state.forget(is_undone=bool(_notes_of(error)))
             return self._given_up(task, error)
 
-    def _given_up(self, task: Task, error: Exception) -> Outcome:
+    def _given_up(self, task: Task, error: Exception) -> TaskOutcome:
         """A lease needs no store: where that failed, the lease is issued without continuing a session."""
         if not (self._continues and isinstance(error, StoreGone) and isinstance(task.operation, Issue)):
             return self._failed(task, error)
@@ -82,7 +82,7 @@ class Units:
         finally:
             self._continues = True
 
-    def _together(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def _together(self, tasks: Sequence[Task]) -> list[TaskOutcome]:
         state = self._state
         kinds = {type(task.operation) for task in tasks}
         # After a failure every unit writes: that is how it is found out that the disk takes something again.
@@ -90,7 +90,7 @@ class Units:
         # Queries read tables: all entries are settled first, which needs no flush.
         is_settling = not self._settles.isdisjoint(kinds)
         with state.database.unit(writes=is_writing or is_settling, is_durable=is_writing) as connection:
-            unit, unheard = Unit(state, connection), self._unheard
+            unit, unheard = Transaction(state, connection), self._unheard
             try:
                 if not unit.store.is_in_ledger:
                     unit.store.foresee(_budgeted(tasks))
@@ -112,22 +112,22 @@ class Units:
         self.woken |= unit.woken
         return outcomes
 
-    def _performed(self, unit: Unit, task: Task) -> Outcome:
+    def _performed(self, unit: Transaction, task: Task) -> TaskOutcome:
         unit.front_id, unit.number, unit.part, unit.store_us = task.front_id, task.number, "ledger", {}
         try:
             value = self._handlers[type(task.operation)](unit, task.operation)
             value, kept = value if isinstance(value, SecretAnswer) else (value, None)
             if type(value) is Closed:  # the end of a call is remembered and sent: encoded once for both
                 value = msgspec.Raw(_encode(value))
-            return Outcome(value, kept=kept, store_us=unit.store_us or None)
+            return TaskOutcome(value, kept=kept, store_us=unit.store_us or None)
         except (NotOpen, NotAllowed) as error:
             (log.error if isinstance(error, NotAllowed) else log.warning)(
                 "an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
                 reason=str(error),
             )  # fmt: skip
-            return Outcome(problem="refused", part=unit.part, cause=str(error))
+            return TaskOutcome(problem="refused", part=unit.part, cause=str(error))
 
-    def _remember(self, unit: Unit, tasks: Sequence[Task], outcomes: list[Outcome]) -> "Remembered":
+    def _remember(self, unit: Transaction, tasks: Sequence[Task], outcomes: list[TaskOutcome]) -> "Remembered":
         """Write down what is answered now, beside what may not have been heard yet."""
         remembered = dict(self._unheard)
         for task, outcome in zip(tasks, outcomes, strict=True):
@@ -140,29 +140,29 @@ class Units:
         unit.finish(answers)
         return remembered
 
-    def _failed(self, task: Task, error: Exception) -> Outcome:
+    def _failed(self, task: Task, error: Exception) -> TaskOutcome:
         part = next(iter(_notes_of(error)), "ledger")
         if isinstance(error, ClockWrong):
-            return Outcome(problem="clock", part=part, cause=str(error))
+            return TaskOutcome(problem="clock", part=part, cause=str(error))
         if isinstance(error, StoreGone):
-            return Outcome(problem="unavailable", part=error.part or part, cause=str(error))
+            return TaskOutcome(problem="unavailable", part=error.part or part, cause=str(error))
         if isinstance(error, DatabaseGone):
             self._state.is_failing = True
-            return Outcome(problem="unavailable", part=part, cause=str(error))
+            return TaskOutcome(problem="unavailable", part=part, cause=str(error))
         if isinstance(error, OverflowError | NotCanonical | NotStorable):
             kind = type(error).__name__
             log.error("an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
                       reason=f"what it holds can't be written: {kind}")  # fmt: skip
-            return Outcome(problem="refused", part=part, cause=kind)
+            return TaskOutcome(problem="refused", part=part, cause=kind)
         log.exception("an operation failed", operation=type(task.operation).__name__)
-        return Outcome(problem="fault", part=part, cause=type(error).__name__)
+        return TaskOutcome(problem="fault", part=part, cause=type(error).__name__)
 
     def _recovered(self) -> None:
         self._state.is_failing = False
         log.info("the database can be written again")
 
 
-def _applied(unit: Unit, outcomes: list[Outcome]) -> list[Outcome]:
+def _applied(unit: Transaction, outcomes: list[TaskOutcome]) -> list[TaskOutcome]:
     """Have the store do what the unit asks of it: each request of the unit waits for all of them."""
     began = time.perf_counter_ns()
     unit.apply()
@@ -184,7 +184,7 @@ def _budgeted(tasks: Sequence[Task]) -> set[str]:
     return {one.event.session_id or "" for one in asked if isinstance(one, Open | Hold) and one.has_budget}
 
 
-def remembered(connection: Connection, contents: Found | None = None) -> Remembered:
+def remembered(connection: OpenTransaction, contents: RingContent | None = None) -> Remembered:
     """Answers of the last unit before this start: (front, number) -> outcome, its value encoded already. `contents`:
     that unit; without it the newest one of the journal."""
     answers = (contents or journal.read(connection)).answers
@@ -192,12 +192,12 @@ def remembered(connection: Connection, contents: Found | None = None) -> Remembe
         row = connection.execute("SELECT answers FROM last_unit").fetchone()
         answers = [] if row is None else msgspec.msgpack.decode(row[0], type=list[journal.Remembered])
     return {
-        (front_id, number): Outcome(msgspec.Raw(value), problem, part, cause)
+        (front_id, number): TaskOutcome(msgspec.Raw(value), problem, part, cause)
         for front_id, number, value, problem, part, cause in answers
     }
 
 
-def count_backlog(state: State) -> None:
+def count_backlog(state: NotaryState) -> None:
     """Count what waits to be delivered, as the database has it."""
     with state.database.unit(writes=False) as connection:
         state.backlog.found(waiting(connection))

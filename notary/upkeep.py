@@ -9,7 +9,7 @@ from ipc.logs import log
 from ipc.operations.keys import FollowKeys
 from notary.database import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
-from notary.state import State
+from notary.state import NotaryState
 from notary.store.contract import StoreGone
 from notary.store.keeping import KEEP_ENDED_SECONDS, TRIMMED_AT_ONCE, bounds_at
 from notary.store.sessions import living
@@ -19,7 +19,7 @@ from notary.tasks import Task
 class Upkeep:
     """Rounds of one notary."""
 
-    def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, state: NotaryState, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._monotonic = monotonic
         self._next = monotonic() + state.limits.round_seconds

@@ -18,12 +18,12 @@ from typing import TypeVar
 from ipc.backends import ServerAddress
 from ipc.settings import Settings
 from ipc.walls import given as names
-from ipc.walls.bpf import OneOf, Rule
+from ipc.walls.bpf import OneOf, SyscallRule
 from ipc.walls.bpf import errno as refusal
 from ipc.walls.calls import allow, common, file_locks, forbidden, refuse
 from ipc.walls.confining import Confinement, WallRefused, Walls
 from ipc.walls.given import Given
-from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place, Scope
+from ipc.walls.landlock import READ_FILES, WRITE_FILES, PathRule, Scope
 from ipc.walls.places import homes, kept, program_places
 from ipc.walls.seccomp import Rules, compile_rules
 from notary.servers.table import servers
@@ -77,13 +77,13 @@ def _reaching(addresses: Sequence[ServerAddress]) -> Rules:
     by_name = {socket.AF_INET, socket.AF_INET6} if any(one.host is not None for one in addresses) else set()
     families = tuple(sorted(by_path | by_name))
     streams = (OneOf(0, families), OneOf(1, (socket.SOCK_STREAM,), _SOCKET_TYPE))
-    return forbidden(connects=True) | {"socket": Rule(conditions=streams, otherwise=refusal(errno.EACCES))}
+    return forbidden(connects=True) | {"socket": SyscallRule(conditions=streams, otherwise=refusal(errno.EACCES))}
 
 
 def reader_walls(file: Path | None) -> Walls:
     """Walls of a reader of this file; None: of a connection that it already has."""
     own = [] if file is None else [
-        Place(str(file), READ_FILES), Place(f"{file}-wal", READ_FILES), Place(f"{file}-shm", READ_FILES | WRITE_FILES),
+        PathRule(str(file), READ_FILES), PathRule(f"{file}-wal", READ_FILES), PathRule(f"{file}-shm", READ_FILES | WRITE_FILES),
     ]  # fmt: skip
     return Walls(
         filter=compile_rules(reader_rules()),
@@ -98,7 +98,7 @@ def copier_walls(file: Path) -> Walls:
     writes = READ_FILES | WRITE_FILES
     return Walls(
         filter=compile_rules({**reader_rules(), **allow("fdatasync fsync")}),
-        places=tuple(Place(f"{file}{name}", writes) for name in ("", "-wal", "-shm")),
+        places=tuple(PathRule(f"{file}{name}", writes) for name in ("", "-wal", "-shm")),
         namespaces=_ALONE,
         limits={resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 16, resource.RLIMIT_NPROC: 0},
     )

@@ -13,7 +13,7 @@ from ipc.blocking import ChannelClosed
 from ipc.expected import FileToLeave
 from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages.attesting import LOOKS, Look, NotaryToWorker, NoWord, Seen, Tied, Word, WorkerToNotary
+from ipc.messages.attesting import LOOKS, LookAtFile, NoPermit, NotaryToWorker, Permit, Seen, Tied, WorkerToNotary
 from ipc.messages.calling import Result
 from ipc.messages.message import Message
 from ipc.packets import PACKET_BYTES, PacketChannel
@@ -29,7 +29,7 @@ class WorkerFault(Exception):
     """The worker broke the protocol, or does not read its messages. The text has no data of the worker."""
 
 
-class WorkerChannel:
+class WorkerLink:
     """One worker. Non-blocking."""
 
     def __init__(self, worker_id: str, front_id: str, sock: socket.socket, others_end: socket.socket) -> None:
@@ -48,7 +48,7 @@ class WorkerChannel:
         """Those of them that the worker was not told."""
         self._others_end = others_end
         untaken = self._taken_back()
-        self._never_taken = {message.call_id for message in untaken if isinstance(message, Word)}
+        self._never_taken = {message.call_id for message in untaken if isinstance(message, Permit)}
         """Words of the notary before that it has not taken, and now never will."""
         self.looks: set[int] = set()
         """Numbers of files that it was asked to look at, and has not told of."""
@@ -62,7 +62,7 @@ class WorkerChannel:
         )  # fmt: skip
         self.tell(Tied())
         for message in untaken:
-            if isinstance(message, NoWord):
+            if isinstance(message, NoPermit):
                 self.tell(message)
 
     def fileno(self) -> int:
@@ -110,7 +110,7 @@ class WorkerChannel:
             self.calls[intent_id] = True
             return late
         settled, self._unsaid = tuple(self._unsaid), []
-        self.tell(Word(intent_id, plan_hash, is_approved, settled))
+        self.tell(Permit(intent_id, plan_hash, is_approved, settled))
         return None
 
     def take_back(self, only: str | None = None) -> list[str]:
@@ -122,7 +122,7 @@ class WorkerChannel:
         calls, rest = [], []
         for message in self._taken_back():
             if (
-                not isinstance(message, Word)
+                not isinstance(message, Permit)
                 or message.call_id in self._repeated
                 or only not in (None, message.call_id)
             ):
@@ -161,7 +161,7 @@ class WorkerChannel:
     def look(self, number: int, verifier_kind: str, file: FileToLeave, seconds: float) -> None:
         """Have the verifier look at a file again. Raises WorkerFault."""
         self.looks.add(number)
-        self.tell(Look(number, verifier_kind, file, seconds))
+        self.tell(LookAtFile(number, verifier_kind, file, seconds))
 
     def accepts_look(self, seen: Seen) -> bool:
         """True for what it saw of a file that it was asked to look at. Raises WorkerFault for what no sound worker

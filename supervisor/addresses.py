@@ -8,14 +8,14 @@ import os
 import re
 from urllib.parse import urlsplit
 
-from supervisor.kind import Context, Wrong, kind
+from supervisor.kind import PathContext, Wrong, kind
 from supervisor.kinds import MAX_SOCKET_PATH, host_name, text
 
 _MAX_PORT = 65535
 
 
 @kind(type="string", pattern='^https?://[^ "<>\\\\^`{|}@?#]+$')
-def base_url(value: object, context: Context) -> str:
+def base_url(value: object, context: PathContext) -> str:
     """http or https, a host, perhaps a port and a path; nothing behind. Returned without a final slash."""
     given = text(value, context)
     mend = 'Use a form like "https://gateway.example".'
@@ -34,7 +34,7 @@ def base_url(value: object, context: Context) -> str:
 
 
 @kind(type="string", pattern=r"^https?://([^ \x00-\x20\x7f@/?#\[\]:]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?$")
-def proxy_url(value: object, context: Context) -> str:
+def proxy_url(value: object, context: PathContext) -> str:
     """`http://HOST:PORT` or `https://HOST:PORT` of a proxy; HOST is a name or an address. Returned without a final
     slash."""
     given = base_url(value, context)
@@ -54,7 +54,7 @@ def proxy_url(value: object, context: Context) -> str:
 
 
 @kind(type="string", pattern='^(https?://[^ "<>\\\\^`{|}@?#]+|unix:///[^ ?#]+)$')
-def opa_url(value: object, context: Context) -> str:
+def opa_url(value: object, context: PathContext) -> str:
     """`http://…`, `https://…`, perhaps with a path, or `unix:///PATH` of a socket. Returned without a final slash."""
     given = text(value, context)
     if not given.startswith("unix:"):
@@ -99,7 +99,7 @@ def split_address(given: str) -> tuple[str, int]:
 
 
 @kind(type="string", pattern=r"^(localhost|[0-9.]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$")
-def listen_address(value: object, _: Context) -> str:
+def listen_address(value: object, _: PathContext) -> str:
     """`ADDRESS:PORT`, port 0 for a free one. Returned with localhost as 127.0.0.1."""
     try:
         host, port = split_address(value if isinstance(value, str) else "")
@@ -109,7 +109,7 @@ def listen_address(value: object, _: Context) -> str:
 
 
 @kind(**listen_address.form)
-def loopback_address(value: object, context: Context) -> str:
+def loopback_address(value: object, context: PathContext) -> str:
     """`ADDRESS:PORT` that only this host reaches; the port is a fixed one, since others are configured with it."""
     given = listen_address(value, context)
     host, port = split_address(given)
@@ -121,7 +121,7 @@ def loopback_address(value: object, context: Context) -> str:
 
 
 @kind(**listen_address.form)
-def peer_address(value: object, context: Context) -> str:
+def peer_address(value: object, context: PathContext) -> str:
     """`ADDRESS:PORT` to connect to: like a listening address, but port 0 says nothing."""
     given = listen_address(value, context)
     if given.endswith(":0"):

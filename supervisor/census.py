@@ -11,13 +11,13 @@ from ipc.messages.control import FrontStatus
 from ipc.roles import CALLS_DO_WITHOUT
 from ipc.stderr import stderr
 from supervisor import lifecycle
-from supervisor.fronts import Front
-from supervisor.standings import Standing
-from supervisor.state import State
+from supervisor.fronts import FrontLife
+from supervisor.standings import ChildStanding
+from supervisor.state import SupervisorState
 from supervisor.worker_supply import Worker
 
 
-class Row(TypedDict):
+class ProcessRow(TypedDict):
     """One process; `pid` 0 if it is missing."""
 
     name: str
@@ -59,7 +59,7 @@ class Whole(TypedDict):
     weakened: list[str]
 
 
-def rows(state: State, fronts: Iterable[Front], workers: Iterable[Worker]) -> list[Row]:
+def rows(state: SupervisorState, fronts: Iterable[FrontLife], workers: Iterable[Worker]) -> list[ProcessRow]:
     """A row for each process of the gateway but the supervisor itself."""
     standings = state.standings
     by_name = {front.name: front for front in fronts}
@@ -74,7 +74,7 @@ def rows(state: State, fronts: Iterable[Front], workers: Iterable[Worker]) -> li
     return [*listed, *(_worker(one, standings.all.get(f"worker {one.profile}")) for one in workers)]
 
 
-def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
+def whole(state: SupervisorState, fronts: Iterable[FrontLife], pid: int) -> Whole:
     """`pid` is the supervisor's."""
     living = list(fronts)
     said = [front.status for front in living if front.status is not None]
@@ -122,14 +122,14 @@ def _told(values: Iterable[int]) -> int | None:
     return max(known) if known else None
 
 
-def _row(one: Standing, ago: float) -> Row:
+def _row(one: ChildStanding, ago: float) -> ProcessRow:
     return {
         "name": one.name, "pid": one.pid, "state": one.state, "in_flight": None, "queues": {}, "ends": one.ends,
         "last_error": one.last_error, "last_error_seconds_ago": round(ago, 1) if one.last_error else None,
     }  # fmt: skip
 
 
-def _worker(worker: Worker, standing: Standing | None) -> Row:
+def _worker(worker: Worker, standing: ChildStanding | None) -> ProcessRow:
     state = "ending" if worker.is_asked_to_end else "serving" if worker.has_served else "starting"
     ends = standing.ends if standing else 0
     return {
@@ -139,7 +139,7 @@ def _worker(worker: Worker, standing: Standing | None) -> Row:
     }  # fmt: skip
 
 
-def _queues(front: Front) -> dict[str, int]:
+def _queues(front: FrontLife) -> dict[str, int]:
     """Calls that wait for a worker, workers with a call, operations at the notary, messages to the front itself."""
     counts = {"control": front.queued}
     if front.status is not None:

@@ -35,7 +35,7 @@ FAILING = frozenset({LOOPING, RETRYING, PROVING})
 """States in which readiness fails."""
 
 
-class IllegalMove(Exception):
+class IllegalChildMove(Exception):
     """The table has no such move: an internal error."""
 
 
@@ -44,4 +44,4 @@ def after(state: str, event: str) -> str:
     try:
         return MOVES[state, event]
     except KeyError:
-        raise IllegalMove(f"{event} while {state}") from None
+        raise IllegalChildMove(f"{event} while {state}") from None

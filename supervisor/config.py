@@ -25,8 +25,8 @@ from ipc.settings import (
 )
 from supervisor import schema
 from supervisor.document import Document, apply_environment, read_document
-from supervisor.kind import Context, Wrong
-from supervisor.operators import KeyRefused, operator_settings
+from supervisor.kind import PathContext, Wrong
+from supervisor.operators import CredentialRefused, operator_settings
 from supervisor.pool_shares import PROFILES, most_workers
 from supervisor.problems import Problem, dotted, short
 from supervisor.toml_lines import Path
@@ -58,20 +58,20 @@ class Loaded:
         return not any(one[: len(path)] == path or path[: len(one)] == one for one in self.unread)
 
 
-def open_document(file: FilePath | None, environ: Mapping[str, str]) -> tuple[Document, Context, list[Problem]]:
+def open_document(file: FilePath | None, environ: Mapping[str, str]) -> tuple[Document, PathContext, list[Problem]]:
     """Read the file, if one is given, and put the environment over it. Relative paths start at the file's folder."""
     folder = FilePath.cwd() if file is None else FilePath.cwd() / file.parent
-    context = Context(folder, environ)
+    context = PathContext(folder, environ)
     document, problems = (Document(), []) if file is None else read_document(file)
     problems += apply_environment(document, environ, context)
     return document, context, problems
 
 
-def check(document: Document, context: Context, problems: list[Problem]) -> Loaded:
+def check(document: Document, context: PathContext, problems: list[Problem]) -> Loaded:
     """Check a document against the schema. `problems` are those found before; a broken file is not checked further."""
     if document.is_broken:
         return Loaded(document, tuple(problems), None)
-    reader = _Reader(document, context, list(problems))
+    reader = _ConfigReader(document, context, list(problems))
     values = reader.read(schema.SCHEMA, document.data, ())
     assert isinstance(values, dict)
     judged = reader.settings(values)
@@ -79,10 +79,10 @@ def check(document: Document, context: Context, problems: list[Problem]) -> Load
     return Loaded(document, tuple(reader.problems), settings, judged, frozenset(reader.unread), reader.places)
 
 
-class _Reader:
+class _ConfigReader:
     """Walks the document beside the schema; wrong values are noted as problems and left out of the result."""
 
-    def __init__(self, document: Document, context: Context, problems: list[Problem]) -> None:
+    def __init__(self, document: Document, context: PathContext, problems: list[Problem]) -> None:
         self.document = document
         self.context = context
         self.problems = problems
@@ -100,7 +100,7 @@ class _Reader:
     def read(self, node: schema.Node, value: object, path: Path) -> object:
         if isinstance(node, schema.Leaf):
             return self.read_leaf(node, value, path)
-        if isinstance(node, schema.Rows):
+        if isinstance(node, schema.TableArray):
             return self.read_rows(node, value, path)
         if not isinstance(value, dict):
             # SECURITY: a text in a table's place may be the address, the header or the key that belongs in it.
@@ -128,7 +128,7 @@ class _Reader:
             shown = "" if wrong.is_secret else _shown(value)
             return self.leave_out(path, f"{dotted(path)}{shown}: {wrong.what}.", wrong.mend)
 
-    def read_rows(self, node: schema.Rows, value: object, path: Path) -> object:
+    def read_rows(self, node: schema.TableArray, value: object, path: Path) -> object:
         if not isinstance(value, list):
             return self.leave_out(path, f"{dotted(path)}: must be an array of tables.", f"Write [[{dotted(path)}]].")
         rows = [(index, self.read(node.row, row, (*path, index))) for index, row in enumerate(value)]
@@ -280,7 +280,7 @@ class _Reader:
                 continue
             try:
                 operator = operator_settings(row)
-            except KeyRefused as refused:
+            except CredentialRefused as refused:
                 where = (*path, refused.setting) if refused.setting else path
                 self.note(where, f'{dotted(where)} of "{row["name"]}" {refused.what}')
                 continue
@@ -337,7 +337,7 @@ def _outline(row: dict[str, str]) -> OperatorSettings:
     return OperatorSettings(name=row.get("name", ""), dpop_jkt=row.get("dpop_jkt"))
 
 
-def _unknown(key: str, table: schema.Table, path: Path) -> tuple[str, str]:
+def _unknown(key: str, table: schema.SettingsTable, path: Path) -> tuple[str, str]:
     """The text for a key that the schema does not have, and the likeliest one that it does have."""
     place = f" in [{dotted(path)}]" if path else ""
     siblings = difflib.get_close_matches(key, table.fields, n=1)

@@ -24,11 +24,11 @@ from ipc.webhooks import alone
 from supervisor.backoff import Backoff
 from supervisor.children import Child
 from supervisor.control import Control
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.handing import handing_over
 from supervisor.logs import log
 from supervisor.notaries import NotaryKeeper
-from supervisor.state import State
+from supervisor.state import SupervisorState
 
 READY_SECONDS = 60.0
 """From start to DelivererReady."""
@@ -43,7 +43,7 @@ MAX_TRIES = 64
 class DelivererKeeper:
     """Holds one deliverer alive while there is anything to deliver to."""
 
-    def __init__(self, state: State, notary: NotaryKeeper, fronts: Callable[[], list[Front]]) -> None:
+    def __init__(self, state: SupervisorState, notary: NotaryKeeper, fronts: Callable[[], list[FrontLife]]) -> None:
         """`fronts()` are those that live at the moment."""
         self._state = state
         self._notary = notary
@@ -59,7 +59,7 @@ class DelivererKeeper:
         """Endpoints that have answered 410 since the last reload."""
         self._leaves: Child | None = None
         """Asked to leave, for a successor with other endpoints or for good."""
-        self._asked: dict[str, Front] = {}
+        self._asked: dict[str, FrontLife] = {}
         """Attempts of operators that wait for their end -> who asked."""
 
     @property
@@ -102,7 +102,7 @@ class DelivererKeeper:
         self._notary.tell(AttachDeliverer(self._id), (theirs.detach(),))
         self._control.post(AttachNotary(pid=pid), (ours.detach(),))
 
-    def try_webhook(self, front: Front, message: TryWebhook) -> None:
+    def try_webhook(self, front: FrontLife, message: TryWebhook) -> None:
         """Hand an operator's attempt on; where there is no deliverer, say so at once."""
         if self._control is None or not self._is_ready or self._leaves is self._child or len(self._asked) >= MAX_TRIES:
             front.post(_failed(message.request_id))
@@ -160,7 +160,7 @@ class DelivererKeeper:
             nursery.cancel_scope.cancel()
         return child
 
-    def tell(self, front: Front) -> None:
+    def tell(self, front: FrontLife) -> None:
         """A front began to live, a deliverer did, or an endpoint is gone."""
         if self._child is not None and self._child.status is None:
             front.post(DelivererStarted(self._child.pid, tuple(sorted(self._gone))))

@@ -42,7 +42,7 @@ def _described(node: schema.Node, path: Path, default: Any) -> dict[str, Any]:
         form = dict(node.kind.form)
         is_said = isinstance(default, str | int | float) and default != "" and "not" not in form
         return form | {"default": default} if is_said else form
-    if isinstance(node, schema.Rows):
+    if isinstance(node, schema.TableArray):
         return {"type": "array", "items": _described(node.row, (*path, "*"), None)}
     if isinstance(node, schema.Names):
         value = _described(node.value, (*path, "*"), None)

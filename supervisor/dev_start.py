@@ -26,7 +26,7 @@ from supervisor.dev import LABEL, DevOptions, is_default_state_dir, load_dev
 from supervisor.dev_policy import own_policy
 from supervisor.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
 from supervisor.kinds import MAX_SOCKET_PATH
-from supervisor.launch import Prepare, Prepared, listen, listen_merged
+from supervisor.launch import Prepare, PreparedGateway, listen, listen_merged
 from supervisor.production import weakened
 from supervisor.ready import Ready, ReadyOperator, announcer, forget_running, prepare_ready_file
 from supervisor.refusal import Refused
@@ -46,7 +46,7 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
     settings = loaded.settings
     assert settings is not None
 
-    def prepare(cleanup: ExitStack) -> Prepared:
+    def prepare(cleanup: ExitStack) -> PreparedGateway:
         assert settings.listen_http_addr is not None
         merged = _listen(settings.listen_http_addr, cleanup)
         for folder in (settings.manifests_dir, settings.policy_dir):
@@ -70,7 +70,7 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
         ready = _ready(final, credentials, base_url)
         is_found = is_default_state_dir(state_dir, environ)
         announce = announcer(ready, friendly_lines(final, ready, is_found=is_found), options.ready_file)
-        return Prepared(final, listeners, announce, settings, lambda: load_dev(options, environ), world)
+        return PreparedGateway(final, listeners, announce, settings, lambda: load_dev(options, environ), world)
 
     return prepare
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
 from supervisor import schema
-from supervisor.kind import Context, Wrong
+from supervisor.kind import PathContext, Wrong
 from supervisor.problems import Problem, dotted
 from supervisor.toml_lines import Path, key_lines
 
@@ -116,14 +116,14 @@ def parse_document(name: str, raw: bytes) -> tuple[Document, list[Problem]]:
     return document, []
 
 
-def apply_environment(document: Document, environ: Mapping[str, str], context: Context) -> list[Problem]:
+def apply_environment(document: Document, environ: Mapping[str, str], context: PathContext) -> list[Problem]:
     """Put every `GATEWAY__SECTION__KEY` over the file. A name that no setting has is a problem, as in the file."""
     problems = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         path = tuple(variable.removeprefix(PREFIX).lower().split("__"))
         label = f"environment {variable}"
         node = schema.node_at(path)
-        if node is None or isinstance(node, schema.Table):
+        if node is None or isinstance(node, schema.SettingsTable):
             known = [PREFIX + "__".join(leaf).upper() for leaf in schema.leaf_paths()]
             close = difflib.get_close_matches(variable, known, n=1)
             mend = f" Did you mean {close[0]}?" if close else ""
@@ -133,7 +133,7 @@ def apply_environment(document: Document, environ: Mapping[str, str], context: C
     return problems
 
 
-def _value(text: str, node: schema.Node, context: Context) -> object:
+def _value(text: str, node: schema.Node, context: PathContext) -> object:
     """The text as a TOML value if that fits, else the text itself: paths are not quoted in a shell."""
     try:
         parsed = tomllib.loads(f"value = {text}")

@@ -11,10 +11,10 @@ import trio
 
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from supervisor.deliverers import DelivererKeeper
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.logs import log
 from supervisor.notaries import NotaryKeeper
-from supervisor.state import State
+from supervisor.state import SupervisorState
 
 FOLLOW_SECONDS = 5.0
 """The notary may have a unit on its way to the disk; what does not follow is killed, and its successor has them."""
@@ -24,14 +24,14 @@ class Followers:
     """Knows the processes that must get new settings. `fronts()` returns the fronts that live at the moment."""
 
     def __init__(
-        self, state: State, notary: NotaryKeeper, deliverer: DelivererKeeper, fronts: Callable[[], list[Front]]
+        self, state: SupervisorState, notary: NotaryKeeper, deliverer: DelivererKeeper, fronts: Callable[[], list[FrontLife]]
     ) -> None:  # fmt: skip
         self._state = state
         self._notary = notary
         self._deliverer = deliverer
         self._fronts = fronts
 
-    async def follow(self, message: FollowSettings | None, but: Iterable[Front]) -> None:
+    async def follow(self, message: FollowSettings | None, but: Iterable[FrontLife]) -> None:
         """Return once the notary and every front `but` these have applied the settings; a late process is killed.
 
         Without new settings only the deliverer follows: a reload opens endpoints that answered 410.
@@ -49,7 +49,7 @@ class Followers:
             for front in late:
                 nursery.start_soon(self._until_followed, front, message.request_id)
 
-    async def _until_followed(self, front: Front, request_id: str) -> None:
+    async def _until_followed(self, front: FrontLife, request_id: str) -> None:
         child = front.child
         assert child is not None
         with trio.move_on_after(FOLLOW_SECONDS):
@@ -59,7 +59,7 @@ class Followers:
         child.kill()
         await child.wait()
 
-    def answer_followed(self, front: Front, message: SettingsFollowed) -> None:
+    def answer_followed(self, front: FrontLife, message: SettingsFollowed) -> None:
         """A front decides by them."""
         front.followed = message.request_id
         self._state.condition.notify_all()

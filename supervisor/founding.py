@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ipc.exits import Exit
 from supervisor.addresses import base_url
-from supervisor.kind import Context, Wrong
+from supervisor.kind import PathContext, Wrong
 from supervisor.private_files import keep_private, write_private
 from supervisor.provision import make_credentials
 from supervisor.refusal import Refused
@@ -79,7 +79,7 @@ _NEXT = """\
 
 
 @dataclass(frozen=True)
-class Place:
+class ProductionFolder:
     """Where it all goes."""
 
     folder: Path
@@ -88,10 +88,10 @@ class Place:
     public_base_url: str
 
 
-def found(place: Place, operator: str, make_keys: Callable[[Path], str]) -> str:
+def found(place: ProductionFolder, operator: str, make_keys: Callable[[Path], str]) -> str:
     """Write everything; return what to tell. Raises Refused."""
     try:
-        url = base_url(place.public_base_url, Context(Path.cwd(), {}))
+        url = base_url(place.public_base_url, PathContext(Path.cwd(), {}))
     except Wrong as wrong:
         raise Refused(Exit.USAGE, f"--public-base-url {wrong.what}. {wrong.mend}") from None
     folder = place.folder.absolute()

@@ -26,8 +26,8 @@ from supervisor.logs import log
 from supervisor.policies import PolicyKeeper
 from supervisor.readers import ReaderKeeper
 from supervisor.sockets import Listener
-from supervisor.state import State
-from supervisor.watchdog import Pulse
+from supervisor.state import SupervisorState
+from supervisor.watchdog import SignOfLife
 
 READY_SECONDS = 300.0
 """From start to FrontReady. Long, because modules that were never seen are compiled first."""
@@ -35,13 +35,13 @@ LOOK_SECONDS = 1.0
 QUIET_SHARE = 0.4
 """A front that has been silent for this part of the time after which it is killed does not count as serving."""
 
-Answers = Mapping[type[Message], Callable[["Front", Message], None]]
+Answers = Mapping[type[Message], Callable[["FrontLife", Message], None]]
 
 
-class Front:
+class FrontLife:
     """One life of a front. `front_id` is new with each life: claims that an earlier one held are orphaned."""
 
-    def __init__(self, state: State, number: int, *, is_successor: bool) -> None:
+    def __init__(self, state: SupervisorState, number: int, *, is_successor: bool) -> None:
         """Raises OSError if no descriptor is free for its channel."""
         self.number = number
         self.name = f"front {number}"
@@ -54,7 +54,7 @@ class Front:
         self.in_flight = 0
         self.status: FrontStatus | None = None
         """The last status that it reported."""
-        self.pulse = Pulse()
+        self.pulse = SignOfLife()
         self._unheard_seconds = 0.0
         self._has_answered_drain = False
         self.followed = ""
@@ -97,7 +97,7 @@ class Front:
 
     async def live(
         self, listeners: tuple[Listener, ...], memory: FrontMemory, live_fronts: tuple[str, ...], answers: Answers,
-        attach: Callable[["Front"], None],
+        attach: Callable[["FrontLife"], None],
     ) -> int:  # fmt: skip
         """Run a front from start to end; return its exit status. On every return the process is gone.
 
@@ -143,7 +143,7 @@ class Front:
         return self._spare.child
 
     def _start(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...]) -> StartFront:
-        handed = tuple(control.Listener(one.kind, one.address, one.stays_open) for one in listeners)
+        handed = tuple(control.HandedListener(one.kind, one.address, one.stays_open) for one in listeners)
         live = (*live_fronts, self.front_id)
         return StartFront(
             self.front_id, live, without_addresses(self._state.settings), handed, number=self.number,
@@ -154,23 +154,25 @@ class Front:
 class FrontKeeper:
     """Holds one front alive. `current` is its present life."""
 
-    def __init__(self, state: State, number: int, listeners: tuple[Listener, ...], memory: FrontMemory) -> None:
-        self.current: Front | None = None
+    def __init__(
+        self, state: SupervisorState, number: int, listeners: tuple[Listener, ...], memory: FrontMemory
+    ) -> None:
+        self.current: FrontLife | None = None
         self._state = state
         self._number = number
         self._listeners = listeners
         self._memory = memory
 
     async def run(
-        self, answers: Answers, other_ids: Callable[[], tuple[str, ...]], attach: Callable[[Front], None],
-        on_end: Callable[[Front], None],
+        self, answers: Answers, other_ids: Callable[[], tuple[str, ...]], attach: Callable[[FrontLife], None],
+        on_end: Callable[[FrontLife], None],
     ) -> None:  # fmt: skip
         """Live after life, until the gateway leaves. `other_ids` are the fronts that live besides this one; `attach`
         ties each life to the notary."""
         backoff, has_served = Backoff(), False
         while not self._state.is_leaving:
             try:
-                front = self.current = Front(self._state, self._number, is_successor=has_served)
+                front = self.current = FrontLife(self._state, self._number, is_successor=has_served)
             except OSError as error:
                 child = not_started(f"front {self._number}", error)
                 self._state.standings.started(child.name)

@@ -39,7 +39,7 @@ class InForce(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Waits:
+class PendingSettings:
     """Names of settings that the file says otherwise than the running gateway has them, by what they wait for."""
 
     reload: tuple[str, ...]
@@ -75,7 +75,7 @@ def forget_at_end(state_dir: Path, cleanup: ExitStack) -> None:
     cleanup.callback(_remove, state_dir / FILE_NAME)
 
 
-def compare_with_running(settings: Settings) -> Waits:
+def compare_with_running(settings: Settings) -> PendingSettings:
     """Compare these settings of a file with those of the gateway that runs with this state directory.
 
     Raises Refused if no gateway runs, or if the settings in force can't be read.
@@ -83,7 +83,7 @@ def compare_with_running(settings: Settings) -> Waits:
     kept = _read(Path(settings.state_dir))
     digests = _digests(settings, bytes.fromhex(kept.salt))
     names = sorted(name for name, digest in digests.items() if kept.settings.get(name) != digest)
-    return Waits(
+    return PendingSettings(
         tuple(name for name in names if name in RELOADABLE), tuple(name for name in names if name not in RELOADABLE)
     )  # fmt: skip
 

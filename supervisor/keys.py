@@ -16,7 +16,7 @@ import msgspec
 
 from ipc.exits import Exit
 from ipc.settings import OperatorSettings
-from supervisor.operators import KeyRefused, operator_settings
+from supervisor.operators import CredentialRefused, operator_settings
 from supervisor.private_files import keep_private
 from supervisor.programs import INTERPRETER
 from supervisor.refusal import Refused
@@ -40,7 +40,7 @@ class DevCredentials:
     receipt_jwks: Path
 
 
-class _Made(msgspec.Struct):
+class _MadeKeys(msgspec.Struct):
     operator_jkt: str
 
 
@@ -59,11 +59,11 @@ def dev_credentials(folder: Path, make_keys: Callable[[Path], str]) -> DevCreden
         what = error.strerror if isinstance(error, OSError) else "not a text"
         raise Refused(Exit.NO_PERMISSION, f"credentials in {folder} can't be made or read: {what}.") from None
     try:
-        made = msgspec.json.decode(make_keys(folder), type=_Made)
+        made = msgspec.json.decode(make_keys(folder), type=_MadeKeys)
         operator = operator_settings({"name": OPERATOR, "api_key": api_key, "dpop_jkt": made.operator_jkt})
     except msgspec.MsgspecError as error:
         raise Refused(Exit.FAILED, f"the keys in {folder} could not be made: {error}.") from None
-    except KeyRefused as refused:
+    except CredentialRefused as refused:
         raise Refused(Exit.CONFIG, f"{api_key_file} {refused.what} Remove it to get a new one.") from None
     return DevCredentials(
         operator=operator,

@@ -22,7 +22,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True)
-class Context:
+class PathContext:
     """The context of a check: the folder of the configuration file, against which paths are resolved, and the
     environment."""
 
@@ -35,23 +35,23 @@ Form = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
+class ValueKind(Generic[T]):
     """A check and its form. Called, it returns the value as `ipc.settings` has it, or raises Wrong."""
 
-    check: Callable[[object, Context], T]
+    check: Callable[[object, PathContext], T]
     form: Form
     is_place: bool = False
     """Its values are paths of what the gateway reads or keeps."""
 
-    def __call__(self, value: object, context: Context) -> T:
+    def __call__(self, value: object, context: PathContext) -> T:
         return self.check(value, context)
 
 
-def kind(**form: object) -> Callable[[Callable[[object, Context], T]], Kind[T]]:
+def kind(**form: object) -> Callable[[Callable[[object, PathContext], T]], ValueKind[T]]:
     """Make a kind of a check."""
-    return lambda check: Kind(check, form)
+    return lambda check: ValueKind(check, form)
 
 
-def place(**form: object) -> Callable[[Callable[[object, Context], T]], Kind[T]]:
+def place(**form: object) -> Callable[[Callable[[object, PathContext], T]], ValueKind[T]]:
     """Make a kind of a check of paths."""
-    return lambda check: Kind(check, form, is_place=True)
+    return lambda check: ValueKind(check, form, is_place=True)

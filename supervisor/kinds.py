@@ -10,7 +10,7 @@ import re
 from typing import TypeVar
 
 from ipc.settings import AUTO, Auto
-from supervisor.kind import Context, Kind, Wrong, kind, place
+from supervisor.kind import PathContext, ValueKind, Wrong, kind, place
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _MAX_UID = 2**32 - 2
 
 
 @kind(type="string", minLength=1, pattern=r"^[^\u0000-\u001f\u007f]*$")
-def text(value: object, _: Context) -> str:
+def text(value: object, _: PathContext) -> str:
     """Any text without control characters."""
     if not isinstance(value, str):
         raise Wrong("must be a text in quotes")
@@ -41,18 +41,18 @@ def text(value: object, _: Context) -> str:
 
 
 @kind(type="boolean")
-def flag(value: object, _: Context) -> bool:
+def flag(value: object, _: PathContext) -> bool:
     """true or false."""
     if not isinstance(value, bool):
         raise Wrong("must be true or false, without quotes")
     return value
 
 
-def whole(low: int, high: int) -> Kind[int]:
+def whole(low: int, high: int) -> ValueKind[int]:
     """A whole number from `low` to `high`."""
 
     @kind(type="integer", minimum=low, maximum=high)
-    def check(value: object, _: Context) -> int:
+    def check(value: object, _: PathContext) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise Wrong("must be a whole number", f"Use {low} to {high}.")
         if value < low:
@@ -64,12 +64,12 @@ def whole(low: int, high: int) -> Kind[int]:
     return check
 
 
-def whole_or_auto(low: int, high: int) -> Kind[int | Auto]:
+def whole_or_auto(low: int, high: int) -> ValueKind[int | Auto]:
     """A whole number from `low` to `high`, or "auto" for what the host allows."""
     number = whole(low, high)
 
     @kind(anyOf=[number.form, {"const": AUTO}])
-    def check(value: object, context: Context) -> int | Auto:
+    def check(value: object, context: PathContext) -> int | Auto:
         if value == AUTO:
             return AUTO
         if isinstance(value, str):
@@ -79,11 +79,11 @@ def whole_or_auto(low: int, high: int) -> Kind[int | Auto]:
     return check
 
 
-def seconds(low: float, high: float) -> Kind[float]:
+def seconds(low: float, high: float) -> ValueKind[float]:
     """A time from `low` to `high` seconds; fractions allowed."""
 
     @kind(type="number", minimum=low, maximum=high)
-    def check(value: object, _: Context) -> float:
+    def check(value: object, _: PathContext) -> float:
         mend = f"Use {low:g} to {high:g}."
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise Wrong("must be a number of seconds", mend)
@@ -96,11 +96,11 @@ def seconds(low: float, high: float) -> Kind[float]:
     return check
 
 
-def choice(*allowed: str) -> Kind[str]:
+def choice(*allowed: str) -> ValueKind[str]:
     """One of a few words."""
 
     @kind(enum=list(allowed))
-    def check(value: object, _: Context) -> str:
+    def check(value: object, _: PathContext) -> str:
         if not isinstance(value, str) or value not in allowed:
             raise Wrong("must be " + " or ".join(f'"{word}"' for word in allowed))
         return value
@@ -108,11 +108,11 @@ def choice(*allowed: str) -> Kind[str]:
     return check
 
 
-def _matching(expression: re.Pattern[str], what: str, **more: object) -> Kind[str]:
+def _matching(expression: re.Pattern[str], what: str, **more: object) -> ValueKind[str]:
     """A text of one form. `more` is what its schema says where the expression is not spelt as ECMA-262 has it."""
 
     @kind(**({"type": "string", "pattern": f"^(?:{expression.pattern})$"} | more))
-    def check(value: object, _: Context) -> str:
+    def check(value: object, _: PathContext) -> str:
         if not isinstance(value, str) or not expression.fullmatch(value):
             raise Wrong(f"must be {what}")
         return value
@@ -129,7 +129,7 @@ host_name = _matching(_HOST_NAME, "a host name in lower case", pattern=f"^{_LABE
 
 
 @kind(type="string", pattern="^(sha256:)?[0-9A-Fa-f]{64}$")
-def sha256(value: object, _: Context) -> str:
+def sha256(value: object, _: PathContext) -> str:
     """64 hexadecimal digits, with or without `sha256:` in front; returned without."""
     digits = value.removeprefix("sha256:").lower() if isinstance(value, str) else ""
     if not _SHA256.fullmatch(digits):
@@ -139,7 +139,7 @@ def sha256(value: object, _: Context) -> str:
 
 
 @kind(**text.form)
-def secret_text(value: object, context: Context) -> str:
+def secret_text(value: object, context: PathContext) -> str:
     """A text that is never shown."""
     try:
         return text(value, context)
@@ -148,7 +148,7 @@ def secret_text(value: object, context: Context) -> str:
 
 
 @kind(type="string", pattern="^(0|[1-9][0-9]{0,9})$")
-def user_id(value: object, _: Context) -> str:
+def user_id(value: object, _: PathContext) -> str:
     """A user id in decimal, as a key of a table."""
     if not isinstance(value, str) or not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or int(value) > _MAX_UID:
         raise Wrong("is not a user id", 'Use the number that "id -u NAME" prints.')
@@ -156,7 +156,7 @@ def user_id(value: object, _: Context) -> str:
 
 
 @place(**text.form)
-def path(value: object, context: Context) -> str:
+def path(value: object, context: PathContext) -> str:
     """An absolute path; a relative one starts at the folder of the configuration file.
 
     `$CREDENTIALS_DIRECTORY` or `${CREDENTIALS_DIRECTORY}` may stand in front (systemd credentials); no other variable.
@@ -175,7 +175,7 @@ def path(value: object, context: Context) -> str:
 
 
 @place(**text.form)
-def socket_path(value: object, context: Context) -> str:
+def socket_path(value: object, context: PathContext) -> str:
     """The path of a Unix socket: short enough for the kernel."""
     resolved = path(value, context)
     if len(os.fsencode(resolved)) > MAX_SOCKET_PATH:
@@ -183,11 +183,11 @@ def socket_path(value: object, context: Context) -> str:
     return resolved
 
 
-def list_of(item: Kind[T]) -> Kind[tuple[T, ...]]:
+def list_of(item: ValueKind[T]) -> ValueKind[tuple[T, ...]]:
     """An array, every item of one kind; not empty."""
 
     @kind(type="array", minItems=1, items=item.form)
-    def check(value: object, context: Context) -> tuple[T, ...]:
+    def check(value: object, context: PathContext) -> tuple[T, ...]:
         if not isinstance(value, list) or not value:
             raise Wrong("must be an array with at least one item")
         return tuple(item(one, context) for one in value)

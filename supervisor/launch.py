@@ -34,7 +34,7 @@ from supervisor.refusal import Refused
 from supervisor.rereading import Reread, Rereading
 from supervisor.signals import RECEIVED
 from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, METRICS_MODE, Listener, listen_tcp, listen_unix
-from supervisor.state import State
+from supervisor.state import SupervisorState
 from supervisor.state_dir import hold_state_dir
 from supervisor.supervise import supervise
 from supervisor.walls import with_walls
@@ -42,7 +42,7 @@ from supervisor.watchdog import watchdog_seconds
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedGateway:
     """The preparations of a mode of the gateway: final settings, sockets, and a function to call when it serves."""
 
     settings: Settings
@@ -55,7 +55,7 @@ class Prepared:
     """The socket for a dev gateway's own upstream; None without one."""
 
 
-Prepare = Callable[[ExitStack], Prepared]
+Prepare = Callable[[ExitStack], PreparedGateway]
 
 
 def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
@@ -88,7 +88,7 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))
         notifier = Notifier.of(environ)
         _keep_open(prepared.listeners, notifier, environ)
-        state = State(
+        state = SupervisorState(
             settings, programs, Children({**environ, VARIABLE: settings.log_level}), _rereading(prepared, cleanup),
             notifier, watchdog_seconds(environ), prepared.upstream,
         )  # fmt: skip
@@ -111,7 +111,7 @@ def _within_open_files(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, limits=fewer)
 
 
-def _rereading(prepared: Prepared, cleanup: ExitStack) -> Rereading | None:
+def _rereading(prepared: PreparedGateway, cleanup: ExitStack) -> Rereading | None:
     if prepared.configured is None:
         return None
     rereading = Rereading(prepared.configured, prepared.reread)
@@ -162,7 +162,7 @@ def prepare_run(settings: Settings, reread: Reread | None = None, environ: Mappi
     """Prepare `gateway run`: state directory, lock and sockets. `reread` is for reloads; `environ` may name
     sockets that a service manager has bound."""
 
-    def prepare(cleanup: ExitStack) -> Prepared:
+    def prepare(cleanup: ExitStack) -> PreparedGateway:
         given = activated(settings, environ or {})
         for one in given:
             cleanup.callback(one.close)
@@ -173,6 +173,6 @@ def prepare_run(settings: Settings, reread: Reread | None = None, environ: Mappi
         lease_key = settings.lease_signing_key_path or str(Path(settings.state_dir) / "keys" / "lease.pem")
         final = msgspec.structs.replace(settings, lease_signing_key_path=lease_key)
         sockets = [one.address for one in listeners]
-        return Prepared(final, listeners, lambda: log.info("serving", sockets=sockets), settings, reread)
+        return PreparedGateway(final, listeners, lambda: log.info("serving", sockets=sockets), settings, reread)
 
     return prepare

@@ -1,7 +1,7 @@
 """Log lines of the supervisor. SECURITY: callers pass names, numbers and paths, never a key."""
 
 from ipc.journal import own_journal
-from ipc.logs import Lines, log, write_lines
+from ipc.logs import LogWriter, log, write_lines
 from ipc.stderr import is_read_by_person
 
 __all__ = ["configure_logs", "log"]
@@ -10,4 +10,4 @@ __all__ = ["configure_logs", "log"]
 def configure_logs(*, to_terminal: bool | None = None) -> None:
     """Call once, before the first line."""
     human = is_read_by_person() if to_terminal is None else to_terminal
-    write_lines(Lines(lambda: {"process": "supervisor"}, human=human, journal=own_journal()))
+    write_lines(LogWriter(lambda: {"process": "supervisor"}, human=human, journal=own_journal()))

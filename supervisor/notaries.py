@@ -27,11 +27,11 @@ from ipc.webhooks import without_addresses
 from supervisor.backoff import Backoff, reason_of
 from supervisor.children import Child
 from supervisor.control import Control
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.handing import handing_over
 from supervisor.logs import log
-from supervisor.state import State
-from supervisor.watchdog import Pulse
+from supervisor.state import SupervisorState
+from supervisor.watchdog import SignOfLife
 
 DETACHED_SECONDS = 5.0
 """For a front to exit once its channel with the notary has ended, as it does last of all when it leaves."""
@@ -51,7 +51,7 @@ def _nothing(*_: object) -> None:
 class NotaryKeeper:
     """Holds one notary alive."""
 
-    def __init__(self, state: State, fronts: Callable[[], list[Front]]) -> None:
+    def __init__(self, state: SupervisorState, fronts: Callable[[], list[FrontLife]]) -> None:
         """`fronts()` are those that live at the moment. `on_start` and `on_broken` are set before `run`."""
         self.on_start: Callable[[], None] = _nothing
         """Sends a fresh notary its first messages, before a front is connected to it. May raise OSError."""
@@ -61,7 +61,7 @@ class NotaryKeeper:
         """Fronts are tied to a fresh notary: it is time for the deliverer. May raise OSError."""
         self.child_of: Callable[[str], Child | None] = _nothing
         """Finds the process behind an ended channel that is not a front's."""
-        self.pulse = Pulse()
+        self.pulse = SignOfLife()
         self._state = state
         self._fronts = fronts
         self._control: Control[Message] | None = None
@@ -100,7 +100,7 @@ class NotaryKeeper:
         """The pid of the present notary; None while none runs."""
         return self._child.pid if self._child is not None and self._child.status is None else None
 
-    def attach(self, front: Front) -> None:
+    def attach(self, front: FrontLife) -> None:
         """Tie a front to the notary of now; without one nothing happens, since the next one is tied to all. Raises
         OSError."""
         if self._control is None or (pid := self.pid) is None:

@@ -8,13 +8,13 @@ import hashlib
 import re
 from pathlib import Path
 
-from ipc.private_files import KeyFileError, read_private
+from ipc.private_files import PrivateFileError, read_private
 from ipc.settings import OperatorSettings
 
 _SOURCES = ("api_key", "api_key_file", "api_key_sha256")
 
 
-class KeyRefused(Exception):
+class CredentialRefused(Exception):
     """The operator's credential will not do; `setting` is the key of the table to point at."""
 
     def __init__(self, setting: str, what: str) -> None:
@@ -35,14 +35,14 @@ def operator_settings(row: dict[str, str]) -> OperatorSettings:
     """
     given = [source for source in _SOURCES if source in row]
     if len(given) != 1:
-        raise KeyRefused("", "needs exactly one of api_key_sha256, api_key_file and api_key.")
+        raise CredentialRefused("", "needs exactly one of api_key_sha256, api_key_file and api_key.")
     (source,) = given
     if source == "api_key_sha256":
         digest = row[source]
     else:
         key = row[source] if source == "api_key" else _read_key(Path(row[source]))
         if not re.fullmatch(rf"key-{re.escape(row['name'])}-[0-9a-f]{{32}}", key):
-            raise KeyRefused(source, f"must have the form key-{row['name']}-<32 hexadecimal digits>.")
+            raise CredentialRefused(source, f"must have the form key-{row['name']}-<32 hexadecimal digits>.")
         digest = digest_of(key)
     return OperatorSettings(name=row["name"], dpop_jkt=row.get("dpop_jkt"), api_key_sha256=digest)
 
@@ -50,7 +50,7 @@ def operator_settings(row: dict[str, str]) -> OperatorSettings:
 def _read_key(file: Path) -> str:
     try:
         return read_private(file).decode("ascii").strip()
-    except KeyFileError as error:
-        raise KeyRefused("api_key_file", str(error)) from None
+    except PrivateFileError as error:
+        raise CredentialRefused("api_key_file", str(error)) from None
     except UnicodeDecodeError:
-        raise KeyRefused("api_key_file", f"{file} does not hold a key.") from None
+        raise CredentialRefused("api_key_file", f"{file} does not hold a key.") from None

@@ -12,7 +12,7 @@ from ipc.messages.message import Message
 from supervisor.backoff import Backoff
 from supervisor.children import Child
 from supervisor.logs import log
-from supervisor.state import State
+from supervisor.state import SupervisorState
 
 SERVED_AFTER_SECONDS = 2.0
 """The supervisor does not see verdicts: a policy process that lived this long has worked, and so has one that ended
@@ -26,7 +26,7 @@ Post = Callable[[Message, tuple[int, ...]], None]
 class PolicyKeeper:
     """Holds one policy process alive and its channel at the front."""
 
-    def __init__(self, state: State, number: int) -> None:
+    def __init__(self, state: SupervisorState, number: int) -> None:
         self._state = state
         self._number = number
         self._name = f"policy {number}"

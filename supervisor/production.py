@@ -30,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ProductionRule:
     """One refusal. `setting` is what docs/production.md calls it, `reason` a sentence."""
 
     setting: str
@@ -164,23 +164,27 @@ def _shows_proxy_secret_in_clear(settings: Settings) -> Iterable[Finding]:
 
 
 RULES: Final = (
-    Rule("identity.provider", _NO_NAME, _identity_none),
-    Rule("identity.peercred.allow_unmapped", _NO_NAME, _allow_unmapped),
-    Rule("operators", "No operator could decide about a held call, revoke or drain.", _no_operators),
-    Rule("operators.dpop_jkt", "A key that is copied would be enough to approve calls.", _operator_without_key_binding),
-    Rule("listen_http_addr, unsafe_expose_http", "The kernel does not say who connects by TCP.", _tcp_listener),
-    Rule("listen_http_addr", _CLEAR_TEXT, _plain_text_beyond_loopback),
-    Rule("egress.unsafe_resolve", "It leads names to private addresses.", _unsafe_resolve),
-    Rule("receipt_signing_key_path", _KEPT_KEY, _ephemeral("receipt_signing_key_path")),
-    Rule("grant_signing_key_path", _KEPT_KEY, _ephemeral("grant_signing_key_path")),
-    Rule("receipt_keys_jwks_path", _KEPT_KEY, _ephemeral("receipt_keys_jwks_path")),
-    Rule("response_schema_enforcement", "Answers that no schema allows would reach agents.", _warn_only),
-    Rule("webhooks.url", "Notifications could be read and changed on their way.", _webhooks_without_tls),
-    Rule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
-    Rule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
-    Rule("egress.proxy_secret", "An eavesdropper could use this proxy.", _shows_proxy_secret_in_clear),
-    Rule("opa_url", "A host that answers in its place decides what is allowed.", _opa_without_tls),
-    Rule("ledger.url", "Evidence could be read, changed and held back on its way.", _ledger_without_tls),
+    ProductionRule("identity.provider", _NO_NAME, _identity_none),
+    ProductionRule("identity.peercred.allow_unmapped", _NO_NAME, _allow_unmapped),
+    ProductionRule("operators", "No operator could decide about a held call, revoke or drain.", _no_operators),
+    ProductionRule(
+        "operators.dpop_jkt", "A key that is copied would be enough to approve calls.", _operator_without_key_binding
+    ),
+    ProductionRule(
+        "listen_http_addr, unsafe_expose_http", "The kernel does not say who connects by TCP.", _tcp_listener
+    ),
+    ProductionRule("listen_http_addr", _CLEAR_TEXT, _plain_text_beyond_loopback),
+    ProductionRule("egress.unsafe_resolve", "It leads names to private addresses.", _unsafe_resolve),
+    ProductionRule("receipt_signing_key_path", _KEPT_KEY, _ephemeral("receipt_signing_key_path")),
+    ProductionRule("grant_signing_key_path", _KEPT_KEY, _ephemeral("grant_signing_key_path")),
+    ProductionRule("receipt_keys_jwks_path", _KEPT_KEY, _ephemeral("receipt_keys_jwks_path")),
+    ProductionRule("response_schema_enforcement", "Answers that no schema allows would reach agents.", _warn_only),
+    ProductionRule("webhooks.url", "Notifications could be read and changed on their way.", _webhooks_without_tls),
+    ProductionRule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
+    ProductionRule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
+    ProductionRule("egress.proxy_secret", "An eavesdropper could use this proxy.", _shows_proxy_secret_in_clear),
+    ProductionRule("opa_url", "A host that answers in its place decides what is allowed.", _opa_without_tls),
+    ProductionRule("ledger.url", "Evidence could be read, changed and held back on its way.", _ledger_without_tls),
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
 

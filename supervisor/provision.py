@@ -38,7 +38,7 @@ machine) and the API key, which is not kept anywhere and not shown again:
 """
 
 
-class _Made(msgspec.Struct):
+class _ProvisionedKeys(msgspec.Struct):
     operator_jkt: str
 
 
@@ -68,7 +68,7 @@ def make_credentials(folder: Path, name: str, make_keys: Callable[[Path], str]) 
     except OSError as error:
         raise Refused(Exit.NO_PERMISSION, f"{whole} can't be made: {error.strerror}.") from None
     try:
-        jkt = msgspec.json.decode(make_keys(whole), type=_Made).operator_jkt
+        jkt = msgspec.json.decode(make_keys(whole), type=_ProvisionedKeys).operator_jkt
     except msgspec.MsgspecError as error:
         raise Refused(Exit.FAILED, f"the keys in {whole} could not be made: {error}.") from None
     api_key = f"key-{name}-{secrets.token_hex(16)}"

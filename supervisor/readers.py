@@ -13,13 +13,13 @@ from supervisor.backoff import reason_of
 from supervisor.ledgers import ledger_arguments
 from supervisor.logs import log
 from supervisor.policies import Post
-from supervisor.state import State
+from supervisor.state import SupervisorState
 
 
 class ReaderKeeper:
     """Starts readers for one front."""
 
-    def __init__(self, state: State, seconds: float = READER_SECONDS) -> None:
+    def __init__(self, state: SupervisorState, seconds: float = READER_SECONDS) -> None:
         """`seconds` is how long one may live."""
         self._state = state
         self._seconds = seconds

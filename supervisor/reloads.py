@@ -15,12 +15,12 @@ from typing import NoReturn
 import trio
 from msgspec.structs import replace
 
-from ipc.messages.control import FinishReload, FollowSettings, Reload, Reloaded, ReloadPrepared, RequestReload
+from ipc.messages.control import FinishReload, FollowSettings, Reload, ReloadDone, ReloadPrepared, RequestReload
 from ipc.reloadable import with_reloadable
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.logs import log
-from supervisor.rereading import Change
-from supervisor.state import State
+from supervisor.rereading import RereadFile
+from supervisor.state import SupervisorState
 
 MAX_WAITING = 8
 SILENT = "a front did not answer"
@@ -31,24 +31,24 @@ RELOAD_SECONDS = 120.0
 @dataclass
 class _Reload:
     request: RequestReload
-    asker: Front | None
-    heard: Callable[[Reloaded], None] | None = None
+    asker: FrontLife | None
+    heard: Callable[[ReloadDone], None] | None = None
     """Told of the outcome, besides the front that asked."""
-    change: Change = Change()
+    change: RereadFile = RereadFile()
     """The change that the configuration file asks for."""
     prepared: set[str] = field(default_factory=set)
     """Ids of fronts that can put it in force."""
-    outcomes: dict[str, Reloaded] = field(default_factory=dict)
+    outcomes: dict[str, ReloadDone] = field(default_factory=dict)
 
 
-Follow = Callable[[FollowSettings | None, list[Front]], Awaitable[None]]
+Follow = Callable[[FollowSettings | None, list[FrontLife]], Awaitable[None]]
 Around = Callable[[], AbstractContextManager[object]]
 
 
 class Reloads:
     """Serialises reloads. `follow` brings new settings to all but the fronts that took part."""
 
-    def __init__(self, state: State, follow: Follow) -> None:
+    def __init__(self, state: SupervisorState, follow: Follow) -> None:
         self.around: Around = nullcontext
         """Entered for each reload, and left with it; set before `run`."""
         self.last_error: str | None = None
@@ -57,30 +57,30 @@ class Reloads:
         self._follow = follow
         self._queue, self._queued = trio.open_memory_channel[_Reload](MAX_WAITING)
         self._active: _Reload | None = None
-        self._fronts: list[Front] = []
+        self._fronts: list[FrontLife] = []
 
-    def set_fronts(self, fronts: list[Front]) -> None:
+    def set_fronts(self, fronts: list[FrontLife]) -> None:
         """The fronts that serve now; no answer is expected of others."""
         self._fronts = fronts
         self._state.condition.notify_all()
 
     def request(
-        self, request: RequestReload, asker: Front | None, heard: Callable[[Reloaded], None] | None = None
+        self, request: RequestReload, asker: FrontLife | None, heard: Callable[[ReloadDone], None] | None = None
     ) -> None:
         """Ask for a reload; the answer goes to `asker` and `heard`, if there are any, and to the log."""
         reload = _Reload(request, asker, heard)
         try:
             self._queue.send_nowait(reload)
         except trio.WouldBlock:
-            self._tell(reload, Reloaded(request.request_id, "too many reloads are waiting", 0, ""))
+            self._tell(reload, ReloadDone(request.request_id, "too many reloads are waiting", 0, ""))
 
-    def answer_reloaded(self, front: Front, message: Reloaded) -> None:
+    def answer_reloaded(self, front: FrontLife, message: ReloadDone) -> None:
         """Take a front's outcome. An outcome for no reload in progress came too late and is ignored."""
         if self._active is not None and message.request_id == self._active.request.request_id:
             self._active.outcomes[front.front_id] = message
             self._state.condition.notify_all()
 
-    def answer_prepared(self, front: Front, message: ReloadPrepared) -> None:
+    def answer_prepared(self, front: FrontLife, message: ReloadPrepared) -> None:
         """A front could put a reload in force."""
         if self._active is not None and message.request_id == self._active.request.request_id:
             self._active.prepared.add(front.front_id)
@@ -96,7 +96,7 @@ class Reloads:
             self._active = None
             self._tell(reload, outcome)
 
-    async def _perform(self, reload: _Reload, deadline: float) -> Reloaded:
+    async def _perform(self, reload: _Reload, deadline: float) -> ReloadDone:
         """By all fronts that serve now, or by none."""
         if self._state.rereading is not None:
             reload.change = await self._state.rereading.look(self._state.settings)
@@ -123,14 +123,14 @@ class Reloads:
             await self._finish(reload, others, outcome.error, deadline)
         return replace(outcome, changed=reload.change.changed, needs_restart=reload.change.needs_restart)
 
-    def _keep(self, change: Change) -> None:
+    def _keep(self, change: RereadFile) -> None:
         """Keep the change for processes that start from now on."""
         if change.reloadable is not None and change.configured is not None:
             assert self._state.rereading is not None
             self._state.settings = with_reloadable(self._state.settings, change.reloadable)
             self._state.rereading.keep(change.configured)
 
-    async def _prepared(self, reload: _Reload, fronts: list[Front], deadline: float) -> str | None:
+    async def _prepared(self, reload: _Reload, fronts: list[FrontLife], deadline: float) -> str | None:
         """Returns once each front has said whether it can, or has ended; with an error when one can't."""
         told = {front.front_id for front in fronts}
         with trio.move_on_at(deadline):
@@ -139,8 +139,8 @@ class Reloads:
         return errors[0] if errors else None if told <= reload.prepared else SILENT
 
     async def _finish(
-        self, reload: _Reload, fronts: list[Front], error: str | None, deadline: float
-    ) -> Reloaded:  # fmt: skip
+        self, reload: _Reload, fronts: list[FrontLife], error: str | None, deadline: float
+    ) -> ReloadDone:  # fmt: skip
         """Have these put it in force, or with an error leave it; returns what the last one said once each has, or has
         ended."""
         for front in fronts:
@@ -158,7 +158,7 @@ class Reloads:
         return told & {front.front_id for front in self._fronts}
 
     @staticmethod
-    async def _end_unless_followed(front: Front, outcome: Reloaded | None) -> None:
+    async def _end_unless_followed(front: FrontLife, outcome: ReloadDone | None) -> None:
         if outcome is not None and outcome.error is None:
             return
         error = "no answer" if outcome is None else outcome.error
@@ -167,7 +167,7 @@ class Reloads:
             front.child.kill()
             await front.child.wait()
 
-    def _tell(self, reload: _Reload, outcome: Reloaded) -> None:
+    def _tell(self, reload: _Reload, outcome: ReloadDone) -> None:
         by, trace_id = reload.request.requested_by, reload.request.trace_id
         more: dict[str, object] = {} if trace_id is None else {"trace_id": trace_id}
         if outcome.error is None:
@@ -185,8 +185,8 @@ class Reloads:
             reload.heard(outcome)
 
 
-def _failed(reload: _Reload, error: str) -> Reloaded:
-    return Reloaded(reload.request.request_id, error, 0, "")
+def _failed(reload: _Reload, error: str) -> ReloadDone:
+    return ReloadDone(reload.request.request_id, error, 0, "")
 
 
 def _order(reload: _Reload, *, waits: bool, tells: bool) -> Reload:

@@ -28,7 +28,7 @@ Reread = Callable[[], Loaded]
 
 
 @dataclass(frozen=True)
-class Change:
+class RereadFile:
     """The changes that the file asks for now. With `problems` none of them may be used."""
 
     problems: tuple[str, ...] = ()
@@ -52,34 +52,34 @@ class Rereading:
         self.configured = configured
         keep_in_force(Path(configured.state_dir), configured)
 
-    async def look(self, settings: Settings) -> Change:
+    async def look(self, settings: Settings) -> RereadFile:
         """Read it again; `settings` are those that the processes have."""
         if self.reread is None:
-            return Change()
+            return RereadFile()
         with trio.move_on_after(READ_SECONDS):
             loaded = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             if isinstance(loaded, str):
-                return Change((loaded,))
+                return RereadFile((loaded,))
             problems = tuple(str(problem) for problem in in_order(loaded.problems))
             if loaded.settings is None or problems:
-                return Change(problems[:MAX_PROBLEMS] or ("the configuration file will not do",))
+                return RereadFile(problems[:MAX_PROBLEMS] or ("the configuration file will not do",))
             return self.change(settings, loaded.settings)
-        return Change((f"the configuration file was not read within {READ_SECONDS:g} s",))
+        return RereadFile((f"the configuration file was not read within {READ_SECONDS:g} s",))
 
-    def change(self, settings: Settings, read: Settings) -> Change:
+    def change(self, settings: Settings, read: Settings) -> RereadFile:
         """Return the changes from `settings`, which the processes have, to `read`, the whole content of the file."""
         names = differing(self.configured, read)
         changed = tuple(name for name in names if name in RELOADABLE)
         needs_restart = tuple(name for name in names if name not in RELOADABLE)
         if not changed:
-            return Change(needs_restart=needs_restart)
+            return RereadFile(needs_restart=needs_restart)
         # Operators that no file names: `gateway dev` makes one.
         made = settings.operators[len(self.configured.operators) :]
         operators = (*read.operators, *made)
         fresh = msgspec.structs.replace(reloadable_of(read), operators=operators)
         fresh = msgspec.structs.replace(fresh, weakened=weakened(with_reloadable(settings, fresh)))
         configured = with_reloadable(self.configured, reloadable_of(read))
-        return Change((), fresh, configured, changed, needs_restart)
+        return RereadFile((), fresh, configured, changed, needs_restart)
 
     def _read(self) -> Loaded | str:
         assert self.reread is not None

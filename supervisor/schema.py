@@ -15,18 +15,18 @@ from ipc.log_level import DEBUG, INFO
 from ipc.quotas import MAX_QUOTA
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor import addresses, kinds, stores, webhooks, witnesses
-from supervisor.kind import Context, Kind, Wrong, kind, place
+from supervisor.kind import PathContext, ValueKind, Wrong, kind, place
 
 
 @dataclass(frozen=True)
 class Leaf:
     """One value."""
 
-    kind: Kind[Any]
+    kind: ValueKind[Any]
 
 
 @dataclass(frozen=True)
-class Table:
+class SettingsTable:
     """A table of named settings."""
 
     fields: Mapping[str, "Node"]
@@ -36,22 +36,22 @@ class Table:
 class Names:
     """A table whose keys are free, within `key`."""
 
-    key: Kind[str]
+    key: ValueKind[str]
     value: "Node"
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableArray:
     """An array of tables."""
 
-    row: Table
+    row: SettingsTable
 
 
-Node: TypeAlias = Leaf | Table | Names | Rows
+Node: TypeAlias = Leaf | SettingsTable | Names | TableArray
 
 _MIN_SPARE = Leaf(kinds.whole(0, 256))
-_POOL = Table({"min_spare": _MIN_SPARE, "max": Leaf(kinds.whole(1, 256))})
-_HTTP_POOL = Table({"min_spare": _MIN_SPARE, "max": Leaf(kinds.whole_or_auto(1, MOST_CALLS))})
+_POOL = SettingsTable({"min_spare": _MIN_SPARE, "max": Leaf(kinds.whole(1, 256))})
+_HTTP_POOL = SettingsTable({"min_spare": _MIN_SPARE, "max": Leaf(kinds.whole_or_auto(1, MOST_CALLS))})
 
 MAX_FRONTS = 64
 _HELD_BYTES = 8 * 1024 * 1024
@@ -59,7 +59,7 @@ _HELD_BYTES = 8 * 1024 * 1024
 
 
 @kind(anyOf=[{"type": "integer", "minimum": 1, "maximum": MAX_FRONTS}, {"const": "auto"}])
-def _front_processes(value: object, context: Context) -> int:
+def _front_processes(value: object, context: PathContext) -> int:
     """A number, or "auto": one less than the cores of this process, since notary and workers need cores, too."""
     if value == "auto":
         return min(max(len(os.sched_getaffinity(0)) - 1, 1), MAX_FRONTS)
@@ -69,7 +69,7 @@ def _front_processes(value: object, context: Context) -> int:
 
 
 @place(**kinds.path.form)
-def _ledger_path(value: object, context: Context) -> object:
+def _ledger_path(value: object, context: PathContext) -> object:
     if isinstance(value, str) and "://" in value:
         raise Wrong("names no file", "Set ledger.url to a PostgreSQL.", is_secret=True)
     return kinds.path(value, context)
@@ -80,7 +80,7 @@ def _servers(part: str) -> dict[str, Leaf]:
     return {one.setting.rpartition(".")[2]: Leaf(stores.server_url(one)) for one in BACKENDS if one.part == part}
 
 
-SCHEMA = Table(
+SCHEMA = SettingsTable(
     {
         "state_dir": Leaf(kinds.path),
         "public_base_url": Leaf(addresses.base_url),
@@ -89,7 +89,7 @@ SCHEMA = Table(
         "listen_http_addr": Leaf(addresses.listen_address),
         "unsafe_expose_http": Leaf(kinds.flag),
         "unsafe_degraded_sandbox": Leaf(kinds.flag),
-        "sandbox": Table({"user": Leaf(kinds.name)}),
+        "sandbox": SettingsTable({"user": Leaf(kinds.name)}),
         "front_processes": Leaf(_front_processes),
         "manifests_dir": Leaf(kinds.path),
         "policy_dir": Leaf(kinds.path),
@@ -107,15 +107,15 @@ SCHEMA = Table(
         "grant_signing_key_path": Leaf(kinds.path),
         "receipt_keys_jwks_path": Leaf(kinds.path),
         "response_schema_enforcement": Leaf(kinds.choice("deny", "warn")),
-        "identity": Table(
+        "identity": SettingsTable(
             {
                 "provider": Leaf(kinds.choice("peercred", "none")),
-                "peercred": Table(
+                "peercred": SettingsTable(
                     {
                         "allow_unmapped": Leaf(kinds.flag),
                         "principals": Names(
                             kinds.user_id,
-                            Table(
+                            SettingsTable(
                                 {
                                     "principal": Leaf(kinds.principal),
                                     "scopes": Leaf(kinds.list_of(kinds.scope)),
@@ -130,8 +130,8 @@ SCHEMA = Table(
                 ),
             }
         ),
-        "operators": Rows(
-            Table(
+        "operators": TableArray(
+            SettingsTable(
                 {
                     "name": Leaf(kinds.name),
                     "dpop_jkt": Leaf(kinds.thumbprint),
@@ -141,7 +141,7 @@ SCHEMA = Table(
                 }
             )
         ),
-        "store": Table(
+        "store": SettingsTable(
             {
                 **_servers("store"),
                 "redis_prefix": Leaf(stores.prefix),
@@ -149,7 +149,7 @@ SCHEMA = Table(
                 "redis_ca_file": Leaf(kinds.path),
             }
         ),
-        "ledger": Table(
+        "ledger": SettingsTable(
             {
                 "path": Leaf(_ledger_path),
                 "min_free_bytes": Leaf(kinds.whole(0, 1 << 39)),
@@ -158,11 +158,11 @@ SCHEMA = Table(
                 "ca_file": Leaf(kinds.path),
             }
         ),
-        "evidence": Table(
+        "evidence": SettingsTable(
             {
                 "origin": Leaf(kinds.log_name),
-                "witnesses": Rows(
-                    Table(
+                "witnesses": TableArray(
+                    SettingsTable(
                         {
                             "name": Leaf(kinds.name),
                             "url": Leaf(witnesses.url),
@@ -175,7 +175,7 @@ SCHEMA = Table(
                 "witness_interval_seconds": Leaf(kinds.seconds(0.1, 3600)),
             }
         ),
-        "egress": Table(
+        "egress": SettingsTable(
             {
                 "unsafe_resolve": Names(kinds.host_name, Leaf(addresses.peer_address)),
                 "proxy_ca_file": Leaf(kinds.path),
@@ -183,7 +183,7 @@ SCHEMA = Table(
                 "proxy_allowlist_file": Leaf(kinds.path),
             }
         ),
-        "limits": Table(
+        "limits": SettingsTable(
             {
                 "max_in_flight": Leaf(kinds.whole_or_auto(1, 100_000)),
                 "max_connections": Leaf(kinds.whole(1, 100_000)),
@@ -197,7 +197,7 @@ SCHEMA = Table(
                 "drain_seconds": Leaf(kinds.seconds(0.1, 3600)),
             }
         ),
-        "workers": Table(
+        "workers": SettingsTable(
             {
                 "compute": _POOL,
                 "http": _HTTP_POOL,
@@ -206,10 +206,12 @@ SCHEMA = Table(
                 "idle_seconds": Leaf(kinds.seconds(0.1, 86_400)),
             }
         ),
-        "secrets": Table({"file": Leaf(kinds.path), "age_identity_file": Leaf(kinds.path)}),
-        "metrics": Table({"listen_uds_path": Leaf(kinds.socket_path), "listen": Leaf(addresses.loopback_address)}),
-        "compat": Table({"actions_envelope": Leaf(kinds.flag)}),
-        "approvals": Table(
+        "secrets": SettingsTable({"file": Leaf(kinds.path), "age_identity_file": Leaf(kinds.path)}),
+        "metrics": SettingsTable(
+            {"listen_uds_path": Leaf(kinds.socket_path), "listen": Leaf(addresses.loopback_address)}
+        ),
+        "compat": SettingsTable({"actions_envelope": Leaf(kinds.flag)}),
+        "approvals": SettingsTable(
             {
                 "require_signature": Leaf(kinds.flag),
                 "max_pending": Leaf(kinds.whole(2, 10_000)),
@@ -219,8 +221,8 @@ SCHEMA = Table(
                 "keep_days": Leaf(kinds.whole(1, 3650)),
             }
         ),
-        "webhooks": Rows(
-            Table(
+        "webhooks": TableArray(
+            SettingsTable(
                 {
                     "name": Leaf(kinds.name),
                     "url": Leaf(webhooks.url),
@@ -242,13 +244,13 @@ SCHEMA = Table(
 def spellings(node: Node = SCHEMA, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """Every key with the way it is written in the file: `("max", "max in [workers.http]")`, `("store", "[store]")`."""
     fields: Mapping[str, Node] = {}
-    if isinstance(node, Table):
+    if isinstance(node, SettingsTable):
         fields = node.fields
-    elif isinstance(node, Rows):
+    elif isinstance(node, TableArray):
         fields = node.row.fields
     for key, child in fields.items():
         dotted = ".".join((*path, key))
-        if isinstance(child, Rows):
+        if isinstance(child, TableArray):
             yield key, f"[[{dotted}]]"
         elif isinstance(child, Leaf):
             yield key, f"{key} in [{'.'.join(path)}]" if path else key
@@ -259,7 +261,7 @@ def spellings(node: Node = SCHEMA, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 def leaf_paths(node: Node = SCHEMA, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The path of every setting that a name can be given for; free keys and arrays end a path."""
-    if isinstance(node, Table):
+    if isinstance(node, SettingsTable):
         for key, child in node.fields.items():
             yield from leaf_paths(child, (*path, key))
     else:
@@ -270,7 +272,7 @@ def node_at(path: tuple[str, ...]) -> Node | None:
     """The node of the table at a path; None if there is no such setting."""
     node: Node = SCHEMA
     for key in path:
-        if isinstance(node, Table) and key in node.fields:
+        if isinstance(node, SettingsTable) and key in node.fields:
             node = node.fields[key]
         elif isinstance(node, Names):
             node = node.value

@@ -17,7 +17,7 @@ def _nothing() -> None:
 
 
 @dataclass
-class Standing:
+class ChildStanding:
     """One child over all its processes: `front 1`, `notary`, `worker http`."""
 
     name: str
@@ -43,7 +43,7 @@ class Standings:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.on_change: Callable[[], None] = _nothing
         """Called whenever a crash loop began or ended."""
-        self.all: dict[str, Standing] = {}
+        self.all: dict[str, ChildStanding] = {}
         self._clock = clock
 
     @property
@@ -53,7 +53,7 @@ class Standings:
 
     def started(self, name: str, pid: int = 0) -> None:
         """A process of this child began."""
-        one = self.all.setdefault(name, Standing(name))
+        one = self.all.setdefault(name, ChildStanding(name))
         one.pid = pid
         self._move(one, "start")
 
@@ -86,7 +86,7 @@ class Standings:
 
     def worker_ended(self, name: str, error: str, *, is_loop: bool, is_storm: bool) -> None:
         """One of several processes of this child ended by a fault; others may serve, which only a loop denies."""
-        one = self.all.setdefault(name, Standing(name, child_states.SERVING))
+        one = self.all.setdefault(name, ChildStanding(name, child_states.SERVING))
         one.ends += 1
         one.last_error, one.last_error_at = error, self._clock()
         if is_loop and not one.is_failing:
@@ -96,15 +96,15 @@ class Standings:
 
     def worker_serves(self, name: str) -> None:
         """One of several processes works; that ends a loop of others that never did."""
-        one = self.all.setdefault(name, Standing(name, child_states.SERVING))
+        one = self.all.setdefault(name, ChildStanding(name, child_states.SERVING))
         if one.state == child_states.RETRYING:
             self._move(one, "serve")
 
-    def ago(self, one: Standing) -> float:
+    def ago(self, one: ChildStanding) -> float:
         """Seconds since its last error."""
         return self._clock() - one.last_error_at
 
-    def _move(self, one: Standing, event: str) -> None:
+    def _move(self, one: ChildStanding, event: str) -> None:
         was_failing = one.is_failing
         one.state = child_states.after(one.state, event)
         if one.is_failing == was_failing:

@@ -24,7 +24,7 @@ from supervisor.standings import Standings
 
 
 @dataclass
-class State:
+class SupervisorState:
     """The shared state. `condition` notifies after each change."""
 
     settings: Settings

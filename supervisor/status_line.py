@@ -9,7 +9,7 @@ SEPARATOR = " · "
 
 
 @dataclass(frozen=True)
-class Standing:
+class ServingSummary:
     """How the gateway stands. `statuses` are what the fronts that serve said last."""
 
     state: str
@@ -23,7 +23,7 @@ class Standing:
     """The last reload changed nothing."""
 
 
-def status_line(standing: Standing) -> str:
+def status_line(standing: ServingSummary) -> str:
     """`serving · 41 actions · 2 held · 3 in flight · 0 unresolved · redis ok · opa ok`; while draining the remaining
     calls."""
     match standing.state:
@@ -36,7 +36,7 @@ def status_line(standing: Standing) -> str:
     return SEPARATOR.join((standing.state, *parts))
 
 
-def _serving(standing: Standing) -> list[str]:
+def _serving(standing: ServingSummary) -> list[str]:
     statuses, parts = standing.statuses, []
     if len(statuses) < standing.fronts:
         parts.append(f"{len(statuses)} of {standing.fronts} fronts")
@@ -60,7 +60,7 @@ def _serving(standing: Standing) -> list[str]:
     return parts
 
 
-def _draining(standing: Standing) -> list[str]:
+def _draining(standing: ServingSummary) -> list[str]:
     in_flight = sum(one.in_flight for one in standing.statuses)
     parts = [f"{in_flight} in flight"]
     if in_flight:

@@ -11,9 +11,9 @@ import trio
 
 from ipc.exits import Exit
 from ipc.messages.control import Drain, Stop
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.logs import log
-from supervisor.state import State
+from supervisor.state import SupervisorState
 
 HALT_SECONDS = 2.0
 """For fronts to leave when the gateway halts; nothing is drained then."""
@@ -21,7 +21,7 @@ LEAVING_SECONDS = 5.0
 """The time for fronts to record cut calls and to leave, after the last call."""
 
 
-async def stop_fronts(state: State, fronts: Callable[[], list[Front]]) -> Exit:
+async def stop_fronts(state: SupervisorState, fronts: Callable[[], list[FrontLife]]) -> Exit:
     """Drain and stop every front; return the exit code. `fronts()` are those that live at the moment."""
     began = trio.current_time()
     is_halted = state.halted is not None
@@ -40,7 +40,7 @@ async def stop_fronts(state: State, fronts: Callable[[], list[Front]]) -> Exit:
     return await _kill_rest(state, fronts)
 
 
-async def _drain(state: State, fronts: Callable[[], list[Front]], deadline: float) -> None:
+async def _drain(state: SupervisorState, fronts: Callable[[], list[FrontLife]], deadline: float) -> None:
     if state.lifecycle.is_starting:
         return
     begin_drain(state, fronts())
@@ -48,7 +48,7 @@ async def _drain(state: State, fronts: Callable[[], list[Front]], deadline: floa
         await state.condition.until(lambda: all(front.is_drained for front in fronts()))
 
 
-def begin_drain(state: State, fronts: list[Front]) -> None:
+def begin_drain(state: SupervisorState, fronts: list[FrontLife]) -> None:
     """Refuse new work from now on; a gateway that stops already does."""
     if not state.lifecycle.may_replace:
         return
@@ -59,7 +59,7 @@ def begin_drain(state: State, fronts: list[Front]) -> None:
         front.post(Drain(is_leaving=state.is_leaving))
 
 
-async def _kill_rest(state: State, fronts: Callable[[], list[Front]]) -> Exit:
+async def _kill_rest(state: SupervisorState, fronts: Callable[[], list[FrontLife]]) -> Exit:
     state.lifecycle.move("stop")
     state.condition.notify_all()
     left = fronts()

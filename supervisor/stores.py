@@ -4,18 +4,18 @@ import re
 
 from ipc.backends import Backend
 from supervisor import kinds
-from supervisor.kind import Context, Kind, Wrong, kind
+from supervisor.kind import PathContext, ValueKind, Wrong, kind
 
 _PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 
 
-def server_url(backend: Backend) -> Kind[str]:
+def server_url(backend: Backend) -> ValueKind[str]:
     """The URL of a server. SECURITY: never with a password, which would show in status, logs and a process list."""
     form = backend.form
     assert form is not None, "a server with a kind of its own is not read by this one"
 
     @kind(type="string", pattern=form.pattern)
-    def check(value: object, context: Context) -> str:
+    def check(value: object, context: PathContext) -> str:
         given = kinds.text(value, context)
         try:
             form.parse(given)
@@ -27,7 +27,7 @@ def server_url(backend: Backend) -> Kind[str]:
 
 
 @kind(type="string", pattern=_PREFIX)
-def prefix(value: object, context: Context) -> str:
+def prefix(value: object, context: PathContext) -> str:
     """The first letters of the names of a store's keys."""
     given = kinds.text(value, context)
     if not re.fullmatch(_PREFIX, given):

@@ -22,7 +22,7 @@ from ipc.messages.control import (
     NeedReader,
     NeedWorker,
     PolicyEdited,
-    Reloaded,
+    ReloadDone,
     ReloadPrepared,
     ReplacePolicy,
     RequestDrain,
@@ -38,7 +38,7 @@ from supervisor.command_socket import Answer, answer_commands
 from supervisor.deliverers import DelivererKeeper
 from supervisor.following import Followers
 from supervisor.front_memory import FrontMemory
-from supervisor.fronts import Answers, Front, FrontKeeper
+from supervisor.fronts import Answers, FrontKeeper, FrontLife
 from supervisor.lifecycle import SERVING
 from supervisor.logs import log
 from supervisor.notaries import NotaryKeeper
@@ -46,12 +46,12 @@ from supervisor.refusal import Refused
 from supervisor.reloads import Reloads
 from supervisor.signals import answer_signals
 from supervisor.sockets import Listener
-from supervisor.state import State
+from supervisor.state import SupervisorState
 from supervisor.stop import begin_drain, stop_fronts
 from supervisor.telling import Telling
 from supervisor.templates import TemplateKeeper
 from supervisor.upstream import keep_upstream
-from supervisor.watchdog import Pulse, Watchdog
+from supervisor.watchdog import SignOfLife, Watchdog
 
 M = TypeVar("M", bound=Message)
 
@@ -60,7 +60,7 @@ _ASKED_BY = {"hangup": "signal", "command": "command"}
 
 
 async def supervise(
-    state: State,
+    state: SupervisorState,
     listeners: tuple[Listener, ...],
     received: AsyncIterator[int],
     announce: Callable[[], None],
@@ -90,7 +90,7 @@ async def supervise(
 
 
 class _Gateway:
-    def __init__(self, state: State, listeners: tuple[Listener, ...], nursery: trio.Nursery) -> None:
+    def __init__(self, state: SupervisorState, listeners: tuple[Listener, ...], nursery: trio.Nursery) -> None:
         self.state = state
         self.reloads_asked = 0
         state.standings.on_change = self.tell_crash_loops
@@ -124,10 +124,10 @@ class _Gateway:
         for keeper in self.keepers:
             nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.attach, self.front_ended)
 
-    def fronts(self) -> list[Front]:
+    def fronts(self) -> list[FrontLife]:
         return [keeper.current for keeper in self.keepers if keeper.current is not None]
 
-    def attach(self, front: Front) -> None:
+    def attach(self, front: FrontLife) -> None:
         """A front began to live."""
         self.notary.attach(front)
         self.deliverer.tell(front)
@@ -169,7 +169,7 @@ class _Gateway:
         self.notary.ping()
         self.template.ping()
 
-    def pulses(self) -> dict[str, Pulse]:
+    def pulses(self) -> dict[str, SignOfLife]:
         return {front.name: front.pulse for front in self.fronts()} | {
             "notary": self.notary.pulse, "template": self.template.pulse,
         }  # fmt: skip
@@ -222,9 +222,9 @@ class _Gateway:
         }
 
     async def answer_reload(self) -> dict[str, object]:
-        told: list[Reloaded] = []
+        told: list[ReloadDone] = []
 
-        def heard(outcome: Reloaded) -> None:
+        def heard(outcome: ReloadDone) -> None:
             told.append(outcome)
             self.state.condition.notify_all()
 
@@ -240,7 +240,7 @@ class _Gateway:
         begin_drain(self.state, self.fronts())
         return self.whole()
 
-    def reload(self, way: str, heard: Callable[[Reloaded], None] | None) -> None:
+    def reload(self, way: str, heard: Callable[[ReloadDone], None] | None) -> None:
         self.reloads_asked += 1
         self.reloads.request(RequestReload(f"{way}-{self.reloads_asked}", _ASKED_BY[way]), None, heard)
 
@@ -255,8 +255,8 @@ class _Gateway:
         supply = self.template.supply
         return {
             FrontReady: self.answer_ready,
-            FrontStatus: _typed(FrontStatus, Front.note_status),
-            Draining: _typed(Draining, Front.note_draining),
+            FrontStatus: _typed(FrontStatus, FrontLife.note_status),
+            Draining: _typed(Draining, FrontLife.note_draining),
             RequestDrain: lambda _front, _message: begin_drain(self.state, self.fronts()),
             LoadModules: _typed(LoadModules, self.template.load),
             NeedWorker: _typed(NeedWorker, lambda front, need: supply.need(front, need.profile)),
@@ -266,30 +266,30 @@ class _Gateway:
             NeedReader: _typed(NeedReader, lambda front, message: front.reader.need(message)),
             RequestReload: _typed(RequestReload, lambda front, message: self.reloads.request(message, front)),
             ReloadPrepared: _typed(ReloadPrepared, self.reloads.answer_prepared),
-            Reloaded: _typed(Reloaded, self.reloads.answer_reloaded),
+            ReloadDone: _typed(ReloadDone, self.reloads.answer_reloaded),
             SettingsFollowed: _typed(SettingsFollowed, self.followers.answer_followed),
             PolicyEdited: _typed(PolicyEdited, self.answer_policy_edited),
             TryWebhook: _typed(TryWebhook, self.deliverer.try_webhook),
         }
 
-    def answer_ready(self, front: Front, _: Message) -> None:
+    def answer_ready(self, front: FrontLife, _: Message) -> None:
         front.is_ready = True
         log.info(f"{front.name} is ready", pid=front.child.pid if front.child else None)
         self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
         self.state.condition.notify_all()
 
-    def answer_policy_edited(self, front: Front, message: PolicyEdited) -> None:
+    def answer_policy_edited(self, front: FrontLife, message: PolicyEdited) -> None:
         # As with Reload: a front that has been told to stop would take it for a broken protocol.
         if self.state.lifecycle.may_replace:
             for other in self.fronts():
                 if other is not front:
                     other.post(message)
 
-    def front_ended(self, front: Front) -> None:
+    def front_ended(self, front: FrontLife) -> None:
         self.template.remove_front(front)
         self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
 
 
-def _typed(_: type[M], answer: Callable[[Front, M], None]) -> Callable[[Front, Message], None]:
+def _typed(_: type[M], answer: Callable[[FrontLife, M], None]) -> Callable[[FrontLife, Message], None]:
     """An answer to one type of message as an answer to any: the table's key is what makes it right."""
-    return cast(Callable[[Front, Message], None], answer)
+    return cast(Callable[[FrontLife, Message], None], answer)

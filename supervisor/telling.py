@@ -12,8 +12,8 @@ import trio
 
 from ipc.messages.control import FrontStatus
 from supervisor.lifecycle import shown
-from supervisor.state import State
-from supervisor.status_line import Standing, status_line
+from supervisor.state import SupervisorState
+from supervisor.status_line import ServingSummary, status_line
 
 TELL_SECONDS = 1.0
 EXTEND_SECONDS = 10.0
@@ -24,7 +24,7 @@ class Telling:
     """Tells one service manager; without one, nothing."""
 
     def __init__(
-        self, state: State, answering: Callable[[], int], statuses: Callable[[], list[FrontStatus]],
+        self, state: SupervisorState, answering: Callable[[], int], statuses: Callable[[], list[FrontStatus]],
         is_reload_failed: Callable[[], bool],
     ) -> None:  # fmt: skip
         """`answering()`: how many fronts serve; `statuses()`: what they said last; `is_reload_failed()`: the last
@@ -75,7 +75,7 @@ class Telling:
         if state.is_leaving or state.lifecycle.is_starting:
             self._notifier.extend(EXTEND_SECONDS)
         left = None if state.last_call_at is None else state.last_call_at - trio.current_time()
-        standing = Standing(
+        standing = ServingSummary(
             shown(state.lifecycle.state, self._answering()), state.settings.front_processes, self._statuses(), left,
             self._is_reload_failed(),
         )  # fmt: skip

@@ -19,10 +19,10 @@ from ipc.sessions import TEMPLATE_TO_SUPERVISOR
 from supervisor.backoff import Backoff
 from supervisor.children import Child
 from supervisor.control import Control
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.logs import log
-from supervisor.state import State
-from supervisor.watchdog import Pulse
+from supervisor.state import SupervisorState
+from supervisor.watchdog import SignOfLife
 from supervisor.worker_supply import Tell, WorkerSupply
 
 MAX_REMEMBERED = 10_000
@@ -39,7 +39,7 @@ _REPLAY = "replay"
 class _Load:
     """A LoadModules of a front that is not answered yet."""
 
-    front: Front
+    front: FrontLife
     message: LoadModules
     attempts: int = 0
 
@@ -47,10 +47,10 @@ class _Load:
 class TemplateKeeper:
     """Holds one template alive."""
 
-    def __init__(self, state: State, nursery: trio.Nursery, tell: Tell) -> None:
+    def __init__(self, state: SupervisorState, nursery: trio.Nursery, tell: Tell) -> None:
         """`tell` posts to the notary."""
         self.supply = WorkerSupply(state, nursery, self._send, self._kill_stuck, tell)
-        self.pulse = Pulse()
+        self.pulse = SignOfLife()
         self._state = state
         self._control: Control[Message] | None = None
         self._child: Child | None = None
@@ -78,7 +78,7 @@ class TemplateKeeper:
             if not await self._state.after_end("template", child, backoff, had_served=had_served):
                 return
 
-    def load(self, front: Front, message: LoadModules) -> None:
+    def load(self, front: FrontLife, message: LoadModules) -> None:
         """A front wants modules. Answered by ModulesLoaded with the front's own request id."""
         if len(self._loads) >= MAX_LOADS:
             self._refuse(front, message, "too many loads are waiting")
@@ -89,7 +89,7 @@ class TemplateKeeper:
         if self._is_ready:
             self._post_load(load_id)
 
-    def remove_front(self, front: Front) -> None:
+    def remove_front(self, front: FrontLife) -> None:
         """A front ended: drop its pending loads and end its workers."""
         self._loads = {key: load for key, load in self._loads.items() if load.front is not front}
         self.supply.remove_front(front)
@@ -146,7 +146,7 @@ class TemplateKeeper:
                 del self._loads[load_id]
                 self._refuse(load.front, load.message, "the template process ended while it loaded this module")
 
-    def _refuse(self, front: Front, message: LoadModules, detail: str) -> None:
+    def _refuse(self, front: FrontLife, message: LoadModules, detail: str) -> None:
         verdicts = tuple(ModuleVerdict(one.reference, "refused", None, detail) for one in message.modules)
         front.post(ModulesLoaded(message.request_id, self._generation, verdicts))
 

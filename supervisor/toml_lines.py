@@ -21,10 +21,10 @@ def key_lines(text: str) -> Mapping[Path, int]:
 
     Tables have the line of their header, or of the first key that implies them; array items the line they begin on.
     """
-    return _Reader(text).read()
+    return _KeyLines(text).read()
 
 
-class _Reader:
+class _KeyLines:
     def __init__(self, text: str) -> None:
         self.text = text.replace("\r\n", "\n")
         self.at = 0

@@ -11,7 +11,7 @@ import trio
 from supervisor.backoff import Backoff, reason_of
 from supervisor.children import not_started
 from supervisor.logs import log
-from supervisor.state import State
+from supervisor.state import SupervisorState
 
 NAME = "upstream.gateway.test"
 """The host name that the example actions use."""
@@ -36,7 +36,7 @@ def address_of(sock: socket.socket) -> str:
     return f"{host}:{port}"
 
 
-async def keep_upstream(state: State, sock: socket.socket) -> None:
+async def keep_upstream(state: SupervisorState, sock: socket.socket) -> None:
     """Start it again whenever it ends, until cancelled; log each end, and wait longer before each new start."""
     backoff = Backoff()
     while state.lifecycle.may_replace:

@@ -27,7 +27,7 @@ def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     return int(given) / 1_000_000 if given.isascii() and given.isdecimal() and int(given) > 0 else None
 
 
-class Pulse:
+class SignOfLife:
     """Since when a process owes a message. Before `expect` it owes none."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Watchdog:
     """Feeds the manager. `ask()` asks those that say nothing by themselves; `pulses()` are of those that are up."""
 
     def __init__(
-        self, notifier: Notifier, seconds: float, ask: Callable[[], None], pulses: Callable[[], dict[str, Pulse]]
+        self, notifier: Notifier, seconds: float, ask: Callable[[], None], pulses: Callable[[], dict[str, SignOfLife]]
     ) -> None:  # fmt: skip
         self._notifier = notifier
         self._patience = seconds / 2

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ipc.settings import WebhookSettings
 from ipc.webhooks import MAX_SECRET_CHARACTERS, MIN_SECRET_BYTES, SECRET_PREFIX, SecretUnfit, key_of
 from supervisor import kinds
-from supervisor.kind import Context, Wrong, kind, place
+from supervisor.kind import PathContext, Wrong, kind, place
 
 MAX_ENDPOINTS = 32
 MAX_URL_CHARACTERS, MAX_VALUE_CHARACTERS = 2048, 4096
@@ -29,7 +29,7 @@ _OURS = (
 
 
 @kind(type="string", pattern="^https?://[^ @#]+$", maxLength=MAX_URL_CHARACTERS)
-def url(value: object, context: Context) -> str:
+def url(value: object, context: PathContext) -> str:
     """An absolute http or https URL whose host is a name in lower case; where it leads shows when it is resolved."""
     mend = 'Use a form like "https://hooks.example/gateway".'
     if not isinstance(value, str) or len(value) > MAX_URL_CHARACTERS or not _URL.fullmatch(value):
@@ -47,7 +47,7 @@ def url(value: object, context: Context) -> str:
     return value
 
 
-def _is_host(text: str, context: Context) -> bool:
+def _is_host(text: str, context: PathContext) -> bool:
     try:
         kinds.host_name(text, context)
     except Wrong:
@@ -56,7 +56,7 @@ def _is_host(text: str, context: Context) -> bool:
 
 
 @kind(type="string", minLength=MIN_SECRET_BYTES, maxLength=MAX_SECRET_CHARACTERS)
-def secret(value: object, _: Context) -> str:
+def secret(value: object, _: PathContext) -> str:
     """The secret that signs deliveries: `whsec_` and base64, or any printable text."""
     mend = "Make one: echo whsec_$(head -c 32 /dev/urandom | base64)."
     if not isinstance(value, str):
@@ -69,7 +69,7 @@ def secret(value: object, _: Context) -> str:
 
 
 @place(**kinds.path.form)
-def secret_file(value: object, context: Context) -> str:
+def secret_file(value: object, context: PathContext) -> str:
     """The path of a private file that holds it. Paths are shown where they will not do, so a secret is not taken for
     one."""
     if isinstance(value, str) and value.startswith(SECRET_PREFIX):
@@ -78,7 +78,7 @@ def secret_file(value: object, context: Context) -> str:
 
 
 @kind(type="string", pattern=f"^{_TOKEN.pattern}$")
-def header_name(value: object, _: Context) -> str:
+def header_name(value: object, _: PathContext) -> str:
     """The name of a further header; returned in lower case."""
     if not isinstance(value, str) or not _TOKEN.fullmatch(value):
         raise Wrong("is no name of a header", 'Write {name = "value"}.', is_secret=True)
@@ -88,7 +88,7 @@ def header_name(value: object, _: Context) -> str:
 
 
 @kind(type="string", minLength=1, maxLength=MAX_VALUE_CHARACTERS)
-def header_value(value: object, _: Context) -> str:
+def header_value(value: object, _: PathContext) -> str:
     """Its value: printable ASCII."""
     if not isinstance(value, str) or len(value) > MAX_VALUE_CHARACTERS or not _TEXT.fullmatch(value):
         raise Wrong("must be a text of printable ASCII", is_secret=True)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from ipc.settings import WitnessSettings
 from ipc.verifier_keys import WITNESS, NoVerifierKey, read_verifier_key
 from supervisor import webhooks
-from supervisor.kind import Context, Wrong, kind
+from supervisor.kind import PathContext, Wrong, kind
 
 MAX_WITNESSES: Final = 15
 """Every verifier of signed notes must accept 16 signatures (C2SP signed-note); one is the log's own."""
@@ -21,7 +21,7 @@ REQUIRED: Final = {
 
 
 @kind(**webhooks.url.form)
-def url(value: object, context: Context) -> str:
+def url(value: object, context: PathContext) -> str:
     """A submission prefix: `/add-checkpoint` follows it. Returned without a slash at its end."""
     checked = webhooks.url(value, context)
     if "?" in checked:
@@ -30,7 +30,7 @@ def url(value: object, context: Context) -> str:
 
 
 @kind(type="string", minLength=1, maxLength=MAX_KEY_CHARACTERS, pattern=f"^{_FORM.pattern}$")
-def key(value: object, _: Context) -> str:
+def key(value: object, _: PathContext) -> str:
     """A verifier key of a witness (C2SP tlog-cosignature, Ed25519)."""
     mend = 'Use what "gateway witness key" prints, or the vkey that the witness publishes.'
     if not isinstance(value, str) or len(value) > MAX_KEY_CHARACTERS or not _FORM.fullmatch(value):

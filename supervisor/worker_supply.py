@@ -22,10 +22,10 @@ from ipc.packets import packet_pair
 from ipc.settings import PoolSettings
 from supervisor.backoff import Backoff, reason_of
 from supervisor.cgroups import WorkerLimits, delegated_folder
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.handing import copies
 from supervisor.logs import log
-from supervisor.state import State
+from supervisor.state import SupervisorState
 
 PROFILES = ("compute", "http", "fs")
 ORPHANED_SECONDS = 0.05
@@ -45,7 +45,7 @@ class Worker:
 
     worker_id: str
     profile: str
-    front: Front | None
+    front: FrontLife | None
     """None: its front is gone, and so must it be."""
     channel: socket.socket | None
     """The front's end, until it is handed over."""
@@ -64,7 +64,7 @@ class WorkerSupply:
     """All workers of all fronts. Closed while there is no template that has loaded what its predecessors had."""
 
     def __init__(
-        self, state: State, nursery: trio.Nursery, send: Send, on_stuck: Callable[[], None], tell: Tell
+        self, state: SupervisorState, nursery: trio.Nursery, send: Send, on_stuck: Callable[[], None], tell: Tell
     ) -> None:  # fmt: skip
         """`send` goes to the template, `tell` to the notary; `on_stuck` is called when the template does not fork."""
         self._tell = tell
@@ -73,7 +73,7 @@ class WorkerSupply:
         self._send = send
         self._on_stuck = on_stuck
         self._workers: dict[str, Worker] = {}
-        self._fronts: list[Front] = []
+        self._fronts: list[FrontLife] = []
         self._numbers: Counter[str] = Counter()
         self._unmet: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
         self._backoff = {
@@ -85,13 +85,13 @@ class WorkerSupply:
 
     # ----------------------------------------------------------------- fronts
 
-    def add_front(self, front: Front) -> None:
+    def add_front(self, front: FrontLife) -> None:
         """A front has its modules: give it workers."""
         if front not in self._fronts:
             self._fronts.append(front)
         self._fill_all()
 
-    def remove_front(self, front: Front) -> None:
+    def remove_front(self, front: FrontLife) -> None:
         """A front ended: end its workers too, since their channels ended with it."""
         if front in self._fronts:
             self._fronts.remove(front)
@@ -102,7 +102,7 @@ class WorkerSupply:
         for profile in PROFILES:
             self._unmet.pop((front.front_id, profile), None)
 
-    def need(self, front: Front, profile: str) -> None:
+    def need(self, front: FrontLife, profile: str) -> None:
         """One worker more for a front, now or as soon as its pool has room."""
         if profile not in PROFILES:
             log.warning(f"{front.name} asked for workers of a profile that does not exist")
@@ -112,14 +112,14 @@ class WorkerSupply:
             asked.append(trio.current_time())
         self._fill(front, profile)
 
-    def note_serving(self, front: Front, message: WorkerServes) -> None:
+    def note_serving(self, front: FrontLife, message: WorkerServes) -> None:
         """A front was greeted by one of its own workers."""
         worker = self._workers.get(message.worker_id)
         if worker is not None and worker.front is front:
             worker.has_served = True
             self._state.standings.worker_serves(f"worker {worker.profile}")
 
-    def kill(self, front: Front, message: KillWorker) -> None:
+    def kill(self, front: FrontLife, message: KillWorker) -> None:
         """A front gives up one of its own workers."""
         worker = self._workers.get(message.worker_id)
         if worker is not None and worker.front is front:
@@ -142,7 +142,7 @@ class WorkerSupply:
         """Every worker, in the order in which they were ordered."""
         return list(self._workers.values())
 
-    def has_spares(self, front: Front) -> bool:
+    def has_spares(self, front: FrontLife) -> bool:
         """Whether the front holds as many workers of every profile as its pools have at least."""
         held = Counter(one.profile for one in self._workers.values() if one.front is front and one.channel is None)
         return all(held[profile] >= self._pool(profile).min_spare for profile in PROFILES)
@@ -209,7 +209,7 @@ class WorkerSupply:
         assert isinstance(pool, PoolSettings)
         return pool
 
-    def _count(self, front: Front, profile: str) -> int:
+    def _count(self, front: FrontLife, profile: str) -> int:
         return sum(one.front is front and one.profile == profile for one in self._workers.values())
 
     async def _fill_later(self, profile: str, delay: float) -> None:
@@ -222,7 +222,7 @@ class WorkerSupply:
             for profile in PROFILES:
                 self._fill(front, profile)
 
-    def _fill(self, front: Front, profile: str) -> None:
+    def _fill(self, front: FrontLife, profile: str) -> None:
         if not self._is_open or profile in self._pausing or front not in self._fronts:
             return
         if not self._state.lifecycle.may_replace:
@@ -243,7 +243,7 @@ class WorkerSupply:
             if asked:
                 asked.popleft()
 
-    def _spawn(self, front: Front, profile: str) -> None:
+    def _spawn(self, front: FrontLife, profile: str) -> None:
         """Raises OSError if no descriptor is free; then no worker was started."""
         with ExitStack() as opened:
             fronts_end, workers_end = map(opened.enter_context, socket.socketpair())

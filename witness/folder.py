@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.exits import Exit
 from ipc.private_files import (
-    KeyFileError,
+    PrivateFileError,
     check_folder,
     hold_folder,
     make_folder,
@@ -34,7 +34,7 @@ _PRIVATE: Final = "PRIVATE+KEY"
 _SEED_BYTES: Final = 32
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CosignedTree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The largest tree of a log that was cosigned. `root` is base64; `note` is the checkpoint as the log signed it."""
 
     origin: str
@@ -92,14 +92,14 @@ def read_key(folder: Path) -> OwnKey | None:
 def make_key(folder: Path, name: str) -> OwnKey:
     """Make a key of this name. The caller must hold the folder. Raises KeyFileError."""
     if not NAME.fullmatch(name):
-        raise KeyFileError(f"--name {name!a}: must be one word without a plus sign.", Exit.CONFIG)
+        raise PrivateFileError(f"--name {name!a}: must be one word without a plus sign.", Exit.CONFIG)
     made = OwnKey(name, Ed25519PrivateKey.generate())
     seed = b64encode(bytes([WITNESS]) + made.private.private_bytes_raw()).decode()
     write_private(folder / KEY_FILE, f"{_PRIVATE}+{name}+{made.public.key_id.hex()}+{seed}\n".encode())
     return made
 
 
-def read_records(folder: Path, origins: Iterable[str]) -> dict[str, Record]:
+def read_records(folder: Path, origins: Iterable[str]) -> dict[str, CosignedTree]:
     """The stored records of these logs. Raises KeyFileError."""
     records = {}
     for origin in origins:
@@ -110,7 +110,7 @@ def read_records(folder: Path, origins: Iterable[str]) -> dict[str, Record]:
     return records
 
 
-def write_record(folder: Path, record: Record) -> None:
+def write_record(folder: Path, record: CosignedTree) -> None:
     """Remember this of a log, durably, in the place of what was. Blocks. Raises KeyFileError, OSError."""
     write_private(record_file(folder, record.origin), msgspec.json.encode(record) + b"\n")
 
@@ -120,9 +120,9 @@ def record_file(folder: Path, origin: str) -> Path:
     return folder / LOGS / f"{sha256(origin.encode()).hexdigest()[:32]}.json"
 
 
-def _read_record(path: Path, origin: str) -> Record:
+def _read_record(path: Path, origin: str) -> CosignedTree:
     try:
-        record = msgspec.json.decode(read_private(path), type=Record)
+        record = msgspec.json.decode(read_private(path), type=CosignedTree)
         _ = record.root_bytes
     except (msgspec.MsgspecError, NoteRefused, UnicodeDecodeError):
         raise _damaged(path) from None
@@ -131,5 +131,5 @@ def _read_record(path: Path, origin: str) -> Record:
     return record
 
 
-def _damaged(path: Path) -> KeyFileError:
-    return KeyFileError(f"{path}: is damaged. Put a copy of it back.", Exit.CONFIG)
+def _damaged(path: Path) -> PrivateFileError:
+    return PrivateFileError(f"{path}: is damaged. Put a copy of it back.", Exit.CONFIG)

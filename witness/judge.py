@@ -16,12 +16,12 @@ import trio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ipc.logs import log
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.cosignatures import cosign
 from notary.tree.merkle import EMPTY_ROOT, ProofRefused, check_consistency
 from notary.tree.notes import opened
-from witness.folder import OwnKey, Record, write_record
+from witness.folder import CosignedTree, OwnKey, write_record
 from witness.submissions import Submission, parse
 
 SIZE_TYPE: Final = "text/x.tlog.size"
@@ -43,7 +43,7 @@ class Said(msgspec.Struct, frozen=True):
     content_type: str = TEXT_TYPE
 
 
-class _Refused(Exception):
+class _NotCosigned(Exception):
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.said = Said(status, f"{sentence}\n")
@@ -53,8 +53,8 @@ class Judge:
     """Decides for these logs. `records`: their records in the folder."""
 
     def __init__(
-        self, folder: Path, key: OwnKey, logs: LogKeys, records: Mapping[str, Record],
-        now: Callable[[], float] = time.time, write: Callable[[Path, Record], None] = write_record,
+        self, folder: Path, key: OwnKey, logs: LogKeys, records: Mapping[str, CosignedTree],
+        now: Callable[[], float] = time.time, write: Callable[[Path, CosignedTree], None] = write_record,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._key = key
@@ -72,7 +72,7 @@ class Judge:
             self._check_signed(asked)
         except NoteRefused as error:
             return Said(400, f"{error}\n")
-        except _Refused as refused:
+        except _NotCosigned as refused:
             return refused.said
         turn = self._turns[asked.head.origin]
         with trio.move_on_after(TURN_SECONDS) as waiting:
@@ -81,7 +81,7 @@ class Judge:
             return Said(503, "other requests of this log are under way\n")
         try:
             return await self._in_turn(asked)
-        except _Refused as refused:
+        except _NotCosigned as refused:
             return refused.said
         finally:
             turn.release()
@@ -89,11 +89,11 @@ class Judge:
     def _check_signed(self, asked: Submission) -> None:
         origin = asked.head.origin
         if origin not in self._logs:
-            raise _Refused(404, "this witness does not know the log of that origin")
+            raise _NotCosigned(404, "this witness does not know the log of that origin")
         try:
             opened(asked.note, {origin: self._logs[origin]})
         except NoteRefused:
-            raise _Refused(403, "no known key of that log has signed the checkpoint") from None
+            raise _NotCosigned(403, "no known key of that log has signed the checkpoint") from None
 
     async def _in_turn(self, asked: Submission) -> Said:
         head, known = asked.head, self._records.get(asked.head.origin)
@@ -107,10 +107,10 @@ class Judge:
             return Said(409, f"{known_size}\n", SIZE_TYPE)
         self._check_continued(asked, known)
         if known is None or head.size > known.size:
-            await self._remember(Record(head.origin, head.size, b64encode(head.root).decode(), asked.note))
+            await self._remember(CosignedTree(head.origin, head.size, b64encode(head.root).decode(), asked.note))
         return Said(200, cosign(asked.text, self._key.name, self._key.private, int(self._now())))
 
-    def _check_continued(self, asked: Submission, known: Record | None) -> None:
+    def _check_continued(self, asked: Submission, known: CosignedTree | None) -> None:
         head = asked.head
         old_root = EMPTY_ROOT if known is None else known.root_bytes
         try:
@@ -119,18 +119,18 @@ class Judge:
             check_consistency(asked.old_size, old_root, head.size, head.root, asked.proof)
         except ProofRefused as error:
             self._complain(asked, known, str(error))
-            raise _Refused(422, f"the checkpoint is not shown to continue the one before: {error}") from None
+            raise _NotCosigned(422, f"the checkpoint is not shown to continue the one before: {error}") from None
 
-    async def _remember(self, record: Record) -> None:
+    async def _remember(self, record: CosignedTree) -> None:
         """SECURITY: nothing is signed unless this returned."""
         try:
             await trio.to_thread.run_sync(self._write, self._folder, record)
-        except (KeyFileError, OSError) as error:
+        except (PrivateFileError, OSError) as error:
             log.error("what was seen of a log could not be written: nothing is cosigned", cause=str(error))
-            raise _Refused(503, "the witness can't write down what it sees") from None
+            raise _NotCosigned(503, "the witness can't write down what it sees") from None
         self._records[record.origin] = record
 
-    def _complain(self, asked: Submission, known: Record | None, why: str) -> None:
+    def _complain(self, asked: Submission, known: CosignedTree | None, why: str) -> None:
         """Both trees are signed by the log: the line is evidence. A few lines, however often it is asked."""
         head, now = asked.head, trio.current_time()
         if now < self._say_at.get(head.origin, now):

@@ -22,7 +22,7 @@ from frontend.http.until_signal import serve_until_signal
 from frontend.telemetry.logs import configure_logs, log
 from ipc.exits import Exit
 from ipc.parent import refuse_core_dumps
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import LimitSettings
 from ipc.stderr import own_stderr
 from notary.tree.checkpoint import NoteRefused
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
-    except KeyFileError as error:
+    except PrivateFileError as error:
         print(f"gateway: {error}", file=sys.stderr)
         return error.exit_code
     except NoteRefused as error:
@@ -106,7 +106,7 @@ def _own_key(options: argparse.Namespace) -> OwnKey:
 
 def _check_name(key: OwnKey, name: str | None) -> None:
     if name not in (None, key.name):
-        raise KeyFileError(f"--name {name!a}: the key that is there is of {key.name!a}. Leave it out.", Exit.CONFIG)
+        raise PrivateFileError(f"--name {name!a}: the key that is there is of {key.name!a}. Leave it out.", Exit.CONFIG)
 
 
 def read_logs(files: Sequence[Path]) -> LogKeys:
@@ -117,7 +117,7 @@ def read_logs(files: Sequence[Path]) -> LogKeys:
             text = file.read_bytes()[:MAX_KEYS_FILE].decode()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not a text"
-            raise KeyFileError(f"{file}: can't be read: {why}.", Exit.CONFIG) from None
+            raise PrivateFileError(f"{file}: can't be read: {why}.", Exit.CONFIG) from None
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip() and not line.startswith("#"):
                 try:

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from ipc.private_files import KeyFileError, write_private
+from ipc.private_files import PrivateFileError, write_private
 from workers.runtime.modules import CONFIG_HASH, runtime_version
 
 MAX_CODE_BYTES = 1 << 29
@@ -129,7 +129,7 @@ class Cache:
         """Keep the digest of the code that a compiler has stored (`code_digest`). Raises OSError."""
         try:
             write_private(Path(self.digest_path(digest)), compiled.encode())
-        except KeyFileError as error:
+        except PrivateFileError as error:
             raise OSError(str(error)) from None
 
     def store(self, digest: str, code: bytes) -> None:

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from ipc.limits import MAX_AHEAD, MAX_SHARED_MEMORY_MB
-from ipc.messages.attesting import Word
+from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call, Result
 from ipc.plan import Plan
 from workers.runtime.call import Runner
@@ -52,13 +52,13 @@ class _CrewThread:
     def __init__(self, runner: Runner, done: "Callable[[str, Result | BaseException], None]") -> None:
         self.runner = runner
         self._done = done
-        self._work: SimpleQueue[tuple[Call, Word, Mapping[str, str]]] = SimpleQueue()
+        self._work: SimpleQueue[tuple[Call, Permit, Mapping[str, str]]] = SimpleQueue()
         self.is_up = threading.Event()
 
     def start(self) -> None:
         threading.Thread(target=self._live, name="call", daemon=True).start()
 
-    def give(self, call: Call, word: Word, secrets: Mapping[str, str]) -> None:
+    def give(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> None:
         self._work.put((call, word, secrets))
 
     def _live(self) -> None:
@@ -68,7 +68,7 @@ class _CrewThread:
             # SECURITY: no name here holds on to plan or secrets while the thread waits for the next call.
             self._run(*self._work.get())
 
-    def _run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> None:
+    def _run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> None:
         try:
             self._done(call.call_id, self.runner.run(call, word, secrets))
         except BaseException as error:
@@ -128,7 +128,7 @@ class Crew:
             return "calls of another action run in this worker"
         return None
 
-    def begin(self, call: Call, word: Word, secrets: Mapping[str, str]) -> None:
+    def begin(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> None:
         """Run a call whose plan is not refused."""
         thread = self._idle.pop()
         seconds = min(call.deadline_seconds, call.plan.limits.timeout_seconds)

@@ -19,7 +19,7 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD
-from ipc.messages.attesting import Look, NotaryToWorker, NoWord, Seen, Word
+from ipc.messages.attesting import LookAtFile, NoPermit, NotaryToWorker, Permit, Seen
 from ipc.messages.calling import Call, Drop, Result, Retire, Secrets
 from ipc.messages.message import Message
 from ipc.packets import PacketChannel
@@ -27,7 +27,7 @@ from ipc.sessions import ProtocolError
 from workers.crew import SHARED, Crew, EndedCall
 from workers.log import SAYS_DETAILS, write_failure, write_line
 from workers.runtime.call import Runner, broken_result, refused_result
-from workers.sandbox.places import Standing
+from workers.sandbox.places import WalledPaths
 from workers.verifiers.verify import look_again
 
 MAX_PLANS = 2 * MAX_AHEAD
@@ -51,12 +51,12 @@ class BrokenCall(Exception):
     """A shared call has ended without a result: this process must end after its other calls."""
 
 
-class Desk:
+class WorkerLoop:
     """One worker at work. `serve` returns an exit code; raises what its channels raise."""
 
     def __init__(
         self, front: FrontChannel, notary: NotaryChannel, runner: Runner, recycle_after_calls: int, *,
-        standing: Standing | None = None, drop_seconds: float = DROP_SECONDS, process: str = "worker",
+        standing: WalledPaths | None = None, drop_seconds: float = DROP_SECONDS, process: str = "worker",
         crew: Crew | None = None,
     ) -> None:  # fmt: skip
         """`process` is what its lines call it. Without a crew a worker runs no shared calls."""
@@ -64,7 +64,7 @@ class Desk:
         self._notary = notary
         self._runner = runner
         self._left = recycle_after_calls
-        self._standing = standing or Standing(None)
+        self._standing = standing or WalledPaths(None)
         self._drop_seconds = drop_seconds
         self._process = process
         self._crew = crew
@@ -119,11 +119,11 @@ class Desk:
                     self._runner.outside.kept.close_old()
             if self._notary.fileno() in ready:
                 match self._said():
-                    case Word() as word:
+                    case Permit() as word:
                         self._answer(word)
-                    case Look() as look:
+                    case LookAtFile() as look:
                         self._notary.send(_seen(self._runner.files_dir, look))
-                    case NoWord() as refused:
+                    case NoPermit() as refused:
                         self._wait_dropped(refused.call_id)
             elif self._front.fileno() in ready:
                 self._finish_shared()
@@ -181,7 +181,7 @@ class Desk:
             self._hear()
         return Exit.RECYCLED
 
-    def _answer(self, word: Word) -> None:
+    def _answer(self, word: Permit) -> None:
         # SECURITY: nothing is kept of a call whose evidence is durable.
         for settled in [result for result in self._told if result.call_id in word.settled]:
             self._told.remove(settled)
@@ -306,7 +306,7 @@ def _readable(call: Call) -> Call:
     return call
 
 
-def _seen(files_dir: str, look: Look) -> Seen:
+def _seen(files_dir: str, look: LookAtFile) -> Seen:
     """Look below `files_dir`, without a provider."""
     deadline = time.monotonic() + look.seconds
 

@@ -68,7 +68,7 @@ _Channel = BlockingChannel[StartTemplate | LoadModules | SpawnWorker | KillForke
 
 
 @dataclass(frozen=True)
-class Options:
+class TemplateOptions:
     """The command line."""
 
     control_fd: int
@@ -210,10 +210,10 @@ class Template:
             self._selector.register(handle, selectors.EVENT_READ)
 
 
-def parse_options(arguments: list[str]) -> Options:
+def parse_options(arguments: list[str]) -> TemplateOptions:
     """`--control-fd N --parent PID [--title TEXT]`. Raises ValueError."""
     given = dict(zip(arguments[::2], arguments[1::2], strict=True))
-    options = Options(
+    options = TemplateOptions(
         int(given.pop("--control-fd", "")), int(given.pop("--parent", "")), given.pop("--title", "gateway: template")
     )
     if given:

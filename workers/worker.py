@@ -25,9 +25,9 @@ from ipc.packets import PacketChannel
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
 from ipc.walls.given import Given
 from workers.crew import Crew
-from workers.desk import Desk, FrontChannel, NotaryChannel
+from workers.desk import FrontChannel, NotaryChannel, WorkerLoop
 from workers.forking import settle
-from workers.host.outside import Outside
+from workers.host.outside import NetworkContext
 from workers.host.resolver import Resolver
 from workers.host.space import FileSpace, LedgerReserve
 from workers.log import write_failure, write_line
@@ -69,11 +69,11 @@ def live(birth: Birth) -> Exit:
         prepared = prepare(birth.profile, birth.walls, birth.files_dir)
         ticker = EpochTicker(birth.engine)
         has_http = "http" in prepared.profile.interfaces
-        outside = Outside(Resolver(), birth.tls, proxy_tls=birth.proxy_tls) if has_http else None
+        outside = NetworkContext(Resolver(), birth.tls, proxy_tls=birth.proxy_tls) if has_http else None
         outsides = [] if outside is None else [outside]
         space = FileSpace(birth.ledger_volume)
 
-        def make_runner(outside: Outside | None) -> Runner:
+        def make_runner(outside: NetworkContext | None) -> Runner:
             return Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir, space)
 
         def make_shared_runner() -> Runner:
@@ -92,7 +92,7 @@ def live(birth: Birth) -> Exit:
 
         runner = make_runner(outside)
         enter(prepared, start_threads)
-        desk = Desk(
+        desk = WorkerLoop(
             front, notary, runner, birth.recycle_after_calls, standing=prepared.standing,
             process=birth.title.removeprefix("gateway: "), crew=crew,
         )  # fmt: skip

@@ -14,7 +14,7 @@ _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BankRequest:
     """One request. `path` with its query; `is_authorised`: it brought a bearer token, which nothing here keeps."""
 
     method: str
@@ -31,7 +31,7 @@ class Bank:
         self._paid: deque[dict[str, Any]] = deque(maxlen=MOST_KEPT)
         self._lock = threading.Lock()
 
-    def answer(self, asked: Asked) -> tuple[int, dict[str, Any]]:
+    def answer(self, asked: BankRequest) -> tuple[int, dict[str, Any]]:
         """Status and JSON body."""
         is_transfer = asked.path.partition("?")[0] == TRANSFERS
         if is_transfer and asked.method == "POST":
@@ -44,7 +44,7 @@ class Bank:
             return 200, told
         return 201, told | {"is_authorised": asked.is_authorised, "received": _json_or_none(asked.body)}
 
-    def _pay(self, asked: Asked) -> tuple[int, dict[str, Any]]:
+    def _pay(self, asked: BankRequest) -> tuple[int, dict[str, Any]]:
         if not asked.is_authorised:
             return 401, {"error": "no bearer token"}
         order = _json_or_none(asked.body)

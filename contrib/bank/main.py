@@ -14,7 +14,7 @@ from typing import Any
 
 from setproctitle import setproctitle
 
-from contrib.bank.ledger import Asked, Bank
+from contrib.bank.ledger import Bank, BankRequest
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.walls.privileges import keep_capabilities, refuse_new_privileges
 
@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE_SECONDS
-    server: "Server"
+    server: "BankServer"
 
     def _answer(self) -> None:
         length = self.headers.get("Content-Length", "" if self.headers.get("Transfer-Encoding") else "0")
@@ -39,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         is_authorised = self.headers.get("Authorization", "").startswith("Bearer ")
         body = self.rfile.read(int(length))
-        self._send(*self.server.bank.answer(Asked(self.command, self.path, is_authorised, body)))
+        self._send(*self.server.bank.answer(BankRequest(self.command, self.path, is_authorised, body)))
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815 - the names that http.server looks for
 
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         """The gateway's own log says what was called."""
 
 
-class Server(ThreadingHTTPServer):
+class BankServer(ThreadingHTTPServer):
     """A thread a connection; more connections than MAX_CONNECTIONS wait to be accepted."""
 
     daemon_threads = True
@@ -97,7 +97,7 @@ def main() -> None:
     setproctitle("gateway: upstream")
     os.nice(NICE)
     os.set_inheritable(arguments.listen_fd, False)
-    Server(socket.socket(fileno=arguments.listen_fd)).serve_forever(poll_interval=60.0)
+    BankServer(socket.socket(fileno=arguments.listen_fd)).serve_forever(poll_interval=60.0)
 
 
 if __name__ == "__main__":

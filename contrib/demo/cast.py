@@ -83,7 +83,7 @@ class Agent:
 
 
 @dataclass
-class Operator:
+class DemoOperator:
     """A person with a key; speaks HTTP with nothing but a proof."""
 
     http: httpx.Client
@@ -114,7 +114,7 @@ class Cast:
     ready: dict[str, Any]
     world: World
     agent: Agent
-    operator: Operator
+    operator: DemoOperator
     http: httpx.Client
 
     @property
@@ -199,7 +199,7 @@ def _with_gateway(gateway: subprocess.Popen[str], outside: World, log: Path) -> 
     with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
         agent = Agent(ready["base_url"])
         try:
-            operator = Operator(http, ready["public_base_url"], credential["key"], key)
+            operator = DemoOperator(http, ready["public_base_url"], credential["key"], key)
             yield Cast(gateway, ready, outside, agent, operator, http)
         finally:
             agent.close()

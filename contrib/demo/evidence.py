@@ -13,12 +13,12 @@ from typing import Any
 import rfc8785
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from contrib.demo.cast import Cast, Operator
+from contrib.demo.cast import Cast, DemoOperator
 
 UNSIGNED = ("result_hash", "receipt_signature", "signing_key_id", "signature_status")
 
 
-def verify_receipts(operator: Operator) -> int:
+def verify_receipts(operator: DemoOperator) -> int:
     """Verify the signature of every receipt that an event names; returns how many. Raises on the first bad one."""
     keys = {key["kid"]: key for key in operator.get("/v1/receipt-keys")["keys"]}
     events = operator.get("/v1/audit/events?event_type=ActionCall&limit=1000")["events"]

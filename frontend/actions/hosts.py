@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
 from frontend.manifests.urls import UrlTemplate
 from ipc import domains
 
 
-def host_doubts(manifests: Iterable[Manifest], learned: Mapping[str, Learned]) -> list[Problem]:
+def host_doubts(manifests: Iterable[Manifest], learned: Mapping[str, Learned]) -> list[FileProblem]:
     """Templates whose host is neither in `egress.allowed_domains` nor learned by their action. They serve all the
     same."""
     doubts = []
@@ -27,5 +27,5 @@ def host_doubts(manifests: Iterable[Manifest], learned: Mapping[str, Learned]) -
         field = "template.url_template"
         message = f"{field}: {host} is not in egress.allowed_domains, so every call would wait for a person."
         line = tree.line_at(field.split(".")) if tree else 0
-        doubts.append(Problem(manifest.file, line, field, message, "Add it there, or correct the host."))
+        doubts.append(FileProblem(manifest.file, line, field, message, "Add it there, or correct the host."))
     return doubts

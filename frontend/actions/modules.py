@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from frontend.actions.trust import TRUSTED_FILE, Trusted
-from frontend.files.problems import Problem, printable
+from frontend.files.problems import FileProblem, printable
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.sections import IMPORTS
 from ipc.messages.modules import ModuleFile, ModuleVerdict
@@ -56,7 +56,7 @@ def module_key(manifest: Manifest) -> ModuleKey:
 
 def module_problems(
     manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], modules_dir: Path
-) -> list[Problem]:
+) -> list[FileProblem]:
     """Problems of modules that are missing or do not load. A digest mismatch is not reported here: each call is
     refused instead."""
     by_key = by_module(manifests, verdicts)
@@ -72,7 +72,7 @@ def module_problems(
 
 def module_doubts(
     manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], modules_dir: Path, trusted: Trusted
-) -> list[Problem]:
+) -> list[FileProblem]:
     """Modules whose every call would be refused (docs/contract.md, "Execute endpoint", codes action_digest_mismatch and
     action_not_registered), though the gateway serves what else there is."""
     by_key = by_module(manifests, verdicts)
@@ -91,8 +91,8 @@ def module_doubts(
     return problems
 
 
-def _problem(manifest: Manifest, message: str, mend: str) -> Problem:
-    return Problem(manifest.file, manifest.module_line, "provider_module_digest", message, mend)
+def _problem(manifest: Manifest, message: str, mend: str) -> FileProblem:
+    return FileProblem(manifest.file, manifest.module_line, "provider_module_digest", message, mend)
 
 
 def _shown(manifest: Manifest, verdict: ModuleVerdict, modules_dir: Path) -> str:

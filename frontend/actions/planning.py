@@ -13,7 +13,7 @@ from frontend.actions.targets import NOTHING_LEARNED, Learned, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
 from ipc.canonical import canonical_bytes, sha256_hex
-from ipc.plan import Egress, Plan, PlannedRequest, SecretUse, UndecidedPlan
+from ipc.plan import Plan, PlanEgress, PlannedRequest, SecretUse, UndecidedPlan
 from ipc.settings import Settings
 
 PROXIED = "proxy_allowlist"
@@ -119,10 +119,10 @@ def _templated_input(request: str, planned: PlannedRequest) -> str:
     return f'{{"call":{msgspec.json.encode(planned).decode()},"request":{request}}}'
 
 
-def _egress(action: Action, learned: Learned, settings: Settings) -> Egress:
+def _egress(action: Action, learned: Learned, settings: Settings) -> PlanEgress:
     if action.egress_profile == "none":
         return _NO_EGRESS
-    return Egress(
+    return PlanEgress(
         profile=action.egress_profile,
         allowed_domains=action.allowed_domains + learned.domains,
         allowed_methods=action.allowed_methods,
@@ -132,10 +132,10 @@ def _egress(action: Action, learned: Learned, settings: Settings) -> Egress:
     )
 
 
-def _secrets(action: Action, egress: Egress) -> tuple[SecretUse, ...]:
+def _secrets(action: Action, egress: PlanEgress) -> tuple[SecretUse, ...]:
     """The manifest's secrets, and the proxy's credentials for a worker that goes through the proxy."""
     shown = () if egress.proxy_secret is None else (SecretUse(egress.proxy_secret),)
     return action.secrets + shown
 
 
-_NO_EGRESS = Egress()
+_NO_EGRESS = PlanEgress()

@@ -16,7 +16,7 @@ from frontend.actions.near import near
 from frontend.actions.trust import NOTHING_TRUSTED, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
 from frontend.files.claimed import claimed_names
-from frontend.files.problems import Problem, Report, shown
+from frontend.files.problems import FileProblem, Report, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
@@ -24,7 +24,7 @@ from frontend.manifests.verification import planned_config
 from frontend.manifests.yamltree import Node
 from frontend.schemas.validator import Validator
 from ipc.messages.modules import ModuleVerdict
-from ipc.plan import Limits, SecretUse
+from ipc.plan import CallLimits, SecretUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Action:
     profile: str
     required_scopes: tuple[str, ...]
     sinks: tuple[str, ...]
-    limits: Limits
+    limits: CallLimits
     secrets: tuple[SecretUse, ...]
     secret_names: tuple[str, ...]
     egress_profile: str
@@ -123,7 +123,7 @@ class Registry:
         return manifest_view(action.manifest, action.digest, action.sinks)
 
 
-def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manifest, ...], list[Problem]]:
+def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manifest, ...], list[FileProblem]]:
     """Every manifest (`*.yaml`, `*.yml`) of a folder, and every problem, sorted by file and line.
 
     With problems, nothing of the folder may be used. `has_proxy`: the configuration sets egress_proxy_url.
@@ -132,10 +132,10 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
         names, refusals = claimed_names(manifests_dir, is_manifest_name)
     except OSError as error:
         message = f"the manifests folder cannot be read: {error.strerror}."
-        return (), [Problem(str(manifests_dir), 0, "", message, "Create it, or correct manifests_dir.")]
+        return (), [FileProblem(str(manifests_dir), 0, "", message, "Create it, or correct manifests_dir.")]
     manifests: list[Manifest] = []
     places: dict[str, str] = {}
-    problems = [Problem(str(manifests_dir / one.name), 0, "", one.problem, one.mend) for one in refusals]
+    problems = [FileProblem(str(manifests_dir / one.name), 0, "", one.problem, one.mend) for one in refusals]
     for path in (manifests_dir / name for name in names if name != TRUSTED_FILE):
         report = Report(str(path))
         tree = read_file(path, report)

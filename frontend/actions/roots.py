@@ -8,12 +8,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from frontend.files.problems import Problem, Report, printable, shown
+from frontend.files.problems import FileProblem, Report, printable, shown
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
 
 
-def root_problems(manifests: Iterable[Manifest], files_folder: str) -> list[Problem]:
+def root_problems(manifests: Iterable[Manifest], files_folder: str) -> list[FileProblem]:
     """Problems of manifests whose root is reached over a link below `files_folder`, at their `fs.root`."""
     problems = []
     for manifest in manifests:
@@ -27,6 +27,6 @@ def root_problems(manifests: Iterable[Manifest], files_folder: str) -> list[Prob
             message = f"fs.root = {shown(manifest.files.root)}: a link on the way leads to {printable(leads_to)}."
             mend = f"Put a folder in place of the link: {printable(root)}."
             problems.append(
-                Problem(manifest.file, tree.line_at(("fs", "root")) if tree else 0, "fs.root", message, mend)
+                FileProblem(manifest.file, tree.line_at(("fs", "root")) if tree else 0, "fs.root", message, mend)
             )
     return problems

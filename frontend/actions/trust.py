@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.fields import Section, TextRule
 from frontend.manifests.manifest import BUILT_IN
 from frontend.manifests.reading import read_file
@@ -43,7 +43,7 @@ class Trusted(msgspec.Struct, frozen=True):
 NOTHING_TRUSTED = Trusted()
 
 
-def load_trusted(manifests_dir: Path) -> tuple[Trusted, list[Problem]]:
+def load_trusted(manifests_dir: Path) -> tuple[Trusted, list[FileProblem]]:
     """The trusted digests of a manifests folder; no file means none. With problems, nothing of it may be used."""
     path = manifests_dir / TRUSTED_FILE
     if not os.path.lexists(path):

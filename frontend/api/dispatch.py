@@ -42,7 +42,7 @@ class Match(msgspec.Struct, frozen=True):
         return [kind.read(segment) for segment, kind in self.segments]
 
 
-class Table:
+class RouteTable:
     """The routes of one listener kind (client, admin, merged or metrics), indexed for dispatch."""
 
     def __init__(self, listener: str, routes: tuple[Route, ...] = ROUTES) -> None:
@@ -88,8 +88,8 @@ class Dispatch:
         services.describe = lambda: document(ROUTES)
         routes = tuple(route for route in ROUTES if services.settings.dev_mode or route.auth is not Auth.DEV)
         self._own: dict[str, OwnHosts] = own_hosts(services.settings)
-        self._tables = {kind: Table(kind, routes) for kind in ("client", "admin", "merged")}
-        self._tables["metrics"] = Table("metrics", SCRAPED)
+        self._tables = {kind: RouteTable(kind, routes) for kind in ("client", "admin", "merged")}
+        self._tables["metrics"] = RouteTable("metrics", SCRAPED)
 
     async def respond(self, request: Request) -> Answer:
         """The answer to one request. GateErrors become their row of the error table; anything else is ours to fix."""

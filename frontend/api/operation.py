@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from frontend.auth.authentication import Caller, OperatorCaller
-from frontend.contract.annotations import CODES, Media, Reads, Status, WrittenAs
-from frontend.contract.forms import MAX_BODY_BYTES, Body, Query, parse_body, parse_query
+from frontend.contract.annotations import CODES, Media, ReadsBody, StatusCode, WrittenAs
+from frontend.contract.forms import MAX_BODY_BYTES, JsonBody, Query, parse_body, parse_query
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from frontend.services import Services
@@ -26,7 +26,7 @@ class NoQuery(Query, frozen=True, kw_only=True):
     """A query without parameters: a mistyped one is refused."""
 
 
-class Operation:
+class HandlerSignature:
     """One handler as the table uses it. Raises TypeError for a signature that nothing could fill.
 
     `is_strict`: query parameters are refused where the handler takes none.
@@ -43,7 +43,7 @@ class Operation:
         """Types by status."""
         self.codes = CODES.get(handler)
         """The codes that `@codes` lists; None without it."""
-        self._form: type[Body] | None = None
+        self._form: type[JsonBody] | None = None
         hints = get_type_hints(handler, include_extras=True)
         returned = hints.pop("return")
         self._takes = tuple(self._source(name, hints[name]) for name in inspect.signature(handler).parameters)
@@ -68,7 +68,7 @@ class Operation:
         kind = hint
         if get_origin(hint) is Annotated:
             kind, *notes = get_args(hint)
-            self.body = next((note.body for note in notes if isinstance(note, Reads)), None)
+            self.body = next((note.body for note in notes if isinstance(note, ReadsBody)), None)
         if kind is str:
             self.segments = (*self.segments, name)
             return _SEGMENT + len(self.segments) - 1
@@ -78,7 +78,7 @@ class Operation:
         if issubclass(kind, Query):
             self.query = kind
             return _QUERY
-        if issubclass(kind, Body):
+        if issubclass(kind, JsonBody):
             self.body = self._form = kind
             return _BODY
         if kind is Services or kind is Request:
@@ -89,7 +89,7 @@ class Operation:
         status, plain = 200, kind
         if get_origin(kind) is Annotated:
             plain, *notes = get_args(kind)
-            status = next((note.status for note in notes if isinstance(note, Status)), 200)
+            status = next((note.status for note in notes if isinstance(note, StatusCode)), 200)
             if not any(isinstance(note, Media) for note in notes):
                 kind = next((note.kind for note in notes if isinstance(note, WrittenAs)), plain)
         self.answers.setdefault(status, []).append(kind)

@@ -7,7 +7,7 @@ The table itself is frontend/api/routes.py. The handler's signature declares inp
 from dataclasses import dataclass, field
 from enum import Enum
 
-from frontend.api.operation import Handler, Operation
+from frontend.api.operation import Handler, HandlerSignature
 from frontend.contract.identifiers import IDENTIFIERS
 
 
@@ -49,12 +49,12 @@ class Route:
     auth: Auth
     rate: Rate
     handler: Handler
-    operation: Operation = field(init=False, compare=False, repr=False)
+    operation: HandlerSignature = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # A parameter that narrows what an operator changes must not go unread because it is mistyped.
         is_strict = self.auth is Auth.OPERATOR and self.method != "GET"
-        object.__setattr__(self, "operation", Operation(self.handler, is_strict=is_strict))
+        object.__setattr__(self, "operation", HandlerSignature(self.handler, is_strict=is_strict))
 
     @property
     def tells_of_outages(self) -> bool:

@@ -12,16 +12,16 @@ from frontend.auth.dpop import DpopVerifier, Proof, replay_key
 from frontend.auth.lease import Lease, LeaseVerifier
 from frontend.auth.operators import Operators
 from frontend.auth.replays import Replays
-from frontend.clock import Clock
+from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.rates import SessionRates
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
-from frontend.notary.in_force import Known
+from frontend.notary.in_force import NotaryFacts
 from frontend.telemetry.logs import log
 from ipc.operations import calls
-from ipc.operations.calls import Enter
+from ipc.operations.calls import UseProof
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ def asker_of(caller: Caller | OperatorCaller) -> str:
 class Authentication:
     """Checks one request. Every method raises GateError and returns only for callers who are who they say."""
 
-    clock: Clock
+    clock: TimeSource
     notary: NotaryClient
-    known: Known
+    known: NotaryFacts
     leases: LeaseVerifier
     proofs: DpopVerifier
     operators: Operators
@@ -89,7 +89,7 @@ class Authentication:
         token, proof = parse_authorization(request.headers)
         return Claim(self.leases.verify(token), token, proof)
 
-    def check(self, request: Request, claim: Claim) -> calls.Proof:
+    def check(self, request: Request, claim: Claim) -> calls.ProofRecord:
         """The proof of a claim, once it holds for this request; whether it is new is not known yet.
 
         Raises TooMuch too, when the session has had its requests of this second: after the signature, so that a caller
@@ -100,7 +100,7 @@ class Authentication:
         if key in self.replays:  # a copy of a copy: the notary need not be asked again
             raise GateError("replay_detected")
         self.sessions.take(claim.lease.session_id)
-        return calls.Proof(key)
+        return calls.ProofRecord(key)
 
     def in_force(self, lease: Lease) -> int:
         """The epoch of a lease, if it is the one in force, and its session was not revoked, as far as this front knows.
@@ -127,7 +127,7 @@ class Authentication:
         operator = self.operators.authenticate(token)
         proof = self._proof(proof_text, request, token, operator.dpop_jkt, now)
         try:
-            await self._enter(calls.Proof(replay_key(proof.jkt, proof.jti)))
+            await self._enter(calls.ProofRecord(replay_key(proof.jkt, proof.jti)))
         except GateError as error:
             if not (may_be_copied and error.code == "replay_cache_unavailable"):
                 raise
@@ -150,10 +150,10 @@ class Authentication:
             text, method=request.method, path=request.path, access_token=token, expected_jkt=jkt, now=now
         )
 
-    async def _enter(self, proof: calls.Proof) -> None:
+    async def _enter(self, proof: calls.ProofRecord) -> None:
         """Use a proof once; from then on the epoch in force is known."""
         with notary_errors_as("replay_cache_unavailable"):
-            entered = await self.notary.ask(Enter(proof))
+            entered = await self.notary.ask(UseProof(proof))
         self.known.note_epoch(entered.epoch)
         if not entered.is_fresh:
             raise GateError("replay_detected")

@@ -14,10 +14,10 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from frontend.auth.keys import parse_point
-from frontend.clock import STEP_TOLERANCE_SECONDS, Clock
+from frontend.clock import STEP_TOLERANCE_SECONDS, TimeSource
 from frontend.errors import GateError
 from ipc.leases import AUDIENCE, ISSUER, MAX_TTL_SECONDS, TOKEN_TYPE, Claims
-from ipc.messages.notary_frames import InForce, LeaseKey
+from ipc.messages.notary_frames import FrontFacts, LeaseVerificationKey
 
 MAX_TOKEN_CHARACTERS = 8192
 CACHED_LEASES = 4096
@@ -52,17 +52,17 @@ class LeaseVerifier:
     arrived and was not heard yet: `hear` takes what has arrived.
     """
 
-    def __init__(self, clock: Clock, hear: Callable[[], None], *, max_known: int = CACHED_LEASES) -> None:
+    def __init__(self, clock: TimeSource, hear: Callable[[], None], *, max_known: int = CACHED_LEASES) -> None:
         """`max_known`: leases whose check is remembered."""
         self._clock = clock
         self._hear = hear
         self._max_known = max_known
-        self._told: tuple[LeaseKey, ...] = ()
+        self._told: tuple[LeaseVerificationKey, ...] = ()
         self._public: dict[str, ec.EllipticCurvePublicKey] = {}
         self._over_at: dict[str, float | None] = {}
         self._known: dict[bytes, Lease] = {}
 
-    def use(self, in_force: InForce) -> None:
+    def use(self, in_force: FrontFacts) -> None:
         """Verify with these keys."""
         if in_force.lease_keys == self._told:
             return

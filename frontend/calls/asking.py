@@ -5,17 +5,17 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
 from ipc.identifiers import new
-from ipc.operations.calls import Approver, Open, Refusal, Terms
+from ipc.operations.calls import Approver, GrantTerms, Open, Refusal
 from ipc.operations.holds import Hold
 from ipc.plan import SealedPlan
 from ipc.verifiers import kept_file
 
 
-def terms_of(sealed: SealedPlan) -> Terms:
+def terms_of(sealed: SealedPlan) -> GrantTerms:
     """The part of a plan that the notary keeps and signs."""
     plan = sealed.plan
     limits = plan.limits
-    return Terms(
+    return GrantTerms(
         plan_hash=sealed.digest, module_digest=plan.provider_module_digest, epoch=plan.epoch,
         verifier_kind=plan.verifier_kind, max_response_bytes=plan.max_response_bytes, fuel=limits.fuel,
         memory_mb=limits.memory_mb, timeout_seconds=limits.timeout_seconds, max_io_calls=limits.max_io_calls,

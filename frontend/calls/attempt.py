@@ -14,14 +14,14 @@ from typing import Final
 import trio
 
 from frontend.calls.asking import refusal, unavailable
-from frontend.calls.executed import Executed
+from frontend.calls.executed import ExecutedCall
 from frontend.calls.record import CallRecord
 from frontend.calls.withdrawing import begin_withdrawal, withdraw
 from frontend.clock import ClockError
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
-from frontend.notary.waiting import Course, Waiter
+from frontend.notary.waiting import CallHooks, PendingOperation
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import Pools
 from frontend.telemetry.logs import log
@@ -57,7 +57,7 @@ class Attempt:
     is_open: bool
     """The call has its intent from an earlier attempt."""
 
-    async def run(self) -> Executed | NotRun:
+    async def run(self) -> ExecutedCall | NotRun:
         """Run the call to its evidence. Raises GateError; the record says whether the event of that is written."""
         plan, began = self.sealed.plan, time.perf_counter()
         waiter = self._begin()
@@ -80,17 +80,17 @@ class Attempt:
                 "an answer breaks its response schema", action_id=plan.action_id, receipt_id=end.receipt_id,
                 violation=end.violation, trace_id=plan.trace_id,
             )  # fmt: skip
-        return Executed(plan, end, output)
+        return ExecutedCall(plan, end, output)
 
     # ------------------------------------------------------------------ the notary
 
-    def _begin(self) -> Waiter[CallEnd]:
+    def _begin(self) -> PendingOperation[CallEnd]:
         """Queue the question. It leaves when this task waits: by then the worker has the plan. Raises GateError."""
         asked = self.opening
         question = Assign(asked.intent_id, self.worker.worker_id, asked.wants_begun) if self.is_open else asked
         seconds = self.sealed.plan.limits.timeout_seconds + self.pools.deadlines.grace_seconds
         try:
-            return self.notary.begin(question, Course(seconds, self._begun, self._late, self._cancelled))
+            return self.notary.begin(question, CallHooks(seconds, self._begun, self._late, self._cancelled))
         except (NotaryUnavailable, NotaryRefused) as error:
             raise unavailable(asked, error) from None
 
@@ -118,7 +118,7 @@ class Attempt:
         if self.sealed.plan.isolation == "shared" or not self.worker.is_behind(intent_id):
             self.pools.cut(self.worker, intent_id, "its call was cut")
 
-    async def _end(self, waiter: Waiter[CallEnd]) -> Closed | NotRun:
+    async def _end(self, waiter: PendingOperation[CallEnd]) -> Closed | NotRun:
         """Receipt and event, durable; or why another worker must run the call. Raises GateError."""
         try:
             answer = await self.notary.answer_of(waiter)

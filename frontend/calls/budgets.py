@@ -17,7 +17,7 @@ MAX_SPENT: Final = 4096
 """Sessions whose budget is remembered as spent; the oldest makes room."""
 
 
-class Budgets:
+class BudgetCheck:
     """Reads budgets, and remembers which sessions have spent theirs."""
 
     def __init__(self, notary: NotaryClient) -> None:

@@ -15,7 +15,7 @@ OF_THE_PROVIDER = "provider_error"
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedCall:
     """A call that ran, successful or not, with its evidence durable."""
 
     plan: Plan

@@ -14,7 +14,7 @@ import trio
 
 from frontend.calls.asking import opening_of
 from frontend.calls.attempt import CUT, Attempt
-from frontend.calls.executed import Executed
+from frontend.calls.executed import ExecutedCall
 from frontend.calls.record import CallRecord
 from frontend.calls.reserving import Reservation
 from frontend.calls.withdrawing import withdraw
@@ -22,7 +22,7 @@ from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.pool.pool import Pools
-from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
+from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
 from frontend.telemetry.metrics import Metrics
 from ipc.limits import AHEAD_BYTES
 from ipc.operations.calls import Approver, Open, Unbegun
@@ -34,7 +34,7 @@ class Execution:
     """Runs plans. One instance serves every call of this front."""
 
     notary: NotaryClient
-    secrets: Secrets
+    secrets: SecretFile
     pools: Pools
     worker_wait_seconds: float
     metrics: Metrics
@@ -46,7 +46,7 @@ class Execution:
 
     async def run(
         self, record: CallRecord, sealed: SealedPlan, *, has_budget: bool, approver: Approver | None = None
-    ) -> Executed:
+    ) -> ExecutedCall:
         """Execute the plan once.
 
         Raises GateError; `record.is_decided` says whether the event of that is written. After dispatch it can only be
@@ -66,7 +66,7 @@ class Execution:
                         self.notary, self.pools, self.metrics, self.deadlines.clean_up_seconds, record, sealed, secrets,
                         worker, opening, is_open=opened is not None,
                     ).run()  # fmt: skip
-                if isinstance(ended, Executed):
+                if isinstance(ended, ExecutedCall):
                     return ended
                 if isinstance(ended, Unbegun):
                     opened = opening

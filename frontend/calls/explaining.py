@@ -19,7 +19,7 @@ from ipc.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class CallExplanation:
     """The decision that a call would get. `code` is that of a refusal; without `rule` policy was not asked."""
 
     decision: str
@@ -43,7 +43,7 @@ class Explaining:
 
     async def explain(
         self, principal: str, action_id: str, request: Any, calls_remaining: int | None
-    ) -> Explanation:  # fmt: skip
+    ) -> CallExplanation:  # fmt: skip
         """Raises GateError action_not_found, policy_engine_unavailable, policy_engine_timeout, clock_error."""
         registry, settings = self.registry(), self.settings()
         action = registry.get(action_id)
@@ -53,7 +53,7 @@ class Explaining:
             raise GateError("action_not_found", **more)
         assumed = [] if request is not None else ["The request is {}."]
         lease = lease_of(mapping_of(settings, principal, assumed), calls_remaining)
-        supposed = Explanation("deny", assumed=tuple(assumed))
+        supposed = CallExplanation("deny", assumed=tuple(assumed))
         if action.trust_verdict != "digest_ok":
             return replace(supposed, code=TRUST_CODES[action.trust_verdict])
         body = {} if request is None else request

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.journal import Journal
+from frontend.calls.journal import AuditWriter
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotarySilent, notary_errors_as
@@ -28,7 +28,7 @@ class Intents:
 
     notary: NotaryClient
     pools: Pools
-    journal: Journal
+    journal: AuditWriter
     worker_wait_seconds: float
 
     async def show(self, intent_id: str) -> IntentDetail:

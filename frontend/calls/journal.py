@@ -15,12 +15,12 @@ from frontend.telemetry.logs import trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.operations.calls import Refuse
-from ipc.operations.evidence import Note
+from ipc.operations.evidence import WriteEvent
 from ipc.texts import clean_reason
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class AuditWriter:
     """Every writing method raises GateError: evidence_store_unavailable when the notary can't write, clock_error."""
 
     weakened: Weakened
@@ -76,7 +76,7 @@ class Journal:
             if event.event_type == ACTION_CALL:
                 await self.notary.ask(Refuse(event))
             else:
-                await self.notary.ask(Note(event))
+                await self.notary.ask(WriteEvent(event))
 
 
 def bounded(fields: dict[str, Any]) -> dict[str, Any]:

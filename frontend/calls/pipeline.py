@@ -24,15 +24,15 @@ from frontend.actions.registry import Action, Registry
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.authentication import Authentication
 from frontend.auth.lease import Lease
-from frontend.calls.approvals.hold import Holds
-from frontend.calls.budgets import Budgets
-from frontend.calls.executed import Executed
+from frontend.calls.approvals.hold import HoldWriter
+from frontend.calls.budgets import BudgetCheck
+from frontend.calls.executed import ExecutedCall
 from frontend.calls.execution import Execution
 from frontend.calls.journal import bounded
 from frontend.calls.quotas import Quotas
 from frontend.calls.record import CallRecord
-from frontend.calls.refusals import Refusal, Refusals
-from frontend.clock import Clock
+from frontend.calls.refusals import Refusals, RefusedRequest
+from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.admission import Admission, Place
@@ -48,7 +48,7 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL
-from ipc.operations.calls import Refuse, Refused
+from ipc.operations.calls import Refuse, WrittenRefusal
 from ipc.plan import seal
 from ipc.settings import Settings
 from ipc.store import STORE_PARTS, ApprovalRecord
@@ -59,7 +59,7 @@ TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_n
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AwaitedApproval:
     """A call that waits for a person (202)."""
 
     approval: ApprovalRecord
@@ -78,14 +78,14 @@ class Pipeline:
     """Takes one call after another; holds no state of its own."""
 
     settings: Settings
-    clock: Clock
+    clock: TimeSource
     weakened: Weakened
     admission: Admission
     authentication: Authentication
     registry: Callable[[], Registry]
     policy: PolicyEngine
-    budgets: Budgets
-    holds: Holds
+    budgets: BudgetCheck
+    holds: HoldWriter
     execution: Execution
     notary: NotaryClient
     learned: Callable[[str], Learned]
@@ -96,7 +96,7 @@ class Pipeline:
     quotas: Quotas
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
 
-    async def call(self, request: Request, action_id: str) -> Executed | Held:
+    async def call(self, request: Request, action_id: str) -> ExecutedCall | AwaitedApproval:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
         with self.admission.enter() as place:
             is_registered = self.registry().get(action_id) is not None
@@ -121,7 +121,7 @@ class Pipeline:
             self._tell_outcome(request, record, outcome)
             return outcome
 
-    async def _enforce(self, record: CallRecord, request: Request, place: Place) -> Executed | Held:
+    async def _enforce(self, record: CallRecord, request: Request, place: Place) -> ExecutedCall | AwaitedApproval:
         claim = self.authentication.claim(request)
         lease = record.lease = claim.lease
         record.identity_method = lease.identity_method
@@ -148,7 +148,9 @@ class Pipeline:
         sealed = seal(plan)
         if decision.requires_approval:
             description = action.manifest.description
-            return Held(await self.holds.hold(record, sealed, lease.has_budget, description), record.trace_id)
+            return AwaitedApproval(
+                await self.holds.hold(record, sealed, lease.has_budget, description), record.trace_id
+            )
         executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
         return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
 
@@ -198,7 +200,7 @@ class Pipeline:
         except BudgetUnread:
             return None
 
-    async def _refused(self, record: CallRecord, error: GateError) -> Held:
+    async def _refused(self, record: CallRecord, error: GateError) -> AwaitedApproval:
         """Leave the one event of a refused call, and raise what is answered. A denial without evidence raises what
         prevents it instead, a proof that was used before replay_detected.
 
@@ -207,7 +209,7 @@ class Pipeline:
         if error.code == "budget_exhausted" and record.lease is not None and "reason" not in error.extra:
             self.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
         if record.held is not None:
-            return Held(record.held, record.trace_id)
+            return AwaitedApproval(record.held, record.trace_id)
         decision = "error" if error.status >= 500 else "deny"
         if not record.is_decided and self.notary.is_silent and error.status >= 500:
             self._tell_later(record, decision, error)
@@ -225,7 +227,7 @@ class Pipeline:
                     raise
             else:
                 if answer.held is not None:
-                    return Held(answer.held, record.trace_id)
+                    return AwaitedApproval(answer.held, record.trace_id)
                 if answer.is_replay:
                     error, decision = GateError("replay_detected"), "deny"
         if error.code == "replay_detected" and record.lease is not None and record.proof_key is not None:
@@ -234,7 +236,7 @@ class Pipeline:
         error.is_told = True
         raise error
 
-    async def _told(self, record: CallRecord, decision: str, error: GateError) -> Refused:
+    async def _told(self, record: CallRecord, decision: str, error: GateError) -> WrittenRefusal:
         """Write the event, and use the proof. Raises GateError for what prevents it."""
         more = {
             "error_code": error.code,
@@ -274,13 +276,13 @@ class Pipeline:
         """The key-value store can't tell whether the proof is new. SECURITY: the request may be an old one that was
         recorded and is sent again, so few of these have an event of their own, and the others are counted."""
         fields = bounded(record.facts() | {"reason": error.cause})
-        await self.refusals.note(Refusal(ACTION_CALL, record.uid, error, fields, own_events=UNCHECKED_EVENTS))
+        await self.refusals.note(RefusedRequest(ACTION_CALL, record.uid, error, fields, own_events=UNCHECKED_EVENTS))
         record.is_decided = True
 
     async def _refused_unproven(self, record: CallRecord, error: GateError) -> None:
         """A caller who has proven nothing: the first is in evidence and in the log, those after it are counted."""
         fields = {**record.caller(), "reason": error.cause}
-        if await self.refusals.note(Refusal(ACTION_CALL, record.uid, error, fields)):
+        if await self.refusals.note(RefusedRequest(ACTION_CALL, record.uid, error, fields)):
             record.say("deny", error.code, error.cause)
         self.metrics.called(record.action_id, "deny", error.code, record.started)
         error.is_told = True
@@ -307,12 +309,12 @@ class Pipeline:
         with contextlib.suppress(GateError):
             await self._refused(record, error)
 
-    def _tell_outcome(self, request: Request, record: CallRecord, outcome: Executed | Held) -> None:
+    def _tell_outcome(self, request: Request, record: CallRecord, outcome: ExecutedCall | AwaitedApproval) -> None:
         """Count the call and say its line. The evidence is durable by now: the answer need not wait for the line."""
-        if isinstance(outcome, Executed) and not outcome.succeeded:
+        if isinstance(outcome, ExecutedCall) and not outcome.succeeded:
             self._end(record, "error", "action_execution_failed", outcome.closed.outcome)
             return
-        decision = "allow" if isinstance(outcome, Executed) else "pending_approval"
+        decision = "allow" if isinstance(outcome, ExecutedCall) else "pending_approval"
         self.metrics.called(record.action_id, decision, None, record.started)
         request.after_answer(partial(record.say, decision))
 

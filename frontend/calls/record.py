@@ -11,12 +11,12 @@ from typing import Any
 
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
-from frontend.notary.waiting import Waiter
+from frontend.notary.waiting import PendingOperation
 from frontend.policy.question import Decision
 from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
-from ipc.operations.calls import Open, Proof, Withdrawn
+from ipc.operations.calls import Open, ProofRecord, Withdrawn
 from ipc.plan import Plan
 from ipc.store import ApprovalRecord
 
@@ -48,7 +48,7 @@ class CallRecord:
     has_proven: bool = False
     """The caller's proof holds for its lease; whether it is new is the notary's to say."""
     proof_key: str | None = None
-    proof: Proof | None = None
+    proof: ProofRecord | None = None
     """The proof of the request, until an operation of the notary has used it."""
     unless_held: bool = False
     """A refusal gives way to the hold that the same call has already."""
@@ -58,7 +58,7 @@ class CallRecord:
     """A worker may have run it."""
     is_abandoned: bool = False
     """Its intent was resolved without a dispatch: its call is given back, and its approval over."""
-    withdrawal: Waiter[Withdrawn] | None = None
+    withdrawal: PendingOperation[Withdrawn] | None = None
     """The question that withdraws the call, which is asked once."""
     unheard: Open | None = None
     """The question that opened the call, if the notary hangs: the caller is answered before the withdrawal is."""

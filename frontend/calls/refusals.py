@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trio
 
-from frontend.calls.journal import Journal
+from frontend.calls.journal import AuditWriter
 from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.limits.windows import MAX_KEYS, Window, Windows
@@ -35,7 +35,7 @@ _LINES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRequest:
     """One refused request. `uid` is the peer's, None where the connection shows none."""
 
     event_type: str
@@ -56,7 +56,7 @@ class _Window(Window):
     told: int = 0
     """Refusals that had an event of their own."""
 
-    def add(self, refusal: Refusal) -> None:
+    def add(self, refusal: RefusedRequest) -> None:
         self.count += 1
         self.merge(refusal.fields)
         self.who |= {name: value for name, value in refusal.who.items() if value is not None}
@@ -71,7 +71,9 @@ class _Window(Window):
 class Refusals:
     """The refusals of one front. `max_users` bounds the separate counters, by user and code, for each type of event."""
 
-    def __init__(self, journal: Journal, deadlines: CallDeadlines = CallDeadlines(), max_users: int = MAX_KEYS) -> None:
+    def __init__(
+        self, journal: AuditWriter, deadlines: CallDeadlines = CallDeadlines(), max_users: int = MAX_KEYS
+    ) -> None:
         self.lines = RefusalLines(deadlines.lines_seconds)
         self._journal = journal
         self._deadlines = deadlines
@@ -83,7 +85,7 @@ class Refusals:
     def __len__(self) -> int:
         return sum(map(len, self._windows.values()))
 
-    async def note(self, refusal: Refusal) -> bool:
+    async def note(self, refusal: RefusedRequest) -> bool:
         """Count one; True for one that has an event of its own, which is written then. Raises nothing."""
         key, window, _ = self._windows[refusal.event_type].of((refusal.uid, refusal.error.code))
         window.add(refusal)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from frontend.auth.authentication import Authentication
-from frontend.calls.refusals import Refusal, Refusals
+from frontend.calls.refusals import Refusals, RefusedRequest
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.telemetry.metrics import Metrics
@@ -25,4 +25,4 @@ class RefusedOperators:
         self.metrics.operator_auth_failures.add(error.code)
         operator, thumbprint = self.authentication.named_operator(request)
         who = {"operator": operator, "thumbprint": thumbprint}
-        await self.refusals.note(Refusal(OPERATOR_AUTH_FAILED, request.uid, error, who=who))
+        await self.refusals.note(RefusedRequest(OPERATOR_AUTH_FAILED, request.uid, error, who=who))

@@ -11,7 +11,7 @@ import trio
 
 from frontend.errors import GateError
 from frontend.pool.channel import WorkerChannel
-from frontend.pool.pool import Lease, NoWorker, Pools
+from frontend.pool.pool import NoWorker, Pools, WorkerLease
 from frontend.telemetry.metrics import Metrics
 from ipc.plan import Plan
 
@@ -23,7 +23,7 @@ class Reservation:
 
     def __init__(self, pools: Pools, metrics: Metrics, plan: Plan, seconds: float, *, is_patient: bool) -> None:
         owners = (f"principal {plan.principal}", f"session {plan.session_id}")
-        self._lease: Lease = pools.lease(
+        self._lease: WorkerLease = pools.lease(
             plan.profile, plan.isolation, seconds, owners, is_patient=is_patient, kind=plan.action_id
         )
         self._metrics, self._profile = metrics, plan.profile

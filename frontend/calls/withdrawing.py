@@ -13,7 +13,7 @@ from frontend.clock import ClockError
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.notary.waiting import Waiter
+from frontend.notary.waiting import PendingOperation
 from frontend.telemetry.logs import log
 from ipc.operations.calls import Open, Withdraw, Withdrawn
 
@@ -52,7 +52,7 @@ def withdrawal(opened: Open, error: GateError) -> Withdraw:
     return Withdraw(opened.intent_id, "error" if error.status >= 500 else "deny", error.code, error.cause)
 
 
-def _told(notary: NotaryClient, opened: Open, error: GateError) -> Waiter[Withdrawn]:
+def _told(notary: NotaryClient, opened: Open, error: GateError) -> PendingOperation[Withdrawn]:
     """Send the withdrawal now. Raises NotaryUnavailable, NotaryRefused."""
     begun = notary.begin(withdrawal(opened, error))
     notary.flush()

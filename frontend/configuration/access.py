@@ -13,9 +13,9 @@ from typing import Any
 import trio
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.journal import Journal
+from frontend.calls.journal import AuditWriter
 from frontend.configuration.active import Configuration
-from frontend.control import Control
+from frontend.control import SupervisorLink
 from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError, errors_as
 from frontend.files.exclusive import NotChanged
@@ -31,7 +31,7 @@ from ipc.messages.control import PolicyEdited
 
 
 @dataclass(frozen=True, slots=True)
-class _Act:
+class _AccessChange:
     """One change: its evidence, and its function on the data."""
 
     event_type: str
@@ -49,8 +49,8 @@ class Authority:
     soon as OPA takes it, and nothing is decided until then."""
 
     configuration: Configuration
-    control: Control
-    journal: Journal
+    control: SupervisorLink
+    journal: AuditWriter
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
 
     @property
@@ -67,7 +67,7 @@ class Authority:
             self._refuse_unregistered(actions, known=())  # a reload may have come in between
             return edit.grant(data, principal, actions, self._sinks_of)
 
-        return await self._change(_Act(events.POLICY_GRANTED, operator, {"change": change}, changed))
+        return await self._change(_AccessChange(events.POLICY_GRANTED, operator, {"change": change}, changed))
 
     async def revoke(self, principal: str, actions: tuple[str, ...], operator: OperatorCaller) -> PolicyData:
         """Take these actions from a principal. Raises principal_not_found; unknown_action for one that neither the
@@ -83,14 +83,16 @@ class Authority:
                 raise GateError("principal_not_found") from None
 
         changed(self.data)
-        return await self._change(_Act(events.POLICY_REVOKED, operator, {"change": change}, changed))
+        return await self._change(_AccessChange(events.POLICY_REVOKED, operator, {"change": change}, changed))
 
     async def allow(self, action_id: str, agent_id: str, operator: OperatorCaller) -> PolicyData:
         """Spare this agent the approval of a registered action. Raises action_not_found."""
         if self.configuration.current.registry.get(action_id) is None:
             raise GateError("action_not_found")
         fields = {"action_id": action_id, "change": {"agent_id": agent_id}}
-        act = _Act(events.POLICY_ALLOWLIST_ADDED, operator, fields, lambda data: edit.allow(data, action_id, agent_id))
+        act = _AccessChange(
+            events.POLICY_ALLOWLIST_ADDED, operator, fields, lambda data: edit.allow(data, action_id, agent_id)
+        )
         return await self._change(act)
 
     async def disallow(self, action_id: str, agent_id: str, operator: OperatorCaller) -> PolicyData:
@@ -104,11 +106,11 @@ class Authority:
                 raise GateError("allowlist_entry_not_found") from None
 
         changed(self.data)
-        return await self._change(_Act(events.POLICY_ALLOWLIST_REMOVED, operator, fields, changed))
+        return await self._change(_AccessChange(events.POLICY_ALLOWLIST_REMOVED, operator, fields, changed))
 
     # ------------------------------------------------------------------ how a change comes into force
 
-    async def _change(self, act: _Act) -> PolicyData:
+    async def _change(self, act: _AccessChange) -> PolicyData:
         async with self._turn() as turn:
             before = await self._as_on_disk()
             wanted = act.edit(before.data)
@@ -117,14 +119,14 @@ class Authority:
                 return before.data
             try:
                 after = believed(edit.rewritten(before, wanted), self._sinks_of)
-            except edit.TooLarge as error:
+            except edit.PolicyTooLarge as error:
                 raise GateError("invalid_input", message=str(error)) from None
             await self._put_in_force(act, after, turn)
         version = after.data.policy_version
         log.info("policy was changed", kind=act.event_type, by=act.operator.name, policy_version=version)
         return after.data
 
-    async def _put_in_force(self, act: _Act, after: PolicyFiles, turn: DataTurn) -> None:
+    async def _put_in_force(self, act: _AccessChange, after: PolicyFiles, turn: DataTurn) -> None:
         async def commit() -> None:
             with trio.CancelScope(shield=True):  # what has begun is finished; each wait has its own deadline
                 await self._tell(act, after)
@@ -142,7 +144,7 @@ class Authority:
             await self._tell_failed(act, error.code, str(error))
             raise GateError(error.code, cause=str(error)) from None
 
-    async def _write(self, act: _Act, after: PolicyFiles, turn: DataTurn) -> None:
+    async def _write(self, act: _AccessChange, after: PolicyFiles, turn: DataTurn) -> None:
         try:
             await turn.replace(after.sources.data)
         except NotChanged as error:
@@ -179,11 +181,11 @@ class Authority:
             raise _changed_on_disk("the policy on the disk is not the one in force")
         return self._in_force()
 
-    async def _tell(self, act: _Act, files: PolicyFiles, **fields: Any) -> None:
+    async def _tell(self, act: _AccessChange, files: PolicyFiles, **fields: Any) -> None:
         version = files.data.policy_version
         await self.journal.operator_act(act.event_type, act.operator, policy_version=version, **act.found, **fields)
 
-    async def _tell_failed(self, act: _Act, code: str, reason: str) -> None:
+    async def _tell_failed(self, act: _AccessChange, code: str, reason: str) -> None:
         fields = act.found | {"decision": "error", "error_code": code, "reason": reason}
         try:
             await self.journal.operator_act(act.event_type, act.operator, **fields)

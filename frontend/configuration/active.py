@@ -25,12 +25,12 @@ from frontend.actions.trust import Trusted, load_trusted
 from frontend.auth.operators import Operators
 from frontend.calls.approvals.rights import LostRights
 from frontend.configuration.current import Current
-from frontend.control import Control, SupervisorSilent
+from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import ConfigurationDeadlines
-from frontend.egress.proxy_list import AllowList, ListNotWritten
+from frontend.egress.proxy_list import ListNotWritten, ProxyAllowList
 from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError
-from frontend.files.problems import Problem
+from frontend.files.problems import FileProblem
 from frontend.manifests.manifest import Manifest
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
@@ -75,11 +75,11 @@ class Configuration:
     """Replaces all that is in `current` at once."""
 
     current: Current
-    control: Control
+    control: SupervisorLink
     policy: PolicyEngine
     pools: Pools
     notary: NotaryClient
-    allow_list: AllowList
+    allow_list: ProxyAllowList
     memory: SharedMemory
     policy_file: PolicyFile
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
@@ -284,11 +284,11 @@ class Configuration:
         return registry, loaded.generation
 
 
-def _warn(message: str, doubt: Problem) -> None:
+def _warn(message: str, doubt: FileProblem) -> None:
     log.warning(message, problem=str(doubt), file=doubt.file, line=doubt.line, field=doubt.field)
 
 
-def _host_doubts(settings: Settings, manifests: Sequence[Manifest]) -> list[Problem]:
+def _host_doubts(settings: Settings, manifests: Sequence[Manifest]) -> list[FileProblem]:
     return host_doubts(manifests, learned_of(settings))
 
 

@@ -25,7 +25,7 @@ from frontend.errors import GateError
 from frontend.files.problems import did_you_mean, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.schemas.parser import parse_body
-from ipc.checking import Asked, Asking
+from ipc.checking import Asking, ExplainedInput
 from ipc.exits import Exit
 from ipc.messages.modules import ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
@@ -39,7 +39,7 @@ class CannotAsk(Exception):
     """There is no question; a sentence says why."""
 
 
-def asked(asking: Asking) -> Asked:
+def asked(asking: Asking) -> ExplainedInput:
     """The question that a call like this would be."""
     assumed: list[str] = []
     try:
@@ -53,17 +53,21 @@ def asked(asking: Asking) -> Asked:
             learned.get(action.action_id, NOTHING_LEARNED), settings=asking.settings,
         )  # fmt: skip
     except CannotAsk as problem:
-        return Asked({}, problem=str(problem))
+        return ExplainedInput({}, problem=str(problem))
     except GateError as error:
         why = error.extra.get("reason") or error.extra.get("deny_reason") or error.cause
         more = " Give the whole request with --request FILE." if asking.request is None else ""
-        return Asked({}, problem=f"policy is not asked: the call is refused before, {error.code} ({why}).{more}")
+        return ExplainedInput(
+            {}, problem=f"policy is not asked: the call is refused before, {error.code} ({why}).{more}"
+        )
     if asking.request_hash not in {None, drafted.plan.request_hash}:
         if asking.request is not None:
-            return Asked({}, problem=_OTHER.format(found=drafted.plan.request_hash, wanted=asking.request_hash))
+            return ExplainedInput(
+                {}, problem=_OTHER.format(found=drafted.plan.request_hash, wanted=asking.request_hash)
+            )
         assumed[0] = f"{assumed[0]} That of the call had another hash: give it with --request FILE."
     sinks = {manifest.action_id: tuple(sorted(manifest.declared_side_effects)) for manifest in manifests}
-    return Asked(dict(question_of(drafted, asking.calls_remaining).as_input()), tuple(assumed), sinks=sinks)
+    return ExplainedInput(dict(question_of(drafted, asking.calls_remaining).as_input()), tuple(assumed), sinks=sinks)
 
 
 def _manifests(settings: Settings) -> tuple[tuple[Manifest, ...], Trusted]:

@@ -17,7 +17,7 @@ from frontend.actions.registry import load_manifests
 from frontend.actions.roots import root_problems
 from frontend.actions.trust import load_trusted
 from frontend.egress.rulefile import learned_of
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
 from frontend.policy.acl import read_policy
@@ -25,7 +25,7 @@ from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.opa.wire import documents_of
 from frontend.policy.problems import policy_problems
-from frontend.secrets.files import Secrets, SecretsUnavailable
+from frontend.secrets.files import SecretFile, SecretsUnavailable
 from frontend.webhooks.endpoints import key_in
 from ipc.blocking import ChannelClosed
 from ipc.checking import FROM_MODULE_CHECKER, FoundProblem
@@ -33,7 +33,7 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.nonblocking import TrioChannel
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.secret_values import MIN_SECRET_CHARACTERS
 from ipc.sessions import ProtocolError
 from ipc.settings import Settings
@@ -42,7 +42,7 @@ MODULE_SECONDS = 300.0
 
 
 def found(
-    problem: Problem, *setting: str | int, is_warning: bool = False, is_unreached: bool = False
+    problem: FileProblem, *setting: str | int, is_warning: bool = False, is_unreached: bool = False
 ) -> FoundProblem:  # fmt: skip
     """Make the message for a problem."""
     return FoundProblem(
@@ -65,7 +65,7 @@ async def look_at_actions(
             verdicts = (await channel.receive()).verdicts
     except (trio.TooSlowError, ChannelClosed, FrameError, ProtocolError, OSError) as error:
         what = f"modules could not be looked at: {type(error).__name__}."
-        told.append(found(Problem(str(modules_dir), 0, "", what, "Try again; look at the log of this command.")))
+        told.append(found(FileProblem(str(modules_dir), 0, "", what, "Try again; look at the log of this command.")))
     else:
         told += map(found, module_problems(manifests, verdicts, modules_dir))
         told += map(found, module_doubts(manifests, verdicts, modules_dir, trusted))
@@ -124,9 +124,9 @@ def look_at_webhooks(settings: Settings) -> list[FoundProblem]:
             continue
         try:
             key_in(Path(row.secret_file))
-        except KeyFileError as error:
+        except PrivateFileError as error:
             setting = f"webhooks[{index}].secret_file"
-            said = Problem("", 0, setting, f"{setting}: {error}", "")
+            said = FileProblem("", 0, setting, f"{setting}: {error}", "")
             told.append(found(said, "webhooks", index, "secret_file"))
     return told
 
@@ -134,15 +134,15 @@ def look_at_webhooks(settings: Settings) -> list[FoundProblem]:
 def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[FoundProblem]:
     """Secrets that are required and missing, or too short to be sent. Values are not looked at but for their length."""
     try:
-        names, short = Secrets(settings.secrets).names(), Secrets(settings.secrets).unsearchable()
+        names, short = SecretFile(settings.secrets).names(), SecretFile(settings.secrets).unsearchable()
     except SecretsUnavailable as error:
-        said = Problem("", 0, "secrets.file", f"secrets.file: {error}.", "Correct the file, its owner or its mode.")
+        said = FileProblem("", 0, "secrets.file", f"secrets.file: {error}.", "Correct the file, its owner or its mode.")
         return [found(said, "secrets", "file")]
     told = []
     shown = settings.egress.proxy_secret
     if shown is not None and shown not in names:
         message = f"egress.proxy_secret: the secret {shown} is not in secrets.file."
-        said = Problem("", 0, "egress.proxy_secret", message, "Add it there: user:password.")
+        said = FileProblem("", 0, "egress.proxy_secret", message, "Add it there: user:password.")
         told.append(found(said, "egress", "proxy_secret"))
     for manifest in manifests:
         wanted = [
@@ -162,5 +162,5 @@ def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[
             else:
                 message = f"the secret {use.name} is required, and {settings.secrets.file} does not have it."
                 mend = "Add it there, or write required: false."
-            told.append(found(Problem(manifest.file, line, f"secrets[{index}].name", message, mend)))
+            told.append(found(FileProblem(manifest.file, line, f"secrets[{index}].name", message, mend)))
     return told

@@ -11,7 +11,7 @@ import trio
 
 from frontend.actions.registry import load_manifests
 from frontend.configuration.inspection import found
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
 from ipc.addresses import is_public
@@ -33,14 +33,14 @@ async def look_at_domains(settings: Settings) -> list[FoundProblem]:
     return [found(problem, is_warning=True) for manifest in direct for problem in _warnings(manifest, private)]
 
 
-def _warnings(manifest: Manifest, private: dict[str, str]) -> Iterator[Problem]:
+def _warnings(manifest: Manifest, private: dict[str, str]) -> Iterator[FileProblem]:
     named = [(index, name) for index, name in enumerate(manifest.egress.allowed_domains) if name in private]
     tree = read_file(Path(manifest.file), Report(manifest.file)) if named else None
     for index, name in named:
         line = tree.line_at(("egress", "allowed_domains", index)) if tree else 0
         message = f"egress.allowed_domains: {name} leads to the private address {private[name]}: calls will be refused."
         mend = "Correct the name or its DNS record, or use proxy_allowlist with a proxy that may reach it."
-        yield Problem(manifest.file, line, f"egress.allowed_domains[{index}]", message, mend)
+        yield FileProblem(manifest.file, line, f"egress.allowed_domains[{index}]", message, mend)
 
 
 async def _private_addresses(names: Iterable[str]) -> dict[str, str]:

@@ -6,11 +6,11 @@ that changes anything.
 
 from frontend.configuration.inspection import found
 from frontend.egress.proxy import ProxyDown, asker, show
-from frontend.files.problems import Problem
-from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
+from frontend.files.problems import FileProblem
+from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
 from ipc.checking import FoundProblem
 from ipc.plan import SecretUse
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import Settings
 
 _START = "Start it, or correct the setting."
@@ -25,7 +25,7 @@ async def look_at_backends(settings: Settings) -> list[FoundProblem]:
     try:
         ask_proxy = asker(settings.egress_proxy_url, authorities=settings.egress.proxy_ca_file)
     except ValueError as error:
-        said = Problem("", 0, "egress.proxy_ca_file", str(error), "Name a file of certificates in PEM.")
+        said = FileProblem("", 0, "egress.proxy_ca_file", str(error), "Name a file of certificates in PEM.")
         return [*told, found(said, "egress", "proxy_ca_file")]
     if ask_proxy is not None:
         try:
@@ -43,7 +43,7 @@ async def _look_at_credentials(settings: Settings) -> list[FoundProblem]:
     if url is None or name is None:
         return []
     try:
-        credentials = Secrets(settings.secrets).for_plan((SecretUse(name),))[name]
+        credentials = SecretFile(settings.secrets).for_plan((SecretUse(name),))[name]
         await show(url, credentials, settings.egress.proxy_ca_file)
     except (SecretMissing, SecretsUnavailable):
         return []  # told without asking anybody
@@ -59,10 +59,10 @@ async def _opa_problem(settings: Settings) -> str | None:
 
     try:
         return await opa_problem(settings)
-    except KeyFileError as error:
+    except PrivateFileError as error:
         return str(error)
 
 
 def _at(setting: str, sentence: str, mend: str) -> FoundProblem:
     said = f"{setting}: {sentence}{'' if sentence.endswith('.') else '.'}"
-    return found(Problem("", 0, setting, said, mend), setting, is_unreached=True)
+    return found(FileProblem("", 0, setting, said, mend), setting, is_unreached=True)

@@ -12,25 +12,25 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.journal import Journal
+from frontend.calls.journal import AuditWriter
 from frontend.configuration.active import Configuration, ConfigurationRefused, Fresh
-from frontend.control import Control, SupervisorSilent
+from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
 from frontend.telemetry.logs import log, trace_id, trace_now
 from ipc.events import ADMIN_RELOAD
 from ipc.identifiers import new
-from ipc.messages.control import FinishReload, Reload, Reloaded, ReloadPrepared, RequestReload
+from ipc.messages.control import FinishReload, Reload, ReloadDone, ReloadPrepared, RequestReload
 
 
 @dataclass(slots=True)
-class Reloads:
+class ReloadRequests:
     """Asks for reloads and performs them."""
 
     configuration: Configuration
-    control: Control
-    journal: Journal
+    control: SupervisorLink
+    journal: AuditWriter
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
     _mine: dict[str, bool] = field(default_factory=dict)
     """Reloads that operators asked for here and wait for -> whether this front has left an event of it."""
@@ -38,7 +38,7 @@ class Reloads:
     """Reloads that wait for the other fronts."""
     _finishes: dict[str, FinishReload] = field(default_factory=dict)
 
-    async def request(self, operator: OperatorCaller) -> Reloaded:
+    async def request(self, operator: OperatorCaller) -> ReloadDone:
         """Have every front reload. Raises GateError reload_failed, with the reason in log and evidence."""
         who = f"operator:{operator.name}"
         asked = RequestReload(new("reload_"), who, operator.jkt, operator.proof_jti, trace_now())
@@ -82,7 +82,7 @@ class Reloads:
         if problem is not None and message.tells:
             await self._failed(message, problem)
         version = self.configuration.policy.policy_version
-        self.control.post(Reloaded(message.request_id, problem, len(self.configuration.current.registry), version))
+        self.control.post(ReloadDone(message.request_id, problem, len(self.configuration.current.registry), version))
 
     def finish(self, message: FinishReload) -> None:
         """The supervisor has the result of every front."""

@@ -14,17 +14,17 @@ import trio
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.rights import LostRights
-from frontend.calls.journal import Journal
+from frontend.calls.journal import AuditWriter
 from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable, notary_errors_as
-from frontend.notary.in_force import Known
+from frontend.notary.in_force import NotaryFacts
 from frontend.telemetry.logs import log
 from ipc.events import ADMIN_REVOKE_ALL, SESSION_REVOKED
 from ipc.evidence import EventQuery
 from ipc.operations.evidence import QueryEvents
-from ipc.operations.leases import ReadEpoch, Revoke, Revoked, RevokeSession, SessionRevocation
+from ipc.operations.leases import ReadEpoch, Revoke, RevokedEpoch, RevokeSession, SessionRevocation
 
 KNOWN_BY = 100
 """Events that are looked at for the highest epoch: the clock may have been set between them."""
@@ -34,7 +34,7 @@ class _Change(msgspec.Struct):
     current_epoch: int = 0
 
 
-class _Seen(msgspec.Struct):
+class _SeenRights(msgspec.Struct):
     change: _Change = msgspec.field(default_factory=_Change)
 
 
@@ -42,8 +42,8 @@ class _Seen(msgspec.Struct):
 class Revocation:
     """Raises the epoch, and sees to it that it never falls."""
 
-    known: Known
-    journal: Journal
+    known: NotaryFacts
+    journal: AuditWriter
     notary: NotaryClient
     expiry: Expiry
     rights: LostRights
@@ -109,7 +109,7 @@ class Revocation:
         revoked = await self._raise(Revoke(event, known, f", since the store had lost {known}"))
         log.error("the store had lost the epoch: all earlier leases are revoked", lost=known, was=revoked.previous)
 
-    async def _raise(self, asked: Revoke) -> Revoked:
+    async def _raise(self, asked: Revoke) -> RevokedEpoch:
         with notary_errors_as("epoch_store_unavailable"):
             revoked = await self.notary.ask(asked)
         self.known.note_epoch(revoked.current)
@@ -118,6 +118,6 @@ class Revocation:
 
 def _epoch_of(event: bytes) -> int:
     try:
-        return msgspec.json.decode(event, type=_Seen).change.current_epoch
+        return msgspec.json.decode(event, type=_SeenRights).change.current_epoch
     except ValueError:  # the ledger was changed: `verify` reports that, and it is no reason not to start
         return 0

@@ -28,14 +28,14 @@ def codes(*names: str) -> Callable[[Handler], Handler]:
     return note
 
 
-class Status:
+class StatusCode:
     """In `Annotated[Struct, Status(202)]` of a return type: the status that this struct is answered with, else 200."""
 
     def __init__(self, status: int) -> None:
         self.status = status
 
 
-class Reads:
+class ReadsBody:
     """In `Annotated[Request, Reads(Struct)]` of a parameter: the JSON body, which the handler reads itself."""
 
     def __init__(self, body: Any) -> None:

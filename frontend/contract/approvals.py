@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from frontend.contract.forms import Body, Moment, Query
+from frontend.contract.forms import JsonBody, Moment, Query
 
 ListedState = Literal["pending", "claimed", "approved", "denied", "failed"]
 DEFAULT_LIST, MAX_LIST = 50, 200
@@ -44,14 +44,14 @@ class ApproveQuery(Query, frozen=True, kw_only=True):
     """A path pattern that the action may touch from then on."""
 
 
-class ApproveRequest(Body, frozen=True, kw_only=True, forbid_unknown_fields=False):
+class ApproveRequest(JsonBody, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """An approval needs no body, unless signatures are required; what else a client sends is not kept."""
 
     signature: str | None = None
     """The operator's own signature of this decision: a compact JWS of the `typ` `approval+jws`."""
 
 
-class DenyRequest(Body, frozen=True, kw_only=True):
+class DenyRequest(JsonBody, frozen=True, kw_only=True):
     """Why a call is denied."""
 
     reason: str | None = None

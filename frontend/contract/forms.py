@@ -29,7 +29,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Query parameters. Fields are text, whole numbers, literals or a Moment, and have a default."""
 
 
-class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JsonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A JSON body. An empty one is `{}`. `refused_as` is the code of one that does not fit."""
 
     refused_as: ClassVar[str] = "invalid_request"

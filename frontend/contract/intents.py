@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from contract.intents import Outcome
-from frontend.contract.forms import Body, Query
+from frontend.contract.forms import JsonBody, Query
 
 DEFAULT_INTENTS, MAX_INTENTS = 100, 1000
 MAX_NOTE = 500
@@ -20,7 +20,7 @@ class IntentsQuery(Query, frozen=True, kw_only=True):
     """Only those that were dispatched before this intent, by its id: the last one of the page before."""
 
 
-class ResolveRequest(Body, frozen=True, kw_only=True):
+class ResolveRequest(JsonBody, frozen=True, kw_only=True):
     """The outcome of a call, as the operator found it out."""
 
     outcome: Outcome

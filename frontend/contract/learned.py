@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from frontend.contract.forms import Body, Query, text_like
+from frontend.contract.forms import JsonBody, Query, text_like
 
 _ActionId = Annotated[str, text_like("[A-Za-z0-9][A-Za-z0-9._-]{0,255}", "an action id")]
 
@@ -14,7 +14,7 @@ class OfAction(Query, frozen=True, kw_only=True):
     """Only rules of this action; all when omitted."""
 
 
-class DomainForm(Body, frozen=True, kw_only=True):
+class DomainForm(JsonBody, frozen=True, kw_only=True):
     """A domain of an action."""
 
     action_id: str
@@ -22,7 +22,7 @@ class DomainForm(Body, frozen=True, kw_only=True):
     """A name with a dot, no address, no localhost; `*.` only before at least two labels."""
 
 
-class PathForm(Body, frozen=True, kw_only=True):
+class PathForm(JsonBody, frozen=True, kw_only=True):
     """A path pattern of an action, under one of its two names."""
 
     action_id: str

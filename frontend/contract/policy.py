@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from frontend.contract.forms import Body
+from frontend.contract.forms import JsonBody
 
 MAX_ACTIONS = 256
 """Action ids in one change."""
@@ -16,7 +16,7 @@ PrincipalId = Annotated[str, Meta(extra_json_schema={"pattern": "^(\\*|[A-Za-z0-
 ActionIds = Annotated[list[ActionId], Meta(extra_json_schema={"minItems": 1, "maxItems": MAX_ACTIONS})]
 
 
-class CallToExplain(Body, frozen=True, kw_only=True):
+class CallToExplain(JsonBody, frozen=True, kw_only=True):
     """A call that is not made."""
 
     principal: AgentId
@@ -27,14 +27,14 @@ class CallToExplain(Body, frozen=True, kw_only=True):
     """Calls that its session would have left; without it calls are not counted."""
 
 
-class PrincipalActions(Body, frozen=True, kw_only=True):
+class PrincipalActions(JsonBody, frozen=True, kw_only=True):
     """Actions of a principal."""
 
     principal: PrincipalId
     actions: ActionIds
 
 
-class AllowlistPair(Body, frozen=True, kw_only=True):
+class AllowlistPair(JsonBody, frozen=True, kw_only=True):
     """An action, and an agent that needs no approval for it."""
 
     refused_as = "invalid_input"  # docs/contract.md, "Admin socket"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from frontend.contract.forms import Body, Query
+from frontend.contract.forms import JsonBody, Query
 
 DEFAULT_GIVEN_UP, MAX_GIVEN_UP = 50, 500
 
@@ -18,7 +18,7 @@ class WebhooksQuery(Query, frozen=True, kw_only=True):
     """How many dead letters at most, the newest first."""
 
 
-class RedeliverRequest(Body, frozen=True, kw_only=True):
+class RedeliverRequest(JsonBody, frozen=True, kw_only=True):
     """Which dead letters to send again."""
 
     event_id: str | None = None

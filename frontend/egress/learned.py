@@ -11,16 +11,16 @@ import trio
 
 from frontend.actions.targets import Learned
 from frontend.auth.authentication import OperatorCaller
-from frontend.clock import Clock
-from frontend.egress.proxy_list import AllowList, ListNotWritten
+from frontend.clock import TimeSource
+from frontend.egress.proxy_list import ListNotWritten, ProxyAllowList
 from frontend.egress.rulefile import RuleFile
 from frontend.egress.rules import (
     BY_APPROVAL,
     BY_HAND,
     DOMAINS,
     MAX_PER_ACTION,
-    Kind,
-    Rule,
+    LearnedKind,
+    LearnedRule,
     Rules,
     count_of,
     encode_rules,
@@ -28,12 +28,12 @@ from frontend.egress.rules import (
 from frontend.errors import GateError, errors_as
 from frontend.files.exclusive import NotChanged
 from frontend.telemetry.logs import log
-from ipc.private_files import MAX_FILE_BYTES, KeyFileError
+from ipc.private_files import MAX_FILE_BYTES, PrivateFileError
 
 Edit = Callable[[Rules], Rules]
 
 
-class Journal(Protocol):
+class RuleEvidence(Protocol):
     """Where changes leave their evidence (frontend/calls/journal.py)."""
 
     async def operator_act(self, event_type: str, operator: OperatorCaller, **fields: Any) -> None:
@@ -45,7 +45,7 @@ class LearnedRules:
     learned_rules_unavailable; those that change something also evidence_store_unavailable and clock_error, and for
     domains allowlist_sync_failed."""
 
-    def __init__(self, file: RuleFile, clock: Clock, journal: Journal, allow_list: AllowList) -> None:
+    def __init__(self, file: RuleFile, clock: TimeSource, journal: RuleEvidence, allow_list: ProxyAllowList) -> None:
         self._file = file
         self._clock = clock
         self._journal = journal
@@ -55,19 +55,19 @@ class LearnedRules:
         """The rules that the action has learned; none while the file is unreadable. Never raises."""
         return self._file.learned(action_id)
 
-    def listed(self, kind: Kind, action_id: str | None = None) -> list[Rule]:
+    def listed(self, kind: LearnedKind, action_id: str | None = None) -> list[LearnedRule]:
         """Rules of a kind, of one action or of all, by action and then as they came."""
         rules = [rule for rule in kind.of(self._believed()) if action_id in (None, rule.action_id)]
         return sorted(rules, key=lambda rule: rule.action_id)
 
-    def check_room(self, kind: Kind, action_id: str, text: str) -> None:
+    def check_room(self, kind: LearnedKind, action_id: str, text: str) -> None:
         """Raises too_many_rules unless this rule is there already or could be added."""
         rules = self._believed()
         if not _has(rules, kind, action_id, text):
             _refuse_crowd(rules, kind, action_id)
 
     async def add(
-        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None, *,
+        self, kind: LearnedKind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None, *,
         given: str | None = None,
     ) -> bool:  # fmt: skip
         """Learn one rule in normal form; False, and nothing is done, when it is there already.
@@ -75,7 +75,7 @@ class LearnedRules:
         Raises too_many_rules. `approval_id`: learned with this approval. `given`: an absolute path, as it was given.
         """
         source = BY_HAND if approval_id is None else BY_APPROVAL
-        rule = Rule(action_id, text, source, self._clock.iso(), operator.name, given)
+        rule = LearnedRule(action_id, text, source, self._clock.iso(), operator.name, given)
 
         def with_it(rules: Rules) -> Rules:
             if _has(rules, kind, action_id, text):
@@ -83,33 +83,39 @@ class LearnedRules:
             _refuse_crowd(rules, kind, action_id)
             return kind.put(rules, (*kind.of(rules), rule))
 
-        act = _Act(self._journal, kind.added, operator, action_id, text, approval_id)
+        act = _RuleChange(self._journal, kind.added, operator, action_id, text, approval_id)
         return await self._change(kind, with_it, act, gained=self._gained(kind, action_id, text)) > 0
 
-    def _gained(self, kind: Kind, action_id: str, text: str) -> tuple[str, ...]:
+    def _gained(self, kind: LearnedKind, action_id: str, text: str) -> tuple[str, ...]:
         """The domains that the egress proxy must let through for this rule."""
         return (text,) if kind is DOMAINS and self._allow_list.serves(action_id) else ()
 
-    async def remove(self, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> bool:
+    async def remove(self, kind: LearnedKind, action_id: str, text: str, operator: OperatorCaller) -> bool:
         """Forget one rule. Return False if there is no such rule."""
 
         def without_it(rules: Rules) -> Rules:
             return _without(rules, kind, lambda rule: rule.action_id == action_id and text in (rule.text, rule.given))
 
-        act = _Act(self._journal, kind.removed, operator, action_id, text)
+        act = _RuleChange(self._journal, kind.removed, operator, action_id, text)
         return await self._change(kind, without_it, act) > 0
 
-    async def clear(self, kind: Kind, action_id: str | None, operator: OperatorCaller) -> int:
+    async def clear(self, kind: LearnedKind, action_id: str | None, operator: OperatorCaller) -> int:
         """Forget all rules of a kind, of one action or of all; how many. In evidence even when there were none."""
 
         def emptied(rules: Rules) -> Rules:
             return _without(rules, kind, lambda rule: action_id in (None, rule.action_id))
 
-        act = _Act(self._journal, kind.cleared, operator, action_id, "")
+        act = _RuleChange(self._journal, kind.cleared, operator, action_id, "")
         return await self._change(kind, emptied, act, even_if_nothing=True)
 
     async def _change(
-        self, kind: Kind, edit: Edit, act: "_Act", *, gained: tuple[str, ...] = (), even_if_nothing: bool = False
+        self,
+        kind: LearnedKind,
+        edit: Edit,
+        act: "_RuleChange",
+        *,
+        gained: tuple[str, ...] = (),
+        even_if_nothing: bool = False,
     ) -> int:
         """Evidence first, then the files; by how many rules they differ."""
         with errors_as("learned_rules_unavailable", NotChanged):
@@ -133,7 +139,7 @@ class LearnedRules:
                     await act.make(count, lambda: self._put(kind, gained, replace))
                 return count
 
-    async def _put(self, kind: Kind, gained: tuple[str, ...], replace: Callable[[], Awaitable[None]]) -> None:
+    async def _put(self, kind: LearnedKind, gained: tuple[str, ...], replace: Callable[[], Awaitable[None]]) -> None:
         """Both files. A domain stands in the proxy's list before it counts, and is gone from there last: a change that
         failed half way has left the list too wide, never too narrow."""
         if not gained:
@@ -144,21 +150,21 @@ class LearnedRules:
             async with self._allow_list.wider(gained):
                 await replace()
 
-    async def _synced(self, kind: Kind) -> None:
+    async def _synced(self, kind: LearnedKind) -> None:
         with errors_as("allowlist_sync_failed", ListNotWritten):
             if kind is DOMAINS:
                 await self._allow_list.sync()
 
     def _believed(self) -> Rules:
-        with errors_as("learned_rules_unavailable", KeyFileError):
+        with errors_as("learned_rules_unavailable", PrivateFileError):
             return self._file.rules()
 
 
-class _Act:
+class _RuleChange:
     """The evidence of one change."""
 
     def __init__(
-        self, journal: Journal, event_type: str, operator: OperatorCaller, action_id: str | None, text: str,
+        self, journal: RuleEvidence, event_type: str, operator: OperatorCaller, action_id: str | None, text: str,
         approval_id: str | None = None,
     ) -> None:  # fmt: skip
         self._journal = journal
@@ -190,15 +196,15 @@ class _Act:
         await self._journal.operator_act(self._event_type, self._operator, **(self._found | fields))
 
 
-def _has(rules: Rules, kind: Kind, action_id: str, text: str) -> bool:
+def _has(rules: Rules, kind: LearnedKind, action_id: str, text: str) -> bool:
     return any((rule.action_id, rule.text) == (action_id, text) for rule in kind.of(rules))
 
 
-def _refuse_crowd(rules: Rules, kind: Kind, action_id: str) -> None:
+def _refuse_crowd(rules: Rules, kind: LearnedKind, action_id: str) -> None:
     if sum(rule.action_id == action_id for rule in kind.of(rules)) >= MAX_PER_ACTION:
         message = f"{MAX_PER_ACTION} {kind.plural} are learned for this action; remove some, or write a pattern"
         raise GateError("too_many_rules", message=message)
 
 
-def _without(rules: Rules, kind: Kind, goes: Callable[[Rule], bool]) -> Rules:
+def _without(rules: Rules, kind: LearnedKind, goes: Callable[[LearnedRule], bool]) -> Rules:
     return kind.put(rules, tuple(rule for rule in kind.of(rules) if not goes(rule)))

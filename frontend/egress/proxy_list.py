@@ -24,7 +24,7 @@ from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import log
 from frontend.telemetry.present import Presence
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, check_folder, remove_unfinished, write_whole
+from ipc.private_files import PrivateFileError, check_folder, remove_unfinished, write_whole
 
 LOCK_NAME = "egress-allowlist.lock"
 """In the state directory: the file's own folder may be the proxy's."""
@@ -64,7 +64,7 @@ def list_file(path: str | None, folder: Path, deadlines: FileDeadlines = FileDea
     return None if path is None else Exclusive(Path(path), folder / LOCK_NAME, deadlines)
 
 
-class AllowList:
+class ProxyAllowList:
     """The file of one gateway. Without one there is no live sync: nothing is written, and nothing fails.
 
     `registry` and `learned` (action id -> what it has learned) give what is in force when they are asked.
@@ -185,7 +185,7 @@ def _put(path: Path, content: bytes) -> int | None:
         if _has(path, content):
             return None
     except OSError as error:
-        raise KeyFileError(f"{path}: cannot look at it: {error.strerror}.", Exit.NO_PERMISSION) from None
+        raise PrivateFileError(f"{path}: cannot look at it: {error.strerror}.", Exit.NO_PERMISSION) from None
     remove_unfinished(path)  # of a process that was killed in its turn
     write_whole(path, content, mode=MODE)
     return content.count(b"\n") - 1
@@ -199,12 +199,12 @@ def _has(path: Path, content: bytes) -> bool:
     except FileNotFoundError:
         return False
     if stat.S_ISLNK(status.st_mode):
-        raise KeyFileError(f"{path}: is a link. Name the file itself.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: is a link. Name the file itself.", Exit.CONFIG)
     if not stat.S_ISREG(status.st_mode):
-        raise KeyFileError(f"{path}: is not a regular file. Move it away, or name another.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: is not a regular file. Move it away, or name another.", Exit.CONFIG)
     if status.st_uid != os.geteuid():
         text = f"{path}: belongs to user id {status.st_uid}, not to {os.geteuid()} who runs this. Use chown."
-        raise KeyFileError(text, Exit.NO_PERMISSION)
+        raise PrivateFileError(text, Exit.NO_PERMISSION)
     if stat.S_IMODE(status.st_mode) != MODE or status.st_size != len(content):
         return False
     # SECURITY: no other user may write in the folder, so the file that was looked at is the one opened.

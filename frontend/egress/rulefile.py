@@ -14,7 +14,7 @@ from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
 from frontend.files.exclusive import Exclusive
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, read_private
+from ipc.private_files import PrivateFileError, read_private
 from ipc.settings import Settings
 
 _Key = tuple[int, ...]
@@ -32,7 +32,7 @@ class RuleFile:
         self._key: _Key | None = None
         self._rules = Rules()
         self._by_action: dict[str, Learned] = {}
-        self._problem: KeyFileError | None = None
+        self._problem: PrivateFileError | None = None
         self._expected: tuple[bytes, Rules] | None = None
         self.rules()
 
@@ -63,7 +63,7 @@ class RuleFile:
             key = _key(self._path)
         except OSError as error:
             self._key = None
-            self._doubt(KeyFileError(f"{self._path}: cannot look at it: {error.strerror}.", Exit.NO_PERMISSION))
+            self._doubt(PrivateFileError(f"{self._path}: cannot look at it: {error.strerror}.", Exit.NO_PERMISSION))
             return
         if key == self._key:
             return
@@ -71,7 +71,7 @@ class RuleFile:
         self._key = key
         try:
             self._believe(Rules() if key == NOT_THERE else self._read())
-        except KeyFileError as error:
+        except PrivateFileError as error:
             if error.exit_code == Exit.NO_PERMISSION:  # not the content: the next try may read it
                 self._key = None
             self._doubt(error)
@@ -84,14 +84,14 @@ class RuleFile:
             return decode_rules(content)
         except InvalidRule as error:
             text = f"{self._path}: {error}. Restore it from a copy, or move it away: then nothing is learned."
-            raise KeyFileError(text, Exit.CONFIG) from None
+            raise PrivateFileError(text, Exit.CONFIG) from None
 
     def _believe(self, rules: Rules) -> None:
         if self._problem is not None:
             log.info("learned rules are in force again", domains=len(rules.domains), paths=len(rules.paths))
         self._rules, self._by_action, self._problem = rules, by_action(rules), None
 
-    def _doubt(self, problem: KeyFileError) -> None:
+    def _doubt(self, problem: PrivateFileError) -> None:
         if str(problem) != str(self._problem):
             log.error("the file of learned rules can't be used: no learned rule is in force", cause=str(problem))
         self._rules, self._by_action, self._problem = Rules(), {}, problem
@@ -107,7 +107,7 @@ def learned_of(settings: Settings) -> Mapping[str, Learned]:
     """Action id -> the rules that it has learned, by the present file; empty while the file is unreadable."""
     try:
         return RuleFile(rules_path(settings)).every()
-    except KeyFileError:
+    except PrivateFileError:
         return {}
 
 

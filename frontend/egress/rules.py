@@ -36,7 +36,7 @@ class InvalidRule(ValueError):
     """No rule that can be learned; the message says why and never holds the text."""
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class LearnedRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One learned rule. `text` is a domain, `*.` and a domain, or a path pattern, in normal form."""
 
     action_id: str
@@ -55,12 +55,12 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All learned rules, as they lie in the file."""
 
     version: int = VERSION
-    domains: tuple[Rule, ...] = ()
-    paths: tuple[Rule, ...] = ()
+    domains: tuple[LearnedRule, ...] = ()
+    paths: tuple[LearnedRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LearnedKind:
     """Domains or paths: everything in which the two differ. `noun` names the error codes."""
 
     noun: str
@@ -70,12 +70,12 @@ class Kind:
     removed: str
     cleared: str
 
-    def of(self, rules: Rules) -> tuple[Rule, ...]:
+    def of(self, rules: Rules) -> tuple[LearnedRule, ...]:
         """The rules of this kind."""
-        chosen: tuple[Rule, ...] = getattr(rules, self.plural)
+        chosen: tuple[LearnedRule, ...] = getattr(rules, self.plural)
         return chosen
 
-    def put(self, rules: Rules, those: tuple[Rule, ...]) -> Rules:
+    def put(self, rules: Rules, those: tuple[LearnedRule, ...]) -> Rules:
         """The same rules with these of this kind."""
         return msgspec.structs.replace(rules, **{self.plural: those})
 
@@ -113,10 +113,12 @@ def below_root(text: str, root: str | None) -> str:
     return text.removeprefix(start) if start is not None and len(text) > len(start) else text
 
 
-DOMAINS: Final = Kind(
+DOMAINS: Final = LearnedKind(
     "domain", "domains", normal_domain_rule, events.DOMAIN_ADDED, events.DOMAIN_REMOVED, events.DOMAIN_CLEARED
 )
-PATHS: Final = Kind("path", "paths", normal_path_rule, events.PATH_ADDED, events.PATH_REMOVED, events.PATH_CLEARED)
+PATHS: Final = LearnedKind(
+    "path", "paths", normal_path_rule, events.PATH_ADDED, events.PATH_REMOVED, events.PATH_CLEARED
+)
 KINDS: Final = (DOMAINS, PATHS)
 
 
@@ -153,7 +155,7 @@ def by_action(rules: Rules) -> dict[str, Learned]:
     return {action_id: Learned(tuple(domains), tuple(paths)) for action_id, (domains, paths) in texts.items()}
 
 
-def _check_all(kind: Kind, rules: tuple[Rule, ...]) -> None:
+def _check_all(kind: LearnedKind, rules: tuple[LearnedRule, ...]) -> None:
     """Raises InvalidRule unless each of them could be learned today, once, and none for an action too many."""
     seen: set[tuple[str, str]] = set()
     counts: Counter[str] = Counter()
@@ -170,7 +172,7 @@ def _check_all(kind: Kind, rules: tuple[Rule, ...]) -> None:
             raise InvalidRule(f"{kind.plural}[{index}] is one more than the {MAX_PER_ACTION} that an action may have")
 
 
-def _check(kind: Kind, rule: Rule) -> None:
+def _check(kind: LearnedKind, rule: LearnedRule) -> None:
     if not _ACTION.fullmatch(rule.action_id):
         raise InvalidRule("has no action id")
     if rule.source not in (BY_APPROVAL, BY_HAND):

@@ -20,7 +20,7 @@ from typing import TypeVar
 import trio
 
 from frontend.deadlines import FileDeadlines
-from ipc.private_files import KeyFileError, remove_unfinished, write_private
+from ipc.private_files import PrivateFileError, remove_unfinished, write_private
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class NotChanged(Exception):
     """The file can't be changed now; says why. After a write that took too long it may change all the same."""
 
 
-class _Lock:
+class _TurnLock:
     """The lock of one turn, taken in a thread for a task that may be gone by then; the later of the two closes it."""
 
     def __init__(self, path: Path, look_again_seconds: float) -> None:
@@ -77,10 +77,10 @@ class _Lock:
             os.close(descriptor)
 
 
-class Turn:
+class FileTurn:
     """One turn at the file."""
 
-    def __init__(self, path: Path, lock: _Lock, write_seconds: float) -> None:
+    def __init__(self, path: Path, lock: _TurnLock, write_seconds: float) -> None:
         self._path = path
         self._lock = lock
         self._write_seconds = write_seconds
@@ -96,7 +96,7 @@ class Turn:
         with trio.move_on_after(self._write_seconds):
             try:
                 return await trio.to_thread.run_sync(self._perform, change, abandon_on_cancel=True)
-            except KeyFileError as error:
+            except PrivateFileError as error:
                 problem = str(error)
         raise NotChanged(problem)
 
@@ -131,16 +131,16 @@ class Exclusive:
         self._of_this_front = trio.Lock()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Turn]:
+    async def turn(self) -> AsyncIterator[FileTurn]:
         """Hold the turn: no other front changes the file meanwhile. Raises NotChanged when the turn does not come."""
         deadlines = self.deadlines
-        lock = _Lock(self._lock_path, deadlines.look_again_seconds)
+        lock = _TurnLock(self._lock_path, deadlines.look_again_seconds)
         with _in_time(self.path, deadlines.turn_seconds):
             await self._of_this_front.acquire()
         try:
             with _in_time(self.path, deadlines.turn_seconds):
                 await trio.to_thread.run_sync(lock.take, abandon_on_cancel=True)
-            yield Turn(self.path, lock, deadlines.write_seconds)
+            yield FileTurn(self.path, lock, deadlines.write_seconds)
         finally:
             lock.release()
             self._of_this_front.release()
@@ -170,7 +170,7 @@ def _kept(path: Path) -> Iterator[None]:
         take_back = None
     try:
         yield
-    except KeyFileError:
+    except PrivateFileError:
         if take_back is not None:
             with contextlib.suppress(OSError):
                 take_back()

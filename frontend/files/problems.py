@@ -16,7 +16,7 @@ _SHOWN_CHARACTERS = 60
 _SAID_CHARACTERS = 600
 
 
-class Problem(msgspec.Struct, frozen=True, order=True):
+class FileProblem(msgspec.Struct, frozen=True, order=True):
     """One thing to mend. `line` counts from 1, 0 for the whole file; `message` and `mend` are sentences."""
 
     file: str
@@ -38,11 +38,11 @@ class Report:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.problems: list[Problem] = []
+        self.problems: list[FileProblem] = []
 
     def add(self, line: int, field: str, message: str, mend: str) -> None:
         """Note one problem; the same one twice counts once. Names of fields in it may be anything: they are escaped."""
-        problem = Problem(self.file, line, printable(field), printable(message), printable(mend))
+        problem = FileProblem(self.file, line, printable(field), printable(message), printable(mend))
         if problem not in self.problems:
             self.problems.append(problem)
 

@@ -13,14 +13,14 @@ import trio
 
 from frontend.deadlines import HealthDeadlines
 from frontend.health.pulse import ClockTrouble, Pulse
-from frontend.limits.room import Room
+from frontend.limits.room import FreeSpace
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
 from ipc.operations.status import ReadLedger, ReadStore
 from ipc.operations.witnesses import WitnessedCheckpoint
 
 
-class StoreStatus(NamedTuple):
+class StoreHealth(NamedTuple):
     """The status of the store."""
 
     held: int
@@ -29,7 +29,7 @@ class StoreStatus(NamedTuple):
     """Seconds for which the oldest hold has waited; 0 when none waits."""
 
 
-class LedgerStatus(NamedTuple):
+class LedgerHealth(NamedTuple):
     """The status of the ledger."""
 
     unresolved: int
@@ -50,27 +50,27 @@ class LedgerStatus(NamedTuple):
     """The fault of the notary's clock; None while it is right."""
 
 
-class Look(NamedTuple):
+class DependencyLook(NamedTuple):
     """One look at all of them; None for what can't be told."""
 
-    store_status: StoreStatus | None
-    ledger_status: LedgerStatus | None
+    store_status: StoreHealth | None
+    ledger_status: LedgerHealth | None
     proxy: bool | None
     """Whether the egress proxy answers; None where none is configured."""
     clock: ClockTrouble | None = None
     """The fault of the notary's clock, as the notary said last; None while it is right."""
 
 
-class Dependencies:
+class DependencyPulses:
     """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None without a proxy. Each answer
     of the ledger updates `room` with the free space on its volume."""
 
     def __init__(
         self, notary: NotaryClient, ask_proxy: Callable[[], Awaitable[None]] | None,
-        deadlines: HealthDeadlines = HealthDeadlines(), room: Room | None = None,
+        deadlines: HealthDeadlines = HealthDeadlines(), room: FreeSpace | None = None,
     ) -> None:  # fmt: skip
         self._notary = notary
-        self._room = room or Room(0)
+        self._room = room or FreeSpace(0)
         self._pulses: dict[str, Pulse[Any]] = {
             "store_status": Pulse("the key-value store", self._store_status, deadlines=deadlines),
             "ledger_status": Pulse("the ledger", self._ledger_status, deadlines=deadlines),
@@ -85,7 +85,7 @@ class Dependencies:
         for pulse in self._pulses.values():
             await nursery.start(pulse.run)
 
-    async def look(self) -> Look:
+    async def look(self) -> DependencyLook:
         """Ask all core dependencies now, at once. For the proxy take its last answer, some seconds old: readiness
         must not wait for a proxy that hangs."""
         answers = self._said()
@@ -102,23 +102,23 @@ class Dependencies:
         """True for an egress proxy that did not answer when it was asked last. Does not ask it."""
         return self.last().proxy is False
 
-    def last(self) -> Look:
+    def last(self) -> DependencyLook:
         """The last answers. Asks no dependency."""
         return _look(self._said())
 
     def _said(self) -> dict[str, Any]:
         return {name: pulse.found for name, pulse in self._pulses.items()}
 
-    async def _store_status(self) -> StoreStatus:
+    async def _store_status(self) -> StoreHealth:
         status = await self._notary.ask(ReadStore())
-        return StoreStatus(status.pending, status.epoch, _age_of(status.oldest))
+        return StoreHealth(status.pending, status.epoch, _age_of(status.oldest))
 
-    async def _ledger_status(self) -> LedgerStatus:
+    async def _ledger_status(self) -> LedgerHealth:
         status = await self._notary.ask(ReadLedger())
         self._hear_room(status.free_bytes)
         age, wrong = _age_of(status.oldest_unresolved), status.clock_error
         clock = None if wrong is None else ClockTrouble(wrong.cause, wrong.until)
-        return LedgerStatus(
+        return LedgerHealth(
             status.unresolved, sum(status.waiting.values()), age, status.checkpoint, status.free_bytes,
             status.attempts, status.drops, clock,
         )  # fmt: skip
@@ -138,11 +138,11 @@ def _age_of(since: float | None) -> float:
     return 0.0 if since is None else max(0.0, time.time() - since)
 
 
-def _look(answers: dict[str, Any]) -> Look:
+def _look(answers: dict[str, Any]) -> DependencyLook:
     """The look that these answers make; a proxy without an answer counts as down."""
     proxy = answers["proxy"] is True if "proxy" in answers else None
-    ledger_status: LedgerStatus | None = answers["ledger_status"]
-    return Look(answers["store_status"], ledger_status, proxy, ledger_status.clock if ledger_status else None)
+    ledger_status: LedgerHealth | None = answers["ledger_status"]
+    return DependencyLook(answers["store_status"], ledger_status, proxy, ledger_status.clock if ledger_status else None)
 
 
 def _says_yes(ask: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[bool]]:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from frontend.clock import Clock, ClockError, iso
+from frontend.clock import ClockError, TimeSource, iso
 from frontend.deadlines import HealthDeadlines
 from frontend.telemetry.logs import log
 from ipc.roles import CALLS_DO_WITHOUT
@@ -97,7 +97,7 @@ class ClockTrouble:
     until: float | None
 
     @classmethod
-    def of(cls, clock: Clock) -> "ClockTrouble | None":
+    def of(cls, clock: TimeSource) -> "ClockTrouble | None":
         """The fault of this clock now; None while it is right."""
         try:
             clock.now()

@@ -12,7 +12,7 @@ from typing import Self, cast
 import httpcore
 
 
-class TooLarge(Exception):
+class AnswerTooLarge(Exception):
     """The answer has more bytes than the bound."""
 
 
@@ -44,5 +44,5 @@ async def read_at_most(response: httpcore.Response, bound: int) -> bytes:
             content.append(part)
             size += len(part)
             if size > bound:
-                raise TooLarge
+                raise AnswerTooLarge
     return b"".join(content)

@@ -8,7 +8,7 @@ import trio
 from frontend.errors import GateError
 from frontend.http.answers import CONTINUE
 from frontend.http.chunks import ChunkedBody
-from frontend.http.heads import Head, bad_request
+from frontend.http.heads import RequestHead, bad_request
 from frontend.http.wire import TooLate, Wire
 
 MAX_SKIPPED_BYTES = 64 * 1024
@@ -20,7 +20,7 @@ class StreamedBody:
 
     __slots__ = ("_deadline", "_decoder", "_error", "_expected", "_length", "_seconds", "_whole", "_wire")
 
-    def __init__(self, wire: Wire, head: Head, seconds: float) -> None:
+    def __init__(self, wire: Wire, head: RequestHead, seconds: float) -> None:
         self._wire = wire
         self._length = None if head.is_chunked else head.length
         self._expected = head.expects_continue

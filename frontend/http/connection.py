@@ -15,12 +15,12 @@ import trio
 from frontend.errors import GateError
 from frontend.http.answers import INTERNAL_ERROR, Answer, encode_answer, error_answer, traced
 from frontend.http.bodies import StreamedBody
-from frontend.http.heads import Head, head_size, parse_head
+from frontend.http.heads import RequestHead, head_size, parse_head
 from frontend.http.peercred import PeerCredentials
 from frontend.http.request_turns import RequestTurns
 from frontend.http.requests import CompleteBody, Request
-from frontend.http.traffic import Traffic, Unwatched
-from frontend.http.unsent import NoRoom, Unsent, seconds_for
+from frontend.http.traffic import NullTraffic, Traffic
+from frontend.http.unsent import NoRoom, SendBudget, seconds_for
 from frontend.http.wire import Interrupted, TooLate, Wire
 from frontend.telemetry.logs import begin_trace, log, trace_now
 from ipc.settings import LimitSettings
@@ -31,21 +31,21 @@ LINGER_SECONDS = 1.0
 """How long a connection that we close swallows what its client still sends."""
 
 
-class Endpoint(NamedTuple):
+class ListenerContext(NamedTuple):
     """State that all connections of one listening socket share."""
 
     kind: str
     respond: Respond
     limits: LimitSettings
-    unsent: Unsent
+    unsent: SendBudget
     turns: RequestTurns
-    traffic: Traffic = Unwatched()
+    traffic: Traffic = NullTraffic()
 
 
 class Connection:
     """Serves one accepted socket. `run` ends when the socket is closed."""
 
-    def __init__(self, sock: socket.socket, endpoint: Endpoint, peer: PeerCredentials | None) -> None:
+    def __init__(self, sock: socket.socket, endpoint: ListenerContext, peer: PeerCredentials | None) -> None:
         self._wire = Wire(sock)
         self._endpoint = endpoint
         self._peer = peer
@@ -91,7 +91,7 @@ class Connection:
         finally:
             self._wire.close(at_once=at_once)
 
-    async def _next_head(self) -> Head | None:
+    async def _next_head(self) -> RequestHead | None:
         """The next request's head; None when there will be none. Raises OSError, and GateError for bytes that are no
         request."""
         buffer = self._wire.buffer
@@ -132,7 +132,7 @@ class Connection:
         # A request that was sent in this very moment is served, as the last one.
         self._wire.take_what_is_there()
 
-    async def _serve(self, head: Head) -> bool:
+    async def _serve(self, head: RequestHead) -> bool:
         """Answer one request; False when the connection has to close. Raises OSError, TooLate."""
         buffer = self._wire.buffer
         streamed: StreamedBody | None = None

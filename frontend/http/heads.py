@@ -30,7 +30,7 @@ _ONCE = ("host", "content-length", "transfer-encoding")
 """Fields of which a second one could be read in place of the first."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class RequestHead(msgspec.Struct, frozen=True):
     """One parsed head. `length` is the announced size of the body in bytes; unused when `is_chunked`."""
 
     method: str
@@ -66,7 +66,7 @@ def head_size(buffer: bytearray, searched: int) -> int:
     return 0
 
 
-def parse_head(head: bytes) -> Head:
+def parse_head(head: bytes) -> RequestHead:
     """Parse one head, empty line included. Raises GateError: bad_request, headers_too_large."""
     count = head.count(b"\r\n") - 2
     if count > MAX_HEADERS:
@@ -91,7 +91,7 @@ def parse_head(head: bytes) -> Head:
     if not (_HOST.fullmatch(host) if host is not None else not is_current):
         raise bad_request("malformed Host")
     path, query = _split_target(target)
-    return Head(
+    return RequestHead(
         method=method, path=path, query=query, headers=headers, length=length, is_chunked=is_chunked,
         keeps_alive=is_current and not ("connection" in fields and _has_token(fields["connection"], "close")),
         expects_continue=is_current and "expect" in fields and _has_token(fields["expect"], "100-continue"),

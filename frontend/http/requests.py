@@ -13,7 +13,7 @@ MAX_BODY_BYTES = 1_048_576
 """Request body of any endpoint (docs/contract.md, "Limits", 1 MB)."""
 
 
-class Body(Protocol):
+class BodySource(Protocol):
     """Where a request's body comes from."""
 
     @property
@@ -53,7 +53,7 @@ class Request:
 
     def __init__(
         self, method: str, path: str, query: str = "", headers: list[tuple[str, str]] | None = None, *,
-        peer: PeerCredentials | None = None, listener: str = "merged", body: Body | None = None,
+        peer: PeerCredentials | None = None, listener: str = "merged", body: BodySource | None = None,
         later: list[Callable[[], None]] | None = None,
     ) -> None:  # fmt: skip
         """`later` collects work to do after the answer was sent; without it nothing is put off."""

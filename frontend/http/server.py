@@ -18,11 +18,11 @@ from typing import NamedTuple
 import trio
 
 from frontend.http.answers import OVERLOADED, encode_answer, traced
-from frontend.http.connection import LINGER_SECONDS, Connection, Endpoint, Respond
+from frontend.http.connection import LINGER_SECONDS, Connection, ListenerContext, Respond
 from frontend.http.peercred import PeerCredentials, peer_credentials
 from frontend.http.request_turns import RequestTurns
-from frontend.http.traffic import Traffic, Unwatched
-from frontend.http.unsent import Unsent
+from frontend.http.traffic import NullTraffic, Traffic
+from frontend.http.unsent import SendBudget
 from frontend.http.wire import Wire
 from frontend.limits.shares import is_among_the_last, may_have_another
 from frontend.telemetry.logs import log, trace_now
@@ -73,8 +73,8 @@ class Server:
         self._respond = respond
         self._limits = limits
         self._min_idle_seconds = min_idle_seconds
-        self._traffic = traffic or Unwatched()
-        self._unsent = Unsent(limits.max_unsent_bytes)
+        self._traffic = traffic or NullTraffic()
+        self._unsent = SendBudget(limits.max_unsent_bytes)
         self._turns = RequestTurns()
         self._accepting = trio.CancelScope()
         self._early = trio.CancelScope()
@@ -161,7 +161,7 @@ class Server:
                         acceptors.start_soon(self._accept_all, index, listener, nursery)
 
     async def _accept_all(self, index: int, listener: ListeningSocket, nursery: trio.Nursery) -> None:
-        endpoint = Endpoint(listener.kind, self._respond, self._limits, self._unsent, self._turns, self._traffic)
+        endpoint = ListenerContext(listener.kind, self._respond, self._limits, self._unsent, self._turns, self._traffic)
         connections = self._connections[index]
         listener.sock.setblocking(False)
         while True:
@@ -221,7 +221,7 @@ class Server:
         return True
 
     def _admit(
-        self, sock: socket.socket, endpoint: Endpoint, peer: PeerCredentials | None, connections: set[Connection],
+        self, sock: socket.socket, endpoint: ListenerContext, peer: PeerCredentials | None, connections: set[Connection],
         nursery: trio.Nursery,
     ) -> None:  # fmt: skip
         try:
@@ -240,7 +240,7 @@ class Server:
         self._traffic.opened(endpoint.kind)
         nursery.start_soon(self._run, connection, endpoint, connections)
 
-    async def _run(self, connection: Connection, endpoint: Endpoint, connections: set[Connection]) -> None:
+    async def _run(self, connection: Connection, endpoint: ListenerContext, connections: set[Connection]) -> None:
         try:
             await connection.run()
         except Exception:

@@ -25,7 +25,7 @@ class Traffic(Protocol):
         """The skin answered by itself: the bytes were no request, or the handler failed."""
 
 
-class Unwatched:
+class NullTraffic:
     """Ignores everything."""
 
     def opened(self, listener: str) -> None:

@@ -32,7 +32,7 @@ def seconds_for(size: int, most: float) -> float:
     return min(most, GRACE_SECONDS + size / BYTES_A_SECOND)
 
 
-class Unsent:
+class SendBudget:
     """The bytes that wait to be sent in one front. `ceiling`: the most bytes in all."""
 
     def __init__(self, ceiling: int) -> None:

@@ -19,7 +19,7 @@ from frontend.errors import GateError
 from frontend.limits.body_bytes import BodyBytes
 from frontend.limits.peers import Peers
 from frontend.limits.rates import TooMuch
-from frontend.limits.room import Room
+from frontend.limits.room import FreeSpace
 from frontend.limits.shares import may_have_another
 from frontend.shared.memory import SharedMemory
 
@@ -77,10 +77,10 @@ class Admission:
 
     def __init__(
         self, max_in_flight: int, refused: Callable[[str], None] = _nobody, memory: SharedMemory | None = None,
-        room: Room | None = None, bodies: BodyBytes | None = None,
+        room: FreeSpace | None = None, bodies: BodyBytes | None = None,
     ) -> None:  # fmt: skip
         self._bodies = bodies or BodyBytes(max_in_flight)
-        self.room = room or Room(0)
+        self.room = room or FreeSpace(0)
         self._ceiling = max_in_flight
         self._refused = refused
         self._peers = Peers(memory or SharedMemory.alone())

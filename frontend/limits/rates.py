@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from frontend.errors import GateError
 from frontend.limits.bucket import SharedBucket
-from frontend.limits.sessions import Sessions
+from frontend.limits.sessions import SessionTable
 from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
 
@@ -60,11 +60,11 @@ class SessionRates:
     """
 
     def __init__(
-        self, per_second: int, limited: Callable[[str], None] = _nobody, sessions: Sessions | None = None
+        self, per_second: int, limited: Callable[[str], None] = _nobody, sessions: SessionTable | None = None
     ) -> None:  # fmt: skip
         self._per_second = per_second
         self._limited = limited
-        self._sessions = sessions or Sessions(SharedMemory.alone())
+        self._sessions = sessions or SessionTable(SharedMemory.alone())
 
     def take(self, session_id: str) -> None:
         """One request of this session. Raises TooMuch rate_limit_exceeded."""

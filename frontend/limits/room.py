@@ -8,7 +8,7 @@ operators may go on refusing, revoking and draining.
 from frontend.errors import GateError
 
 
-class Room:
+class FreeSpace:
     """The gate of one front. `least`: bytes that must be free for a call to begin; 0 lets all begin."""
 
     def __init__(self, least: int) -> None:

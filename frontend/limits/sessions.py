@@ -22,7 +22,7 @@ _EMPTY: Final = bytes(at.SESSION_BYTES)
 assert _RECORD.size == at.SESSION_BYTES
 
 
-class Session:
+class SessionUse:
     """The state of one session while its set is locked; changes are written back."""
 
     __slots__ = ("counted_at", "refused", "seen", "spent", "told")
@@ -35,7 +35,7 @@ class Session:
         return self.spent, self.counted_at, self.seen, self.told, self.refused
 
 
-class Sessions:
+class SessionTable:
     """All sessions with requests lately; `sets` fewer than there is room for are a test's."""
 
     def __init__(
@@ -47,12 +47,12 @@ class Sessions:
         self._table = memory.part(at.SESSIONS, at.SESSION_SETS * at.SET_BYTES)
 
     @contextmanager
-    def session(self, session_id: str) -> Iterator[Session]:
+    def session(self, session_id: str) -> Iterator[SessionUse]:
         """One session, for a block that does not wait; `seen` now."""
         key, start = self._set_of(session_id)
         with self._memory.lock(at.SESSIONS + start):
             place = self._place(start, key)
-            session = Session(_RECORD.unpack_from(self._table, place))
+            session = SessionUse(_RECORD.unpack_from(self._table, place))
             session.seen = self._clock()
             try:
                 yield session

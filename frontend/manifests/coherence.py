@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from frontend.files.problems import Report, did_you_mean
-from frontend.manifests.manifest import Files, Manifest, Template
+from frontend.manifests.manifest import Files, Manifest, RequestTemplate
 from frontend.manifests.schemacheck import check_schema
 from frontend.manifests.templates import (
     CREDENTIAL_HEADERS,
@@ -184,7 +184,7 @@ class _Checker:
             if schema is not None:
                 check_schema(schema, ("io", name), self._tree, self._report)
 
-    def _template(self, template: Template) -> None:
+    def _template(self, template: RequestTemplate) -> None:
         if not self._has("http"):
             self._note(("template",), "the section template needs the import http.", "Add http to required_imports.")
         if self._manifest.io.request_schema is not None and not _is_object(self._manifest.io.request_schema):
@@ -217,7 +217,7 @@ class _Checker:
             message = f"{dotted(path)} = {value}: an answer that is encoded can't be searched for secrets."
             self._note(path, message, "Remove the header.")
 
-    def _url(self, template: Template) -> None:
+    def _url(self, template: RequestTemplate) -> None:
         path = ("template", "url_template")
         try:
             url = CompiledTemplate(template).url

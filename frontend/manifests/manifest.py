@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ipc.limits import MAX_SHARED_MEMORY_MB
-from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, Limits, SecretUse
+from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
 
 FILES = "files"
 """First segment of every `fs.root`: it stands for the folder that `files_dir` names. SECURITY: keys and compiled
@@ -38,7 +38,7 @@ class EgressRules(msgspec.Struct, frozen=True):
     allowed_methods: tuple[str, ...] = ()
 
 
-class Template(msgspec.Struct, frozen=True):
+class RequestTemplate(msgspec.Struct, frozen=True):
     """Section `template`: the one HTTP request that this action sends. `body_template` None: no body."""
 
     method: str
@@ -80,13 +80,13 @@ class Manifest(msgspec.Struct, frozen=True):
     required_scopes: tuple[str, ...]
     risk_level: str
     declared_side_effects: tuple[str, ...]
-    limits: Limits
+    limits: CallLimits
     io: Io
     egress: EgressRules
     secrets: tuple[SecretUse, ...]
     verifier_kind: str
     verification_config: dict[str, Any]
-    template: Template | None
+    template: RequestTemplate | None
     files: Files | None
     isolation: str
     """One of ISOLATIONS. SECURITY: only built-in modules are shared; they keep nothing from one call to the next."""

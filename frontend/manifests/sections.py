@@ -7,10 +7,10 @@ frontend/manifests/coherence.py.
 from frontend.files.problems import Report, shown
 from frontend.manifests.domains import InvalidDomain, normal_rule
 from frontend.manifests.fields import Form, Section, TextRule
-from frontend.manifests.manifest import FILES, EgressRules, Files, Io, Template
+from frontend.manifests.manifest import FILES, EgressRules, Files, Io, RequestTemplate
 from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.paths import InvalidPath, check_path, check_pattern
-from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, Limits, SecretUse
+from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
 
 MAX_REQUEST_BYTES = 1_048_576
 """The transport's own limit (docs/contract.md, "Limits")."""
@@ -55,12 +55,12 @@ _FORMAT = TextRule(
 _URL = TextRule(r"[!-~]+", "an http:// or https:// address in ASCII, at most 4096 characters", 4096)
 
 
-def limits(top: Section) -> Limits:
+def limits(top: Section) -> CallLimits:
     """Section `resource_limits`. Zero means zero only for I/O calls."""
     section = top.section("resource_limits")
     if section is None:
-        return Limits()
-    limits = Limits(
+        return CallLimits()
+    limits = CallLimits(
         fuel=section.integer("fuel", 10_000_000, 1, 10**15),
         memory_mb=section.integer("memory_mb", 64, 1, 1024),
         timeout_seconds=section.positive("timeout_seconds", 30.0, 3600.0),
@@ -120,13 +120,13 @@ def secrets(top: Section) -> tuple[SecretUse, ...]:
     return tuple(uses)
 
 
-def template(top: Section) -> Template | None:
+def template(top: Section) -> RequestTemplate | None:
     """Section `template`."""
     section = top.section("template")
     if section is None:
         return None
     headers = section.section("headers")
-    template = Template(
+    template = RequestTemplate(
         method=section.choice("method", METHODS),
         url_template=section.text("url_template", _URL),
         headers=_headers(headers) if headers else (),

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from frontend.manifests.manifest import Template
+from frontend.manifests.manifest import RequestTemplate
 from frontend.manifests.urls import UrlTemplate
 from frontend.manifests.values import refuse_value, scalar_text
 from ipc.canonical import canonical_bytes
@@ -45,7 +45,7 @@ _ABSENT = _Absent()
 class CompiledTemplate:
     """Everything of a `template` section that does not depend on the request."""
 
-    def __init__(self, template: Template) -> None:
+    def __init__(self, template: RequestTemplate) -> None:
         """Raises TemplateRefused for the URL."""
         self.method = template.method
         self.url = UrlTemplate(template.url_template)

@@ -82,7 +82,7 @@ class _Stop(Exception):
 def read_tree(text: str, report: Report) -> Node | None:
     """The document's root, or None when the text is no such YAML. Problems of every kind go to `report`."""
     try:
-        return _Reader(text, report).document()
+        return _TreeBuilder(text, report).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = error.problem or error.context
@@ -96,7 +96,7 @@ def read_tree(text: str, report: Report) -> Node | None:
     return None
 
 
-class _Reader:
+class _TreeBuilder:
     """Builds the tree from libyaml's events: aliases, anchors and tags are still visible there."""
 
     def __init__(self, text: str, report: Report) -> None:

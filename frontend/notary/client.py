@@ -16,12 +16,12 @@ import trio
 from frontend.clock import ClockError
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect, Heard, Link
-from frontend.notary.waiting import Course, Waiter
+from frontend.notary.waiting import CallHooks, PendingOperation
 from frontend.telemetry.logs import log
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import Welcome, Woken
-from ipc.messages.notary_frames import Answered, Begun, InForce
+from ipc.messages.notary_frames import Answered, Begun, FrontFacts
 from ipc.operations.operation import A, Operation, answer_type
 
 WAIT_SECONDS = 10.0
@@ -42,7 +42,7 @@ class NotaryClient:
     """
 
     def __init__(self, wait_seconds: float = WAIT_SECONDS, dialect: Dialect = FRONTS) -> None:
-        self.on_in_force: Callable[[InForce], None] = _nothing
+        self.on_in_force: Callable[[FrontFacts], None] = _nothing
         self.on_newest: Callable[[float], None] = _nothing
         self.on_woken: Callable[[tuple[str, ...]], None] = _nothing
         self._dialect = dialect
@@ -53,7 +53,7 @@ class NotaryClient:
         self._wait_seconds = wait_seconds
         self._numbers = itertools.count(1)
         self._decoders: dict[type[Operation[Any]], msgspec.msgpack.Decoder[Any]] = {}
-        self._waiting: dict[int, Waiter[Any]] = {}
+        self._waiting: dict[int, PendingOperation[Any]] = {}
         self._greeted = trio.Event()
         self._link = Link(self._hear, dialect)
         self._is_closed = False
@@ -75,8 +75,8 @@ class NotaryClient:
         return await self.answer_of(self.begin(operation, seconds=seconds))
 
     def begin(
-        self, operation: Operation[A], course: Course | None = None, *, seconds: float | None = None
-    ) -> Waiter[A]:  # fmt: skip
+        self, operation: Operation[A], course: CallHooks | None = None, *, seconds: float | None = None
+    ) -> PendingOperation[A]:  # fmt: skip
         """Ask, and have the answer from `answer_of`, which a call must await unless `forget` succeeds. Raises
         NotaryUnavailable, NotaryRefused: then nothing was asked."""
         if self._is_closed:
@@ -100,14 +100,14 @@ class NotaryClient:
         """Send the queued operations now, and not only when this task waits."""
         self._link.flush()
 
-    def forget(self, waiter: Waiter[Any]) -> bool:
+    def forget(self, waiter: PendingOperation[Any]) -> bool:
         """Take an operation back. False when it has been sent."""
         if not self._link.forget(waiter):
             return False
         del self._waiting[waiter.number]
         return True
 
-    async def answer_of(self, waiter: Waiter[A]) -> A:
+    async def answer_of(self, waiter: PendingOperation[A]) -> A:
         """Wait for what `begin` asked. Raises as `ask` does."""
         await waiter.wait()
         answered, seconds = waiter.answer, trio.current_time() - waiter.began
@@ -126,7 +126,7 @@ class NotaryClient:
             raise NotarySilent("the answer can't be decoded", is_begun=waiter.is_begun) from None
         return answer
 
-    def _observe(self, waiter: Waiter[Any], seconds: float) -> None:
+    def _observe(self, waiter: PendingOperation[Any], seconds: float) -> None:
         answered = waiter.answer
         if answered is None:
             self.observe(waiter.kind, seconds, "silent", None)
@@ -140,14 +140,18 @@ class NotaryClient:
         self.observe("Open", intent_us / 1e6, None, None)
         self.observe("Close", receipt_us / 1e6, answered.problem, answered.part)
 
-    def _queued(self, operation: Operation[A], began: float, deadline: float, course: Course | None) -> Waiter[A]:
+    def _queued(
+        self, operation: Operation[A], began: float, deadline: float, course: CallHooks | None
+    ) -> PendingOperation[A]:
         number = next(self._numbers)
         asked = self._dialect.asked(number, operation)
         try:
             frame = encode_frame(asked, MAX_NOTARY_FRAME)
         except (FrameError, UnicodeEncodeError) as error:
             raise NotaryRefused(f"it can't be asked: {type(error).__name__}") from None
-        waiter: Waiter[A] = Waiter(type(operation), number, frame, began, deadline, course, self._cancelled)
+        waiter: PendingOperation[A] = PendingOperation(
+            type(operation), number, frame, began, deadline, course, self._cancelled
+        )
         self._link.queue(waiter, asked)
         return waiter
 
@@ -201,14 +205,14 @@ class NotaryClient:
                 self._begun(message.number)
             case Woken():
                 self.on_woken(message.endpoints)
-            case InForce():
+            case FrontFacts():
                 self.on_in_force(message)
                 self._greeted.set()
             case Welcome():
                 self.on_newest(message.newest_evidence)
                 self._greeted.set()
 
-    def _wake(self, waiter: Waiter[Any]) -> None:
+    def _wake(self, waiter: PendingOperation[Any]) -> None:
         del self._waiting[waiter.number]
         waiter.end()
 
@@ -222,7 +226,7 @@ class NotaryClient:
                 self._be_patient_until(waiter.deadline)
             waiter.course.begun()
 
-    def _cancelled(self, waiter: Waiter[Any]) -> None:
+    def _cancelled(self, waiter: PendingOperation[Any]) -> None:
         """The waiting task was cancelled: its operation gets a short deadline."""
         course, waiter.course = waiter.course, None
         if course is not None:

@@ -5,25 +5,25 @@ Only the notary's messages change them. Before the first one a front serves no c
 
 from collections.abc import Callable
 
-from ipc.messages.notary_frames import InForce
+from ipc.messages.notary_frames import FrontFacts
 
-NOTHING = InForce(
+NOTHING = FrontFacts(
     epoch=0, newest_evidence=0.0, lease_keys=(), lease_jwks='{"keys":[]}', receipt_jwks='{"keys":[]}',
     signing_keys={},
 )  # fmt: skip
 
 
-class Known:
+class NotaryFacts:
     """The latest InForce of the notary. `followers` are called with each one."""
 
     def __init__(self) -> None:
         self.now = NOTHING
-        self.followers: list[Callable[[InForce], None]] = []
+        self.followers: list[Callable[[FrontFacts], None]] = []
         self.revoked: frozenset[str] = frozenset()
         """Sessions that an operator has ended."""
         self._epoch = 0
 
-    def hear(self, message: InForce) -> None:
+    def hear(self, message: FrontFacts) -> None:
         """Use a new InForce of the notary."""
         self.now, self.revoked = message, frozenset(message.revoked)
         self._epoch = max(self._epoch, message.epoch)

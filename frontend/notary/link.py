@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
-from frontend.notary.waiting import Waiter
+from frontend.notary.waiting import PendingOperation
 from frontend.telemetry.logs import log
 from ipc.blocking import ChannelClosed
 from ipc.directions import sessions_of
 from ipc.framing import Decoder, FrameError
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import AskedByDeliverer, Welcome, Woken
-from ipc.messages.notary_frames import Asked, NotaryToFront
+from ipc.messages.notary_frames import NotaryToFront, NumberedOperation
 from ipc.sessions import NOTARY_TO_FRONT, ProtocolError, Table
 
 READ_BYTES = 1 << 18
@@ -27,12 +27,12 @@ READ_BYTES = 1 << 18
 class Dialect(NamedTuple):
     """The protocol with the notary: the frame of an operation, the union of its messages, and their session table."""
 
-    asked: Callable[[int, Any], Asked | AskedByDeliverer]
+    asked: Callable[[int, Any], NumberedOperation | AskedByDeliverer]
     union: Any
     table: Table
 
 
-FRONTS: Final = Dialect(Asked, NotaryToFront, NOTARY_TO_FRONT)
+FRONTS: Final = Dialect(NumberedOperation, NotaryToFront, NOTARY_TO_FRONT)
 Heard = NotaryToFront | Welcome | Woken
 
 
@@ -53,7 +53,7 @@ class Link:
     def __init__(self, hear: Callable[[Heard], None], dialect: Dialect = FRONTS) -> None:
         self._answer = hear
         self._dialect = dialect
-        self._queue: list[Waiter[Any]] = []
+        self._queue: list[PendingOperation[Any]] = []
         self._unsent = memoryview(b"")
         self._sock: socket.socket | None = None
         self._decoder: Decoder[Heard] = Decoder(dialect.union, MAX_NOTARY_FRAME)
@@ -63,7 +63,7 @@ class Link:
         self._push = trio.Event()
         self._token = trio.lowlevel.current_trio_token()
 
-    def attach(self, sock: socket.socket, unanswered: list[Waiter[Any]]) -> None:
+    def attach(self, sock: socket.socket, unanswered: list[PendingOperation[Any]]) -> None:
         """Take over the channel of a new notary. Operations that the previous one did not answer are sent again."""
         self.drop()
         sock.setblocking(False)
@@ -73,12 +73,12 @@ class Link:
         self._queue = unanswered
         self._attached.set()
 
-    def queue(self, waiter: Waiter[Any], asked: Asked | AskedByDeliverer) -> None:
+    def queue(self, waiter: PendingOperation[Any], asked: NumberedOperation | AskedByDeliverer) -> None:
         """Send this before the loop sleeps next."""
         self._sending.accept(asked)
         self._queue.append(waiter)
 
-    def forget(self, waiter: Waiter[Any]) -> bool:
+    def forget(self, waiter: PendingOperation[Any]) -> bool:
         """Take an operation out of the queue. False when it has been sent, to this notary or to an earlier one."""
         if waiter.is_sent or waiter not in self._queue:
             return False

@@ -10,7 +10,7 @@ from frontend.telemetry.logs import log
 TELL_SECONDS = 5.0
 
 
-class Progress:
+class LogWalk:
     """One walk."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

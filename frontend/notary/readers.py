@@ -11,7 +11,7 @@ import trio
 
 from contract.audit import ChainReport
 from frontend.notary.errors import NotaryUnavailable
-from frontend.notary.progress import Progress
+from frontend.notary.progress import LogWalk
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.identifiers import new
@@ -56,7 +56,7 @@ class Readers:
         if not has_turn:
             raise NotaryUnavailable(f"other walks were under way for {self._seconds:g} s", PART)
         try:
-            progress = Progress()
+            progress = LogWalk()
             with trio.move_on_after(self._seconds + ATTACH_SECONDS):
                 report = await self._ask(VerifyChain(), progress)
                 progress.end(report)
@@ -65,7 +65,7 @@ class Readers:
         finally:
             self._turn.release()
 
-    async def _ask(self, question: VerifyChain, progress: Progress) -> ChainReport:
+    async def _ask(self, question: VerifyChain, progress: LogWalk) -> ChainReport:
         channel: TrioChannel[Walking | ChainVerified | NotRead] = TrioChannel(
             await self._reader(), ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
             cap_out=MAX_READER_FRAME,

@@ -11,7 +11,7 @@ from ipc.operations.operation import A, Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class CallHooks:
     """Callbacks of an operation that is answered only when its call has ended. They neither wait nor raise."""
 
     seconds: float
@@ -24,7 +24,7 @@ class Course:
     """The waiting task was cancelled. The deadline is the same as after `late`."""
 
 
-class Waiter(Generic[A]):
+class PendingOperation(Generic[A]):
     """One operation that is answered with an `A`, from its frame to its answer. `answer` stays None where there was
     none in time."""
 
@@ -33,7 +33,7 @@ class Waiter(Generic[A]):
 
     def __init__(
         self, operation: type[Operation[A]], number: int, frame: bytes, began: float, deadline: float,
-        course: Course | None, on_cancel: "Callable[[Waiter[Any]], None]",
+        course: CallHooks | None, on_cancel: "Callable[[PendingOperation[Any]], None]",
     ) -> None:  # fmt: skip
         """`on_cancel` is called when the waiting task is cancelled, at most once."""
         self.operation = operation

@@ -37,7 +37,7 @@ class AclEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inherits_wildcard: bool = False
 
 
-class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class QuotaData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Quotas (ipc/quotas.py)."""
 
     default: Quota = NO_QUOTA
@@ -54,7 +54,7 @@ class PolicyData(msgspec.Struct, frozen=True):
     """Action -> principal -> true: no hold."""
     denied_actions: dict[str, str] = {}
     """Action -> the reason why no principal may call it."""
-    limits: Limits = Limits()
+    limits: QuotaData = QuotaData()
 
 
 _SECTIONS: dict[str, Any] = {"acl": AclEntry, "allowlist": dict[str, bool], "denied_actions": str}
@@ -106,7 +106,7 @@ def _structure_problems(document: dict[str, Any], text: str) -> list[str]:
             except msgspec.ValidationError as error:
                 note(str(error), section, name)
     try:
-        msgspec.convert(document.get("limits", {}), Limits)
+        msgspec.convert(document.get("limits", {}), QuotaData)
     except msgspec.ValidationError as error:
         note(str(error), "limits")
     return problems

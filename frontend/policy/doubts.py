@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from frontend.policy.rules import Rule, blanked, rules_of
+from frontend.policy.rules import RegoRule, blanked, rules_of
 
 PACKAGE = "gateway"
 CONDITION = "applies_"
@@ -45,7 +45,7 @@ def doubts_of(modules: Mapping[str, str], data: str) -> tuple[Doubt, ...]:
     )
 
 
-def _reasons(ours: Mapping[str, Rule], modules: Mapping[str, str]) -> Iterator[str]:
+def _reasons(ours: Mapping[str, RegoRule], modules: Mapping[str, str]) -> Iterator[str]:
     """A denial without a reason, and a reason without a denial, where a policy has both kinds of rules."""
     denial, reason = ours.get("denial"), ours.get("reason")
     if denial is None or reason is None or not reason.is_function:
@@ -65,7 +65,7 @@ def _reasons(ours: Mapping[str, Rule], modules: Mapping[str, str]) -> Iterator[s
             yield f'{place}: reason("{name}") belongs to no denial{_meant(name, names)}'
 
 
-def _unasked(ours: Mapping[str, Rule], modules: Mapping[str, str]) -> Iterator[str]:
+def _unasked(ours: Mapping[str, RegoRule], modules: Mapping[str, str]) -> Iterator[str]:
     """A condition that no rule asks for decides nothing."""
     used = {
         name.rpartition(".")[2]
@@ -78,7 +78,7 @@ def _unasked(ours: Mapping[str, Rule], modules: Mapping[str, str]) -> Iterator[s
             yield f"{rule.file}:{rule.line}: {name} is asked for by no rule: it denies nothing and holds nothing"
 
 
-def _falls_through(ours: Mapping[str, Rule]) -> Iterator[str]:
+def _falls_through(ours: Mapping[str, RegoRule]) -> Iterator[str]:
     """A branch of `decision` whose document may have no value: then the branch behind it decides."""
     decision = ours.get("decision")
     if decision is None:
@@ -98,7 +98,7 @@ def _falls_through(ours: Mapping[str, Rule]) -> Iterator[str]:
                 return
 
 
-def _absent(modules: Mapping[str, str], rules: Mapping[tuple[str, str], Rule], data: Any) -> Iterator[str]:
+def _absent(modules: Mapping[str, str], rules: Mapping[tuple[str, str], RegoRule], data: Any) -> Iterator[str]:
     """References to data that neither data.json nor a package has."""
     packages = {match[1] for source in modules.values() for match in _PACKAGE_LINE.finditer(blanked(source))}
     roots = {package.partition(".")[0] for package in packages}
@@ -124,7 +124,7 @@ def _meant(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _place(modules: Mapping[str, str], text: str, rule: Rule) -> str:
+def _place(modules: Mapping[str, str], text: str, rule: RegoRule) -> str:
     """`file:line` where a text first stands, else of the rule."""
     for file, source in modules.items():
         position = source.find(text)

@@ -30,7 +30,7 @@ class NothingThere(Exception):
     """No such principal, or no such exception from approval."""
 
 
-class TooLarge(Exception):
+class PolicyTooLarge(Exception):
     """More than a policy may have."""
 
 
@@ -104,7 +104,7 @@ def rewritten(files: PolicyFiles, data: PolicyData) -> PolicyFiles:
     text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     sources = PolicySources(files.sources.modules, text, document["policy_version"])
     if sum(len(part.encode()) for part in (text, *sources.modules.values())) > MAX_POLICY_BYTES:
-        raise TooLarge(f"the policy would have more than {MAX_POLICY_BYTES} bytes")
+        raise PolicyTooLarge(f"the policy would have more than {MAX_POLICY_BYTES} bytes")
     parsed = parse_data(text)
     assert isinstance(parsed, PolicyData)  # what is read as it stood can be read as it is written
     return PolicyFiles(sources, parsed)

@@ -19,7 +19,7 @@ from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
 from frontend.policy.engine import Commit, MemoStatus, PolicyRefused, PolicySources
 from frontend.policy.memo import NOT_LOADED, Memo, memo_for
-from frontend.policy.process import Asked, PolicyProcess, ProcessLost
+from frontend.policy.process import PolicyExchange, PolicyProcess, ProcessLost
 from frontend.policy.question import BudgetUnread, Decision, Question, parse_decision
 from frontend.telemetry.logs import trace_id
 from ipc.messages.deciding import PolicyCompiled
@@ -50,7 +50,7 @@ class EmbeddedPolicy:
         self._memo: Memo | str = NOT_LOADED
         self._question_ids = itertools.count(1)
         self._load_ids = itertools.count(1)
-        self._open: dict[int, Asked] = {}
+        self._open: dict[int, PolicyExchange] = {}
         self._active: PolicySources | None = None
         self._attached: tuple[socket.socket, int] | None = None
         self._arrived = trio.Event()
@@ -155,7 +155,7 @@ class EmbeddedPolicy:
         if len(self._open) >= MAX_OPEN_QUESTIONS:
             raise GateError(_UNAVAILABLE, cause=f"{MAX_OPEN_QUESTIONS} questions are open")
         deadline = trio.current_time() + self.deadlines.question_seconds
-        asked = Asked(next(self._question_ids), question.as_input(), deadline, trace_id.get())
+        asked = PolicyExchange(next(self._question_ids), question.as_input(), deadline, trace_id.get())
         self._open[asked.id] = asked
         self._watch_wakes.set()
         if self._is_serving and self._process is not None and not self._process.is_compiling:
@@ -166,10 +166,10 @@ class EmbeddedPolicy:
         assert asked.document is not None
         return parse_decision(asked.document)
 
-    def _note_settled(self, asked: Asked) -> None:
+    def _note_settled(self, asked: PolicyExchange) -> None:
         self._open.pop(asked.id, None)
 
-    def _settle(self, asked: Asked, code: str, cause: str) -> None:
+    def _settle(self, asked: PolicyExchange, code: str, cause: str) -> None:
         self._open.pop(asked.id, None)
         asked.settle(None, (code, cause))
 

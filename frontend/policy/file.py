@@ -16,7 +16,7 @@ from typing import TypeVar
 import trio
 
 from frontend.deadlines import FileDeadlines, PolicyDeadlines
-from frontend.files.exclusive import Exclusive, NotChanged, Turn
+from frontend.files.exclusive import Exclusive, FileTurn, NotChanged
 from frontend.policy.acl import DATA_FILE, PolicyFiles, read_policy
 from frontend.policy.engine import PolicyRefused
 
@@ -55,7 +55,7 @@ def _give_mode(path: Path, mode: int) -> None:
 class DataTurn:
     """One turn at data.json."""
 
-    def __init__(self, path: Path, turn: Turn, looks: _Looks) -> None:
+    def __init__(self, path: Path, turn: FileTurn, looks: _Looks) -> None:
         self._path = path
         self._turn = turn
         self._looks = looks

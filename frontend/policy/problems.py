@@ -8,28 +8,28 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from frontend.files.problems import Problem, printable
+from frontend.files.problems import FileProblem, printable
 
 _PLACED = re.compile(
     r"(?P<file>[^/:]+\.(?:rego|json))(?::(?P<line>\d+))?(?: \((?P<rule>[\w.]+)\))?: (?P<said>.*)", re.DOTALL
 )
 
 
-def policy_problems(sentences: Iterable[str], policy_dir: str) -> list[Problem]:
+def policy_problems(sentences: Iterable[str], policy_dir: str) -> list[FileProblem]:
     """The sentences of a PolicyRefused as problems, sorted, each once."""
     return sorted({_problem(sentence, policy_dir) for sentence in sentences})
 
 
-def _problem(sentence: str, policy_dir: str) -> Problem:
+def _problem(sentence: str, policy_dir: str) -> FileProblem:
     folder = str(Path(policy_dir))
     if sentence.startswith(f"{folder}: "):
-        return Problem(folder, 0, "", _sentence(sentence[len(folder) + 2 :]), "")
+        return FileProblem(folder, 0, "", _sentence(sentence[len(folder) + 2 :]), "")
     placed = _PLACED.fullmatch(sentence.removeprefix(f"{folder}/"))
     if placed is None:
-        return Problem(folder, 0, "", _sentence(sentence), "")
+        return FileProblem(folder, 0, "", _sentence(sentence), "")
     rule = placed["rule"] or ""
     said = _sentence(f"{rule}: {placed['said']}" if rule else placed["said"])
-    return Problem(f"{folder}/{placed['file']}", int(placed["line"] or 0), rule, said, "")
+    return FileProblem(f"{folder}/{placed['file']}", int(placed["line"] or 0), rule, said, "")
 
 
 def _sentence(text: str) -> str:

@@ -28,7 +28,7 @@ class ProcessLost(Exception):
     """The process died or was given up; the text says why."""
 
 
-class Asked:
+class PolicyExchange:
     """A question on its way: asked of one process, perhaps of a second one, and settled exactly once."""
 
     __slots__ = (
@@ -77,10 +77,10 @@ class PolicyProcess:
     """The front's end of one process. `on_settled` is called for every question that was answered."""
 
     def __init__(
-        self, sock: socket.socket, pid: int, on_settled: Callable[[Asked], None], deadlines: PolicyDeadlines
+        self, sock: socket.socket, pid: int, on_settled: Callable[[PolicyExchange], None], deadlines: PolicyDeadlines
     ) -> None:  # fmt: skip
         self.pid = pid
-        self.in_flight: dict[int, Asked] = {}
+        self.in_flight: dict[int, PolicyExchange] = {}
         self.lost_because: str | None = None
         self.lost = trio.CancelScope()
         self.closed = trio.Event()
@@ -126,7 +126,7 @@ class PolicyProcess:
             self._compiled[0].set()
             self._ponged.set()
 
-    async def ask(self, asked: Asked) -> None:
+    async def ask(self, asked: PolicyExchange) -> None:
         """Send one question. It is settled here only when it can't be put into a frame."""
         if self.lost_because is not None:
             return

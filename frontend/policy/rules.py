@@ -19,7 +19,7 @@ _READ = re.compile(r"\b(?:input|data)(?:\.\w+|\[[^\[\]\n]*(?:\[[^\[\]\n]*\][^\[\
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
-class Rule(msgspec.Struct, frozen=True):
+class RegoRule(msgspec.Struct, frozen=True):
     """One rule: all definitions of one name in one package. `file` and `line` are those of the first."""
 
     package: str
@@ -35,9 +35,9 @@ class Rule(msgspec.Struct, frozen=True):
         return f"{self.package.replace('.', '/')}/{self.name}"
 
 
-def rules_of(modules: Mapping[str, str]) -> dict[tuple[str, str], Rule]:
+def rules_of(modules: Mapping[str, str]) -> dict[tuple[str, str], RegoRule]:
     """(package, name) -> rule, in the order in which they first stand in the files."""
-    rules: dict[tuple[str, str], Rule] = {}
+    rules: dict[tuple[str, str], RegoRule] = {}
     for file, source in modules.items():
         plain = blanked(source)
         package = _PACKAGE.search(plain)
@@ -51,14 +51,14 @@ def rules_of(modules: Mapping[str, str]) -> dict[tuple[str, str], Rule]:
             text = _without_comments(source[head.start() : end]).rstrip()
             line = source.count("\n", 0, head.start()) + 1
             rules[key] = (
-                Rule(*key, file, line, text, head["call"] is not None)
+                RegoRule(*key, file, line, text, head["call"] is not None)
                 if before is None
                 else msgspec.structs.replace(before, text=f"{before.text}\n{text}")
             )
     return rules
 
 
-def reads_of(rule: Rule, rules: Mapping[tuple[str, str], Rule]) -> list[str]:
+def reads_of(rule: RegoRule, rules: Mapping[tuple[str, str], RegoRule]) -> list[str]:
     """The references to input and data in a rule and in the rules of its package that it uses, each once."""
     reads: dict[str, None] = {}
     seen: set[str] = set()

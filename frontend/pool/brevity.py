@@ -16,7 +16,7 @@ MAX_KINDS: Final = 4096
 _KEPT: Final = 0.75
 
 
-class Brevity:
+class ShortCallEstimate:
     """Estimates how much a call of each kind takes. Keeps the kinds that were seen last."""
 
     def __init__(self) -> None:

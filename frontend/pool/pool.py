@@ -14,7 +14,7 @@ from typing import NamedTuple
 import trio
 
 from frontend.deadlines import PoolDeadlines
-from frontend.pool.brevity import Brevity
+from frontend.pool.brevity import ShortCallEstimate
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool
 from frontend.pool.waiting import Want
@@ -22,7 +22,7 @@ from frontend.telemetry.logs import log
 from ipc.messages.control import AttachWorker
 from ipc.settings import WorkerSettings
 
-__all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]
+__all__ = ["Census", "NoWorker", "Pools", "WorkerLease", "WorkerLost"]
 
 AHEAD = frozenset({"compute"})
 """Profiles whose workers are given calls ahead: a call that waits for an upstream must not hold up those behind it."""
@@ -38,7 +38,7 @@ class Census(NamedTuple):
     waiting: int
 
 
-class Lease:
+class WorkerLease:
     """`async with` this: one worker for one call. A lease that ends during a call has the worker killed."""
 
     __slots__ = ("_channel", "_pool", "_seconds", "_want")
@@ -76,7 +76,7 @@ class Pools:
         """`need(profile)` asks for a worker, `kill(id, reason)` for the end of one, `serves(id)` is called for each
         greeted worker; none waits. `max_waiters`: calls that wait for one profile. `abreast`: workers of one profile
         that can run at once; while so many are busy, brief calls wait behind theirs instead of waking another one."""
-        self.brevity = Brevity()
+        self.brevity = ShortCallEstimate()
         self.deadlines = deadlines
         self._kill = kill
         self._serves = serves
@@ -127,7 +127,7 @@ class Pools:
     def lease(
         self, profile: str, isolation: str, wait_seconds: float, owners: tuple[str, ...] = (), *,
         is_patient: bool = False, kind: str = "",
-    ) -> Lease:  # fmt: skip
+    ) -> WorkerLease:  # fmt: skip
         """`async with pools.lease(…) as worker: await worker.give(call)`.
 
         `isolation` "process": a worker that has never served a call and never serves another; "shared": one that runs
@@ -143,7 +143,7 @@ class Pools:
         is_shared = is_patient and isolation == "shared"
         is_patient = is_patient and not is_fresh and profile in AHEAD
         is_brief = is_patient and self.brevity.is_brief(kind)
-        return Lease(pool, Want(owners, is_fresh, is_patient, is_brief, kind, is_shared), wait_seconds)
+        return WorkerLease(pool, Want(owners, is_fresh, is_patient, is_brief, kind, is_shared), wait_seconds)
 
     def kill(self, worker: WorkerChannel, reason: str) -> None:
         """End a worker that has a call: the notary learns of it, and ends the call."""

@@ -11,7 +11,7 @@ the bound is refused. Never runs a pattern.
 from collections.abc import Iterator
 
 from frontend.schemas.characters import Ranges, meet
-from frontend.schemas.pattern import Choice, Part, PatternRefused, Repeat, Sequence, Step
+from frontend.schemas.pattern import CharacterStep, Choice, Part, PatternRefused, Repetition, Sequence
 
 MAX_WORK = 300_000
 """Edges made, and pairs of edges looked at, for one pattern: a fraction of a second."""
@@ -27,7 +27,7 @@ class _Automaton:
     """States are numbers; `follow[p][q]` counts the ways from p to q."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[CharacterStep] = []
         self.follow: list[Counts] = []
         self._left = MAX_WORK
 
@@ -40,7 +40,7 @@ class _Automaton:
     def build(self, part: Part) -> tuple[Counts, Counts, int]:
         """(states it may begin with, states it may end with, ways to match nothing)."""
         match part:
-            case Step():
+            case CharacterStep():
                 self.steps.append(part)
                 self.follow.append({})
                 return {len(self.steps) - 1: 1}, {len(self.steps) - 1: 1}, 0
@@ -58,7 +58,7 @@ class _Automaton:
                     _add(last, ends, 1)
                     nothing = min(nothing + empty, _MANY)
                 return first, last, nothing
-            case Repeat():
+            case Repetition():
                 return self._repeated(part)
 
     def _joined(self, one: tuple[Counts, Counts, int], other: tuple[Counts, Counts, int]) -> tuple[Counts, Counts, int]:
@@ -73,7 +73,7 @@ class _Automaton:
         for state, ways in ends.items():
             _add(self.follow[state], begins, ways)
 
-    def _repeated(self, part: Repeat) -> tuple[Counts, Counts, int]:
+    def _repeated(self, part: Repetition) -> tuple[Counts, Counts, int]:
         """Copies in a row. Those beyond `low` may be left out from the end, which keeps one way for each length."""
         joined: tuple[Counts, Counts, int] = {}, {}, 1
         ends: Counts = {}
@@ -95,25 +95,25 @@ class _Automaton:
 def _varies(part: Part) -> bool:
     """Whether something in there is repeated a number of times that is not fixed, options (`?`) aside."""
     match part:
-        case Step():
+        case CharacterStep():
             return False
         case Sequence(items) | Choice(items):
             return any(map(_varies, items))
-        case Repeat(item, low, high):
+        case Repetition(item, low, high):
             return (high != 1 and high != low) or _varies(item)
 
 
 def _place(part: Part) -> int:
     """Where the first character of a part stands, from 1."""
-    while not isinstance(part, Step):
+    while not isinstance(part, CharacterStep):
         match part:
-            case Repeat():
+            case Repetition():
                 part = part.item
             case Sequence(items) | Choice(items):
                 if not items:
                     break
                 part = items[0]
-    return part.position + 1 if isinstance(part, Step) else 1
+    return part.position + 1 if isinstance(part, CharacterStep) else 1
 
 
 def _add(counts: Counts, more: Counts, factor: int) -> None:
@@ -158,7 +158,7 @@ def _refuse_meeting(automaton: _Automaton, loop: frozenset[int]) -> None:
                     waiting.append(pair)
 
 
-def _refuse(step: Step) -> None:
+def _refuse(step: CharacterStep) -> None:
     what = "can be matched in exponentially many ways"
     raise PatternRefused(what, _MEND, step.position + 1)
 

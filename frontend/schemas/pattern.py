@@ -22,7 +22,7 @@ class PatternRefused(ValueError):
         self.position = position
 
 
-class Step(msgspec.Struct, frozen=True):
+class CharacterStep(msgspec.Struct, frozen=True):
     """One character out of a set. `position`: where it stands in the pattern, from 0."""
 
     characters: Ranges
@@ -41,7 +41,7 @@ class Choice(msgspec.Struct, frozen=True):
     options: tuple["Part", ...]
 
 
-class Repeat(msgspec.Struct, frozen=True):
+class Repetition(msgspec.Struct, frozen=True):
     """`low` to `high` times; `high` None for any number."""
 
     item: "Part"
@@ -49,17 +49,17 @@ class Repeat(msgspec.Struct, frozen=True):
     high: int | None
 
 
-Part: TypeAlias = Step | Sequence | Choice | Repeat
+Part: TypeAlias = CharacterStep | Sequence | Choice | Repetition
 
 
 def steps_of(part: Part) -> int:
     """How many characters a part matches at most one after the other, loops once."""
     match part:
-        case Step():
+        case CharacterStep():
             return 1
         case Sequence(items):
             return sum(map(steps_of, items))
         case Choice(options):
             return sum(map(steps_of, options))
-        case Repeat(item, low, high):
+        case Repetition(item, low, high):
             return steps_of(item) * max(low if high is None else high, 1)

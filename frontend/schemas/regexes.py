@@ -15,12 +15,12 @@ from frontend.schemas.pattern import (
     MAX_DEPTH,
     MAX_REPETITION,
     MAX_STEPS,
+    CharacterStep,
     Choice,
     Part,
     PatternRefused,
-    Repeat,
+    Repetition,
     Sequence,
-    Step,
     steps_of,
 )
 
@@ -38,7 +38,7 @@ def parse_pattern(text: str) -> Part:
     """Parse a pattern into its parts. Raises PatternRefused."""
     if len(text) > MAX_CHARACTERS:
         raise PatternRefused(f"has more than {MAX_CHARACTERS} characters", "Shorten it.", MAX_CHARACTERS + 1)
-    reader = _Reader(text)
+    reader = _RegexParser(text)
     part = reader.choice(0)
     if not reader.is_at_end():
         reader.refuse("has a `)` that closes nothing", r"Write \).")
@@ -47,7 +47,7 @@ def parse_pattern(text: str) -> Part:
     return part
 
 
-class _Reader:
+class _RegexParser:
     """Recursive descent over the text; `at` is the next character."""
 
     def __init__(self, text: str) -> None:
@@ -98,7 +98,7 @@ class _Reader:
         self._takes("?")  # lazy: another order, the same texts
         if not self.is_at_end() and self._text[self._at] in "*+?{":
             self.refuse("repeats a repetition, which engines read differently", "Put it into a group.", start)
-        return Repeat(atom, low, high)
+        return Repetition(atom, low, high)
 
     def _count(self) -> tuple[int, int | None]:
         start = self._at
@@ -122,14 +122,14 @@ class _Reader:
         if character == "(":
             return self._group(depth, start)
         if character == "[":
-            return Step(self._class(start), start)
+            return CharacterStep(self._class(start), start)
         if character == "\\":
             return self._escape(start)
         if character in "^$":
             return Sequence()
         if character == ".":
-            return Step(characters.without(characters.LINE_ENDS), start)
-        return Step(characters.of_text(character), start)
+            return CharacterStep(characters.without(characters.LINE_ENDS), start)
+        return CharacterStep(characters.of_text(character), start)
 
     def _group(self, depth: int, start: int) -> Part:
         for opening, does in sorted(_LOOK.items()):
@@ -155,7 +155,7 @@ class _Reader:
         if character in "bB":
             self._at += 1
             return Sequence()
-        return Step(self._escaped(start), start)
+        return CharacterStep(self._escaped(start), start)
 
     def _escaped(self, start: int) -> Ranges:
         """The set behind a backslash, inside a class and outside."""

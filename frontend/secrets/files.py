@@ -17,7 +17,7 @@ import pyrage
 from frontend.secrets import sops
 from frontend.secrets.cache import FileCache, FileKey, file_key
 from ipc.plan import SecretUse
-from ipc.private_files import KeyFileError, check_private, is_swapped
+from ipc.private_files import PrivateFileError, check_private, is_swapped
 from ipc.secret_values import is_searchable
 from ipc.settings import SecretSettings
 
@@ -48,7 +48,7 @@ class _Values:
         return f"<{len(self.by_name)} secrets>"
 
 
-class Secrets:
+class SecretFile:
     """The secrets of this gateway. Reading is blocking and takes well under a millisecond."""
 
     def __init__(self, settings: SecretSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -131,7 +131,7 @@ def _read_private(path: str, most: int) -> tuple[bytes, FileKey]:
             raise SecretsUnavailable(f"{path}: larger than {most} bytes")
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(status.st_size), file_key(status)
-    except KeyFileError as error:
+    except PrivateFileError as error:
         raise SecretsUnavailable(str(error).removesuffix(".")) from None
     except OSError as error:
         raise SecretsUnavailable(f"{path}: {error.strerror}") from None

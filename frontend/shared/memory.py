@@ -17,7 +17,7 @@ from ipc.front_memory import Layout, make_memory
 _CELL = 8
 
 
-class _Lock:
+class _ByteLock:
     """One byte of the memory, locked for this process (fcntl(2), "Advisory record locking")."""
 
     __slots__ = ("_descriptor", "_offset")
@@ -82,7 +82,7 @@ class SharedMemory:
 
     def lock(self, offset: int) -> Lock:
         """The lock of whatever begins at this offset; for blocks that don't wait."""
-        return _NO_LOCK if self.layout.fronts == 1 else _Lock(self._descriptor, offset)
+        return _NO_LOCK if self.layout.fronts == 1 else _ByteLock(self._descriptor, offset)
 
     # ----------------------------------------------------------------- the gateway's life
 

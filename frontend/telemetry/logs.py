@@ -4,7 +4,7 @@ from contextvars import ContextVar
 
 from ipc.identifiers import new
 from ipc.journal import own_journal
-from ipc.logs import Fields, Lines, log, write_lines
+from ipc.logs import Fields, LogWriter, log, write_lines
 from ipc.stderr import is_read_by_person
 
 __all__ = ["begin_trace", "configure_logs", "log", "trace_id", "trace_now"]
@@ -30,4 +30,6 @@ def configure_logs(process: str, *, to_terminal: bool | None = None) -> None:
         trace = trace_id.get()
         return {"process": process} if trace is None else {"process": process, "trace_id": trace}
 
-    write_lines(Lines(bound, human=is_read_by_person() if to_terminal is None else to_terminal, journal=own_journal()))
+    write_lines(
+        LogWriter(bound, human=is_read_by_person() if to_terminal is None else to_terminal, journal=own_journal())
+    )

@@ -18,7 +18,7 @@ _LENGTH: Final = struct.Struct("<I")
 _ROOM: Final = at.NOW_BYTES - _LENGTH.size
 
 
-class Announced(msgspec.Struct, frozen=True, array_like=True):
+class AnnouncedProcess(msgspec.Struct, frozen=True, array_like=True):
     """A process that a front knows: its name in metrics, and its pid."""
 
     kind: str
@@ -31,7 +31,7 @@ class Present(msgspec.Struct, frozen=True):
 
     gauges: dict[str, list[tuple[tuple[str, ...], float]]] = {}
     """Name of a family -> its series."""
-    processes: tuple[Announced, ...] = ()
+    processes: tuple[AnnouncedProcess, ...] = ()
     proportional: int | None = None
     """Bytes of the front's own memory, shared pages divided: the kernel tells a process only its own."""
     remembered: int = 0

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from frontend.telemetry.present import Announced, Present
+from frontend.telemetry.present import AnnouncedProcess, Present
 
 PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -59,7 +59,7 @@ class Processes:
         self._notary: int | None = None
         self._deliverer: int | None = None
         self._policy: int | None = None
-        self._workers: dict[str, Announced] = {}
+        self._workers: dict[str, AnnouncedProcess] = {}
 
     def notary_attached(self, pid: int) -> None:
         """A notary takes the place of the one before it."""
@@ -78,16 +78,16 @@ class Processes:
         kind = f"worker {profile}"
         taken = {one.number for one in self._workers.values() if one.kind == kind}
         places = (str(int(self._number) + turn * self._fronts) for turn in range(len(taken) + 1))
-        self._workers[worker_id] = Announced(kind, next(one for one in places if one not in taken), pid)
+        self._workers[worker_id] = AnnouncedProcess(kind, next(one for one in places if one not in taken), pid)
 
     def worker_gone(self, worker_id: str) -> None:
         """A worker's place is free."""
         self._workers.pop(worker_id, None)
 
-    def announced(self) -> tuple[Announced, ...]:
+    def announced(self) -> tuple[AnnouncedProcess, ...]:
         """Those that no other front knows: itself, its policy process and its workers."""
-        policy = () if self._policy is None else (Announced("policy", self._number, self._policy),)
-        return (Announced("front", self._number, os.getpid()), *policy, *self._workers.values())
+        policy = () if self._policy is None else (AnnouncedProcess("policy", self._number, self._policy),)
+        return (AnnouncedProcess("front", self._number, os.getpid()), *policy, *self._workers.values())
 
     def read(self, others: Sequence[Present] = ()) -> list[Usage]:
         """The present usage of each process. Never raises: a process that is gone, or that the kernel hides, is left
@@ -95,17 +95,17 @@ class Processes:
         booted, own = _boot_time(), self.announced()
         known = [*own, *(one for other in others for one in other.processes)]
         workers = [one for one in known if one.kind.startswith("worker ")]
-        wanted: list[tuple[Announced, int | None]] = [
-            (Announced("supervisor", "1", self._supervisor), None), (own[0], None)
+        wanted: list[tuple[AnnouncedProcess, int | None]] = [
+            (AnnouncedProcess("supervisor", "1", self._supervisor), None), (own[0], None)
         ]  # fmt: skip
         if self._notary is not None:
-            wanted.append((Announced("notary", "1", self._notary), self._supervisor))
+            wanted.append((AnnouncedProcess("notary", "1", self._notary), self._supervisor))
         if self._deliverer is not None:
-            wanted.append((Announced("deliverer", "1", self._deliverer), self._supervisor))
+            wanted.append((AnnouncedProcess("deliverer", "1", self._deliverer), self._supervisor))
         wanted += [(one, self._supervisor) for one in known if one.kind in ("front", "policy") and one is not own[0]]
         template = self._template(workers)
         if template is not None:
-            wanted.append((Announced("template", "1", template), self._supervisor))
+            wanted.append((AnnouncedProcess("template", "1", template), self._supervisor))
             wanted += [(worker, template) for worker in workers]
         usages = [usage for one, parent in wanted if (usage := _usage(one, parent, booted)) is not None]
         told = {one.number: other.proportional for other in others for one in other.processes if one.kind == "front"}
@@ -119,7 +119,7 @@ class Processes:
         """The proportional share of this front's memory. Blocks for a millisecond."""
         return _proportional(os.getpid())
 
-    def _template(self, workers: list[Announced]) -> int | None:
+    def _template(self, workers: list[AnnouncedProcess]) -> int | None:
         """A front is not told of the template: it is the parent of its workers, and the supervisor's child."""
         for pid in (one.pid for one in workers):
             worker = _stat(pid)
@@ -129,7 +129,7 @@ class Processes:
         return None
 
 
-def _usage(process: Announced, parent: int | None, booted: float) -> Usage | None:
+def _usage(process: AnnouncedProcess, parent: int | None, booted: float) -> Usage | None:
     kind, number, pid = process.kind, process.number, process.pid
     stat = _stat(pid)
     if stat is None or (parent is not None and stat.parent != parent):

@@ -11,12 +11,12 @@ from typing import Final
 import msgspec
 import trio
 
-from frontend.clock import Clock, ClockError
+from frontend.clock import ClockError, TimeSource
 from frontend.deadlines import WebhookDeadlines
-from frontend.webhooks.endpoints import Endpoint
+from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.outbox import Outbox
-from frontend.webhooks.outcome import FAILED, Attempts, Outcome
-from frontend.webhooks.sender import Means, Sender, Trouble
+from frontend.webhooks.outcome import FAILED, AttemptOutcome, Attempts
+from frontend.webhooks.sender import Sender, SenderContext, Trouble
 from ipc.clock import iso
 from ipc.evidence import Delivery
 from ipc.messages.control import TryWebhook, WebhookTried
@@ -30,7 +30,7 @@ class Deliverer:
     """The endpoints of a configuration that are not disabled."""
 
     def __init__(
-        self, endpoints: Iterable[Endpoint], version: str, post: Attempts, clock: Clock, outbox: Outbox,
+        self, endpoints: Iterable[WebhookTarget], version: str, post: Attempts, clock: TimeSource, outbox: Outbox,
         on_gone: Callable[[str], None], deadlines: WebhookDeadlines = WebhookDeadlines(),
     ) -> None:  # fmt: skip
         """`on_gone` hears the name of an endpoint that has answered 410."""
@@ -38,7 +38,7 @@ class Deliverer:
         self._version = version
         self._post = post
         self._clock = clock
-        means = Means(outbox, post, clock, Trouble(), deadlines, on_gone)
+        means = SenderContext(outbox, post, clock, Trouble(), deadlines, on_gone)
         self._senders = {name: Sender(endpoint, means) for name, endpoint in self._endpoints.items()}
         self._tests = 0
 
@@ -64,16 +64,16 @@ class Deliverer:
         outcome = await self._try(asked)
         return WebhookTried(asked.request_id, outcome.kind, outcome.status, outcome.error)
 
-    async def _try(self, asked: TryWebhook) -> Outcome:
+    async def _try(self, asked: TryWebhook) -> AttemptOutcome:
         endpoint = self._endpoints.get(asked.endpoint)
         if endpoint is None:
-            return Outcome(FAILED, None, "the endpoint is not configured any more")
+            return AttemptOutcome(FAILED, None, "the endpoint is not configured any more")
         if self._tests >= TESTS_AT_ONCE:
-            return Outcome(FAILED, None, f"{TESTS_AT_ONCE} tests are under way already")
+            return AttemptOutcome(FAILED, None, f"{TESTS_AT_ONCE} tests are under way already")
         try:
             now = self._clock.now()
         except ClockError:
-            return Outcome(FAILED, None, "the clock is wrong")
+            return AttemptOutcome(FAILED, None, "the clock is wrong")
         self._tests += 1
         try:
             delivery = self._delivery(asked, now)

@@ -14,12 +14,12 @@ import trio
 
 from frontend.http.asking import OutgoingBody
 from frontend.telemetry.logs import log
-from frontend.webhooks.endpoints import Endpoint
-from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
-from frontend.webhooks.outcome import BLOCKED, FAILED, Outcome, asked_pause, judged
+from frontend.webhooks.endpoints import WebhookTarget
+from frontend.webhooks.network import Blocked, EndpointUnreached, Network, make_tls
+from frontend.webhooks.outcome import BLOCKED, FAILED, AttemptOutcome, asked_pause, judged
 from frontend.webhooks.signing import signature_headers
 from ipc.evidence import Delivery
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.webhooks import SecretUnfit
 
 
@@ -39,18 +39,18 @@ class Post:
         self._tls = tls
 
     async def attempt(
-        self, endpoint: Endpoint, delivery: Delivery, moment: int, lookups: trio.CapacityLimiter
-    ) -> Outcome:
+        self, endpoint: WebhookTarget, delivery: Delivery, moment: int, lookups: trio.CapacityLimiter
+    ) -> AttemptOutcome:
         """See Attempts."""
-        network, heard, problem = Network(self._resolve, lookups), list[Outcome](), "no answer in time"
+        network, heard, problem = Network(self._resolve, lookups), list[AttemptOutcome](), "no answer in time"
         with trio.move_on_after(endpoint.timeout_seconds):
             try:
                 await self._send(endpoint, delivery, moment, network, heard)
             except Blocked as error:
-                return Outcome(BLOCKED, None, str(error))
-            except Unreached as error:
+                return AttemptOutcome(BLOCKED, None, str(error))
+            except EndpointUnreached as error:
                 problem = str(error)
-            except (KeyFileError, SecretUnfit):
+            except (PrivateFileError, SecretUnfit):
                 problem = "the secret can't be read"
             except (httpcore.ProtocolError, httpcore.NetworkError):
                 problem = "the connection ended without an answer in HTTP"
@@ -60,10 +60,10 @@ class Post:
                 problem = "internal error"
             finally:
                 await network.close()
-        return heard[0] if heard else Outcome(FAILED, None, problem)
+        return heard[0] if heard else AttemptOutcome(FAILED, None, problem)
 
     async def _send(
-        self, endpoint: Endpoint, delivery: Delivery, moment: int, network: Network, heard: list[Outcome]
+        self, endpoint: WebhookTarget, delivery: Delivery, moment: int, network: Network, heard: list[AttemptOutcome]
     ) -> None:
         """Errors after the status is `heard` are ignored."""
         body = delivery.payload.encode()

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, read_private
+from ipc.private_files import PrivateFileError, read_private
 from ipc.settings import WebhookSettings
 from ipc.webhooks import SecretUnfit, key_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Endpoint:
+class WebhookTarget:
     """An endpoint to notify. `port` is None for the scheme's own; `target` is path and query."""
 
     name: str
@@ -58,12 +58,12 @@ def key_in(file: Path) -> bytes:
     try:
         return key_of(read_private(file).decode("ascii").strip())
     except UnicodeDecodeError:
-        raise KeyFileError(f"{file}: must be a text of printable ASCII.", Exit.CONFIG) from None
+        raise PrivateFileError(f"{file}: must be a text of printable ASCII.", Exit.CONFIG) from None
     except SecretUnfit as error:
-        raise KeyFileError(f"{file}: the secret {error}.", Exit.CONFIG) from None
+        raise PrivateFileError(f"{file}: the secret {error}.", Exit.CONFIG) from None
 
 
-def open_endpoints(rows: Iterable[WebhookSettings], *, is_successor: bool = False) -> tuple[Endpoint, ...]:
+def open_endpoints(rows: Iterable[WebhookSettings], *, is_successor: bool = False) -> tuple[WebhookTarget, ...]:
     """Those that are not disabled, each with a secret that can be used. Raises KeyFileError, SecretUnfit.
 
     `is_successor`: a file that can't be used is only said, as it would have been while the one before lived: its
@@ -73,17 +73,17 @@ def open_endpoints(rows: Iterable[WebhookSettings], *, is_successor: bool = Fals
     for endpoint in endpoints:
         try:
             endpoint.key()
-        except KeyFileError as error:
+        except PrivateFileError as error:
             if not is_successor:
                 raise
             log.error("a webhook's secret can't be used: its deliveries wait", endpoint=endpoint.name, cause=str(error))
     return endpoints
 
 
-def _endpoint(row: WebhookSettings) -> Endpoint:
+def _endpoint(row: WebhookSettings) -> WebhookTarget:
     parts = urlsplit(row.url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Endpoint(
+    return WebhookTarget(
         name=row.name, scheme=parts.scheme, host=parts.hostname or "", port=parts.port, target=target,
         events=frozenset(row.events), headers=dict(row.headers), timeout_seconds=row.timeout_seconds,
         max_retries=row.max_retries, backoff_seconds=row.retry_backoff_seconds, secret=row.secret,

@@ -28,7 +28,7 @@ class Blocked(Exception):
     """The name leads nowhere that may be reached. A sentence."""
 
 
-class Unreached(Exception):
+class EndpointUnreached(Exception):
     """The endpoint was not reached, this time. A sentence."""
 
 
@@ -47,7 +47,7 @@ class Network(httpcore.AsyncNetworkBackend):
         self._resolve = resolve
         self._lookups = lookups
         self._may_reach = may_reach
-        self._line: Line | None = None
+        self._line: WebhookStream | None = None
 
     async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
         """Connect to the first of the host's addresses that takes it. Raises Blocked, Unreached."""
@@ -62,7 +62,7 @@ class Network(httpcore.AsyncNetworkBackend):
                 self._line = await _dialled(address, its_port)
             if self._line is not None:
                 return self._line
-        raise Unreached("no connection could be made")
+        raise EndpointUnreached("no connection could be made")
 
     async def close(self) -> None:
         """Give up whatever is open."""
@@ -74,7 +74,7 @@ class Network(httpcore.AsyncNetworkBackend):
         try:
             entries = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._lookups)
         except (OSError, UnicodeError):
-            raise Unreached("the name could not be resolved") from None
+            raise EndpointUnreached("the name could not be resolved") from None
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
         allowed = [address for address in addresses if self._may_reach(address)]
         if not allowed:
@@ -82,7 +82,7 @@ class Network(httpcore.AsyncNetworkBackend):
         return allowed[:MAX_ADDRESSES]
 
 
-async def _dialled(address: str, port: int) -> "Line | None":
+async def _dialled(address: str, port: int) -> "WebhookStream | None":
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         # SECURITY: a socket connects to the address that was looked at; nothing is asked what it means.
@@ -91,7 +91,7 @@ async def _dialled(address: str, port: int) -> "Line | None":
         return None
     try:
         await one.connect((address, port))
-        return Line(trio.SocketStream(one))
+        return WebhookStream(trio.SocketStream(one))
     except OSError:
         one.close()
         return None
@@ -100,7 +100,7 @@ async def _dialled(address: str, port: int) -> "Line | None":
         raise
 
 
-class Line(httpcore.AsyncNetworkStream):
+class WebhookStream(httpcore.AsyncNetworkStream):
     """A connected stream. Closing it never waits for the other side."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
@@ -134,8 +134,8 @@ class Line(httpcore.AsyncNetworkStream):
             await encrypted.do_handshake()
         except trio.BrokenResourceError as error:
             if isinstance(error.__cause__, ssl.SSLCertVerificationError):
-                raise Unreached(f"the certificate {problem_of(error.__cause__)}") from None
-            raise Unreached("TLS could not be agreed on") from None
+                raise EndpointUnreached(f"the certificate {problem_of(error.__cause__)}") from None
+            raise EndpointUnreached("TLS could not be agreed on") from None
         self._stream = encrypted
         return self
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from frontend.webhooks.endpoints import Endpoint
+from frontend.webhooks.endpoints import WebhookTarget
 from ipc.evidence import Delivery
 from ipc.webhooks import answered
 
@@ -22,7 +22,7 @@ GONE: Final = 410
 MAX_RETRY_AFTER_CHARACTERS: Final = 64
 
 
-class Outcome(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """The outcome of one attempt. `status` is the HTTP status of an answer, `error` a sentence of the gateway."""
 
     kind: str
@@ -36,21 +36,21 @@ class Attempts(Protocol):
     """Makes attempts (frontend/webhooks/delivery.py)."""
 
     async def attempt(
-        self, endpoint: Endpoint, delivery: Delivery, moment: int, lookups: trio.CapacityLimiter
-    ) -> Outcome:
+        self, endpoint: WebhookTarget, delivery: Delivery, moment: int, lookups: trio.CapacityLimiter
+    ) -> AttemptOutcome:
         """Send `delivery` now, which is `moment` (Unix seconds); `lookups` bounds the threads that look up its name.
 
         Raises nothing but Cancelled.
         """
 
 
-def judged(status: int, retry_after: float = 0.0) -> Outcome:
+def judged(status: int, retry_after: float = 0.0) -> AttemptOutcome:
     """Judge the receiver's status (docs/contract.md, "Webhooks"): redirects are never followed."""
     if 200 <= status < 300:
-        return Outcome(DELIVERED, status)
+        return AttemptOutcome(DELIVERED, status)
     if 300 <= status < 500:
-        return Outcome(REJECTED, status, answered(status))
-    return Outcome(FAILED, status, answered(status), retry_after)
+        return AttemptOutcome(REJECTED, status, answered(status))
+    return AttemptOutcome(FAILED, status, answered(status), retry_after)
 
 
 def asked_pause(value: str, now: float) -> float:

@@ -10,12 +10,12 @@ from functools import partial
 
 import trio
 
-from frontend.clock import SystemClock
+from frontend.clock import FrontClock
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import configure_logs, log
 from frontend.webhooks.deliverer import Deliverer
 from frontend.webhooks.delivery import open_post
-from frontend.webhooks.endpoints import Endpoint, open_endpoints
+from frontend.webhooks.endpoints import WebhookTarget, open_endpoints
 from frontend.webhooks.outbox import DELIVERERS, Outbox
 from frontend.webhooks.walls import NICENESS, walls
 from ipc.blocking import ChannelClosed
@@ -27,7 +27,7 @@ from ipc.messages.control import AttachNotary, Stop, TryWebhook
 from ipc.messages.delivering import DelivererReady, EndpointGone, StartDeliverer, SupervisorToDeliverer
 from ipc.messages.message import Message
 from ipc.nonblocking import TrioChannel
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.process_speed import release_collector
 from ipc.sessions import SUPERVISOR_TO_DELIVERER, ProtocolError
 from ipc.settings import Settings
@@ -68,7 +68,7 @@ async def _serve(sock: socket.socket) -> Exit:
         return Exit.SANDBOX
     try:
         endpoints = open_endpoints(start.settings.webhooks, is_successor=start.is_successor)
-    except KeyFileError as error:
+    except PrivateFileError as error:
         log.error("the deliverer can't start", cause=str(error))
         return error.exit_code
     except SecretUnfit as error:
@@ -84,8 +84,8 @@ def _enter(settings: Settings) -> None:
     confinement.seal()
 
 
-async def _deliver(control: Channel, start: StartDeliverer, endpoints: tuple[Endpoint, ...]) -> Exit:
-    settings, clock, client = start.settings, SystemClock(0.0), NotaryClient(dialect=DELIVERERS)
+async def _deliver(control: Channel, start: StartDeliverer, endpoints: tuple[WebhookTarget, ...]) -> Exit:
+    settings, clock, client = start.settings, FrontClock(0.0), NotaryClient(dialect=DELIVERERS)
     post = open_post(settings.version, settings.egress.unsafe_resolve)
     async with trio.open_nursery() as nursery:
 

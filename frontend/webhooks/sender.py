@@ -13,13 +13,13 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from frontend.clock import Clock, ClockError
+from frontend.clock import ClockError, TimeSource
 from frontend.deadlines import WebhookDeadlines
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
-from frontend.webhooks.endpoints import Endpoint
+from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.outbox import Outbox
-from frontend.webhooks.outcome import BLOCKED, DELIVERED, FAILED, GONE, REJECTED, Attempts, Outcome
+from frontend.webhooks.outcome import BLOCKED, DELIVERED, FAILED, GONE, REJECTED, AttemptOutcome, Attempts
 from ipc.evidence import FAR_MS, Delivery
 from ipc.operations.deliveries import SettleDelivery
 
@@ -53,12 +53,12 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class SenderContext:
     """The resources that all senders share."""
 
     outbox: Outbox
     post: Attempts
-    clock: Clock
+    clock: TimeSource
     trouble: Trouble
     deadlines: WebhookDeadlines
     on_gone: Callable[[str], None]
@@ -68,7 +68,7 @@ class Means:
 class Sender:
     """Sends to one endpoint for as long as it runs."""
 
-    def __init__(self, endpoint: Endpoint, means: Means) -> None:
+    def __init__(self, endpoint: WebhookTarget, means: SenderContext) -> None:
         self._endpoint = endpoint
         self._means = means
         self._deadlines = means.deadlines
@@ -150,7 +150,7 @@ class Sender:
             self._free += 1
             self.wake()
 
-    async def _settle(self, delivery: Delivery, outcome: Outcome, now: int) -> None:
+    async def _settle(self, delivery: Delivery, outcome: AttemptOutcome, now: int) -> None:
         named = partial(SettleDelivery, delivery.seq, delivery.attempt, delivery.event_id)
         if outcome.status == GONE:
             self._close()

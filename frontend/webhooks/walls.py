@@ -16,7 +16,7 @@ from ipc.settings import Settings
 from ipc.walls import given as names
 from ipc.walls.calls import forbidden
 from ipc.walls.confining import Walls
-from ipc.walls.landlock import READ, READ_FILES, WRITE_FILES, Place, Scope
+from ipc.walls.landlock import READ, READ_FILES, WRITE_FILES, PathRule, Scope
 from ipc.walls.places import homes, outside_places, program_places
 from ipc.walls.seccomp import compile_rules
 
@@ -34,8 +34,8 @@ def walls(settings: Settings) -> Walls:
     return Walls(
         filter=compile_rules(forbidden(connects=True), is_list_of_refused=True),
         places=(
-            *program_places(), *outside_places(), *(Place(path, READ) for path in _LOOKED_UP_BY),
-            Place("/dev/null", READ_FILES | WRITE_FILES), *_secrets(settings),
+            *program_places(), *outside_places(), *(PathRule(path, READ) for path in _LOOKED_UP_BY),
+            PathRule("/dev/null", READ_FILES | WRITE_FILES), *_secrets(settings),
         ),
         scope=Scope(ports=tuple(sorted({_DOMAIN, *_ports(settings)}))),
         namespaces=frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE}),
@@ -54,9 +54,9 @@ def _ports(settings: Settings) -> Iterator[int]:
             yield split_address(mapped)[1] if mapped is not None else parts.port or _PORTS[parts.scheme]
 
 
-def _secrets(settings: Settings) -> Iterator[Place]:
+def _secrets(settings: Settings) -> Iterator[PathRule]:
     for row in settings.webhooks:
         if row.disable or row.secret_file is None:
             continue
         for place in homes([row.secret_file]):
-            yield place if not holds(place.path, settings.guarded) else Place(row.secret_file, READ_FILES)
+            yield place if not holds(place.path, settings.guarded) else PathRule(row.secret_file, READ_FILES)

@@ -7,20 +7,20 @@ delivery through the supervisor.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from frontend.control import Control, SupervisorSilent
+from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import WebhookDeadlines
-from frontend.webhooks.outcome import FAILED, Outcome
+from frontend.webhooks.outcome import FAILED, AttemptOutcome
 from ipc.identifiers import new
 from ipc.messages.control import TryWebhook
 from ipc.settings import Settings, WebhookSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Webhooks:
+class ConfiguredWebhooks:
     """Those that are configured now, as `settings` says at each look."""
 
     settings: Callable[[], Settings]
-    control: Control
+    control: SupervisorLink
     deadlines: WebhookDeadlines = WebhookDeadlines()
     gone: set[str] = field(default_factory=set)
     """Names of those that have answered 410 since the last reload: nothing is sent to them."""
@@ -40,7 +40,7 @@ class Webhooks:
         """Names of those that are not disabled."""
         return tuple(row.name for row in self.rows if not row.disable)
 
-    async def test(self, name: str) -> tuple[Outcome, str]:
+    async def test(self, name: str) -> tuple[AttemptOutcome, str]:
         """One attempt to send a `webhook.test` to an active endpoint now, and the id of what was sent."""
         event_id, request_id = new("evt_"), new("try_")
         seconds = next(row.timeout_seconds for row in self.rows if row.name == name)
@@ -49,5 +49,5 @@ class Webhooks:
                 TryWebhook(request_id, name, event_id), seconds + self.deadlines.test_margin_seconds
             )
         except SupervisorSilent as error:
-            return Outcome(FAILED, None, str(error)), event_id
-        return Outcome(told.outcome, told.status, told.error), event_id
+            return AttemptOutcome(FAILED, None, str(error)), event_id
+        return AttemptOutcome(told.outcome, told.status, told.error), event_id

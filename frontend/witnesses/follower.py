@@ -17,17 +17,17 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
-from frontend.witnesses.reply import COSIGNED, INCONSISTENT, INVALID, Submission, Verdict, judged
+from frontend.witnesses.reply import COSIGNED, INCONSISTENT, INVALID, NotCosigned, WitnessRequests, judged
 from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble, ToCosign
 
 MAX_REQUESTS: Final = 3
 """The most requests of one round: a witness answers the first with the size it knows, and may cosign another
 checkpoint meanwhile."""
-_UNSTEADY: Final = Verdict(INVALID, "it names another size each time it is asked")
+_UNSTEADY: Final = NotCosigned(INVALID, "it names another size each time it is asked")
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class FollowerContext:
     """The resources that all followers of a front share."""
 
     notary: NotaryClient
@@ -39,7 +39,7 @@ class Means:
 class Follower:
     """Follows one witness for as long as it runs."""
 
-    def __init__(self, name: str, submission: Submission, means: Means) -> None:
+    def __init__(self, name: str, submission: WitnessRequests, means: FollowerContext) -> None:
         self._name = name
         self._submission = submission
         self._means = means
@@ -68,7 +68,7 @@ class Follower:
         except Exception as error:
             log.error("a witness could not be followed", witness=self._name, why=type(error).__name__)
 
-    async def _cosigned(self, asked: ToCosign) -> Verdict | None:
+    async def _cosigned(self, asked: ToCosign) -> NotCosigned | None:
         """None once the notary has a cosignature that holds."""
         for _ in range(MAX_REQUESTS):
             reply = await self._submission.submit(asked)
@@ -77,14 +77,14 @@ class Follower:
                 return verdict
             if reply.told is None:
                 problem = await self._means.notary.ask(Cosign(self._name, asked.size, reply.lines))
-                return None if problem is None else Verdict(INVALID, problem)
+                return None if problem is None else NotCosigned(INVALID, problem)
             newer = await self._means.notary.ask(NextCheckpoint(self._name, reply.told))
             if newer is None:
                 return None
             asked = newer
         return _UNSTEADY
 
-    async def _follow(self, verdict: Verdict | None) -> None:
+    async def _follow(self, verdict: NotCosigned | None) -> None:
         self._means.metrics.witness_requests.add(self._name, COSIGNED if verdict is None else verdict.outcome)
         if verdict is None:
             if self._failures:

@@ -25,14 +25,14 @@ class Reply(NamedTuple):
     problem: str = ""
 
 
-class Submission(Protocol):
+class WitnessRequests(Protocol):
     """Makes requests to one witness (frontend/witnesses/submission.py)."""
 
     async def submit(self, asked: ToCosign) -> Reply:
         """Have it cosign this. Raises nothing but Cancelled."""
 
 
-class Verdict(NamedTuple):
+class NotCosigned(NamedTuple):
     """Why a witness has not cosigned: one of OUTCOMES, and a sentence."""
 
     outcome: str
@@ -40,29 +40,29 @@ class Verdict(NamedTuple):
 
 
 _REFUSALS: Final = {
-    400: Verdict(REFUSED, "it takes this for no request (400)"),
-    403: Verdict(REFUSED, "it does not trust the key that signs the checkpoints of this log (403)"),
-    404: Verdict(REFUSED, "it does not know this log, or nothing is served there (404)"),
-    422: Verdict(INCONSISTENT, "what it has cosigned is not the beginning of this log (422)"),
+    400: NotCosigned(REFUSED, "it takes this for no request (400)"),
+    403: NotCosigned(REFUSED, "it does not trust the key that signs the checkpoints of this log (403)"),
+    404: NotCosigned(REFUSED, "it does not know this log, or nothing is served there (404)"),
+    422: NotCosigned(INCONSISTENT, "what it has cosigned is not the beginning of this log (422)"),
 }
 
 
-def judged(reply: Reply, asked: ToCosign) -> Verdict | None:
+def judged(reply: Reply, asked: ToCosign) -> NotCosigned | None:
     """The problem with an answer; None for an answer with signature lines to check, and for a 409 with a size from
     which a consistency proof exists."""
     if reply.problem:
-        return Verdict(UNREACHED if reply.status is None else INVALID, reply.problem)
+        return NotCosigned(UNREACHED if reply.status is None else INVALID, reply.problem)
     if reply.status == 200:
         return None
     if reply.status != 409:
-        return _REFUSALS.get(reply.status or 0) or Verdict(REFUSED, f"it answered {reply.status}")
+        return _REFUSALS.get(reply.status or 0) or NotCosigned(REFUSED, f"it answered {reply.status}")
     if reply.told is None:
-        return Verdict(INVALID, "it answered 409 and did not say which size it knows")
+        return NotCosigned(INVALID, "it answered 409 and did not say which size it knows")
     if reply.told > asked.size:
-        return Verdict(
+        return NotCosigned(
             INCONSISTENT, f"it has cosigned {reply.told} entries of this log, which has {asked.size}: the log was cut"
             " or put back, or the witness is wrong",
         )  # fmt: skip
     if reply.told == asked.old_size:
-        return Verdict(INCONSISTENT, f"it knows another log of {reply.told} entries by this name (409)")
+        return NotCosigned(INCONSISTENT, f"it knows another log of {reply.told} entries by this name (409)")
     return None

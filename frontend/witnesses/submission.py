@@ -17,8 +17,8 @@ import trio
 
 from frontend.http.asking import OutgoingBody
 from frontend.telemetry.logs import log
-from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
-from frontend.witnesses.reply import Reply, Submission
+from frontend.webhooks.network import Blocked, EndpointUnreached, Network, make_tls
+from frontend.witnesses.reply import Reply, WitnessRequests
 from ipc.addresses import is_private, is_public
 from ipc.operations.witnesses import ToCosign
 from ipc.settings import WitnessSettings
@@ -29,7 +29,7 @@ MAX_LOOKUPS: Final = 2
 _SIZE = re.compile(rb"(0|[1-9][0-9]{0,17})\n")
 
 
-def open_submission(version: str, resolve: Mapping[str, str], witness: WitnessSettings) -> Submission:
+def open_submission(version: str, resolve: Mapping[str, str], witness: WitnessSettings) -> WitnessRequests:
     """Make it, with the system's authorities."""
     return HttpSubmission(version, resolve, witness, make_tls())
 
@@ -66,7 +66,7 @@ class HttpSubmission:
         with trio.move_on_after(self._witness.timeout_seconds):
             try:
                 return await self._answer(network, body_of(asked))
-            except (Blocked, Unreached) as error:
+            except (Blocked, EndpointUnreached) as error:
                 problem = str(error)
             except (httpcore.ProtocolError, httpcore.NetworkError):
                 problem = "the connection ended without a whole answer in HTTP"

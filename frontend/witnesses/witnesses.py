@@ -5,8 +5,8 @@ import trio
 from frontend.deadlines import WitnessDeadlines
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.metrics import Metrics
-from frontend.witnesses.follower import Follower, Means
-from frontend.witnesses.reply import OUTCOMES, Submission
+from frontend.witnesses.follower import Follower, FollowerContext
+from frontend.witnesses.reply import OUTCOMES, WitnessRequests
 from ipc.settings import Settings, WitnessSettings
 
 
@@ -20,7 +20,7 @@ class Witnesses:
         """`is_followed` False: another front does it."""
         rows = settings.evidence.witnesses
         metrics.knows_witnesses([row.name for row in rows], OUTCOMES)
-        means = Means(notary, metrics, settings.evidence.witness_interval_seconds, deadlines)
+        means = FollowerContext(notary, metrics, settings.evidence.witness_interval_seconds, deadlines)
         self._followers = [Follower(row.name, _submission_to(row, settings), means) for row in rows if is_followed]
 
     async def run(self) -> None:
@@ -30,7 +30,7 @@ class Witnesses:
                 nursery.start_soon(follower.run)
 
 
-def _submission_to(witness: WitnessSettings, settings: Settings) -> Submission:
+def _submission_to(witness: WitnessSettings, settings: Settings) -> WitnessRequests:
     from frontend.witnesses.submission import open_submission
 
     return open_submission(settings.version, settings.egress.unsafe_resolve, witness)

@@ -17,7 +17,7 @@ class Tied(Message, frozen=True):
     """First message of every notary: this worker's channel is watched."""
 
 
-class Word(Message, frozen=True):
+class Permit(Message, frozen=True):
     """The intent of this call is durable: run the plan that has this hash, once.
 
     After a crash of the notary its successor repeats the word: a worker that has run the plan repeats its Result.
@@ -31,13 +31,13 @@ class Word(Message, frozen=True):
     """Calls of this worker whose evidence has become durable: the notary will not ask about them again."""
 
 
-class NoWord(Message, frozen=True):
+class NoPermit(Message, frozen=True):
     """This call was refused: its front is about to drop the plan."""
 
     call_id: str
 
 
-class Look(Message, frozen=True):
+class LookAtFile(Message, frozen=True):
     """Read this file, run nothing, and answer with Seen under this number.
 
     After a crash of the notary its successor asks again: then the file is read again.
@@ -59,5 +59,5 @@ class Seen(Message, frozen=True):
     sha256: str | None = None
 
 
-NotaryToWorker = Tied | Word | NoWord | Look
+NotaryToWorker = Tied | Permit | NoPermit | LookAtFile
 WorkerToNotary = Result | Seen

@@ -11,7 +11,7 @@ from ipc.reloadable import Reloadable
 from ipc.settings import Settings
 
 
-class Listener(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HandedListener(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A listening socket handed over: `kind` is client, admin or merged; `address` a path or host:port, for people."""
 
     kind: str
@@ -28,7 +28,7 @@ class StartFront(Message, frozen=True):
     live_fronts: tuple[str, ...]
     """Fronts that are alive now, this one included: claims held by others are orphaned."""
     settings: Settings
-    listeners: tuple[Listener, ...]
+    listeners: tuple[HandedListener, ...]
     number: int = 1
     """Counts front processes, for titles and logs; `front_id` is new with each life of a front."""
     is_successor: bool = False
@@ -234,7 +234,7 @@ class RequestReload(Message, frozen=True):
     trace_id: str | None = None
 
 
-class Reloaded(Message, frozen=True):
+class ReloadDone(Message, frozen=True):
     """Outcome of one Reload. `error` is None when the new configuration is active."""
 
     request_id: str
@@ -282,10 +282,10 @@ class FrontStatus(Message, frozen=True):
 
 SupervisorToFront = (
     StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain
-    | CrashLoops | Reload | FinishReload | FollowSettings | Reloaded | PolicyEdited | WebhookTried
+    | CrashLoops | Reload | FinishReload | FollowSettings | ReloadDone | PolicyEdited | WebhookTried
     | DelivererStarted | Stop
 )  # fmt: skip
 FrontToSupervisor = (
     FrontReady | NeedWorker | WorkerServes | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain
-    | Draining | RequestReload | ReloadPrepared | Reloaded | SettingsFollowed | PolicyEdited | TryWebhook | FrontStatus
+    | Draining | RequestReload | ReloadPrepared | ReloadDone | SettingsFollowed | PolicyEdited | TryWebhook | FrontStatus
 )  # fmt: skip

@@ -9,7 +9,7 @@ from ipc.messages.message import Message
 from ipc.operations.askable import AnyOfFront
 
 
-class Asked(Message, frozen=True):
+class NumberedOperation(Message, frozen=True):
     """One operation and its number."""
 
     number: int
@@ -41,7 +41,7 @@ class Begun(Message, frozen=True):
     number: int
 
 
-class LeaseKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LeaseVerificationKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A public key that leases verify with. `over_at`: from when on it does not; None for the one that signs."""
 
     kid: str
@@ -50,14 +50,14 @@ class LeaseKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     over_at: float | None = None
 
 
-class InForce(Message, frozen=True):
+class FrontFacts(Message, frozen=True):
     """The epoch, keys and revoked sessions in force: sent first, and again before the first answer that depends on a
     change."""
 
     epoch: int
     newest_evidence: float
     """Unix seconds; no clock may be before it."""
-    lease_keys: tuple[LeaseKey, ...]
+    lease_keys: tuple[LeaseVerificationKey, ...]
     lease_jwks: str
     """JSON text, as published."""
     receipt_jwks: str
@@ -67,5 +67,5 @@ class InForce(Message, frozen=True):
     """Sessions that an operator has ended before their time."""
 
 
-FrontToNotary = Asked
-NotaryToFront = InForce | Answered | Begun
+FrontToNotary = NumberedOperation
+NotaryToFront = FrontFacts | Answered | Begun

@@ -13,7 +13,7 @@ from ipc.operations.operation import FrontOperation
 from ipc.store import ApprovalRecord
 
 
-class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProofRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A DPoP proof whose signature holds, to be used once."""
 
     key: str
@@ -32,7 +32,7 @@ class Approver(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     claimed."""
 
 
-class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class GrantTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The part of a plan that decides how its result is judged."""
 
     plan_hash: str
@@ -55,10 +55,10 @@ class Entered(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Enter(FrontOperation[Entered], frozen=True):
+class UseProof(FrontOperation[Entered], frozen=True):
     """Use a proof once."""
 
-    proof: Proof
+    proof: ProofRecord
 
 
 class Closed(msgspec.Struct, frozen=True, tag=True):
@@ -112,10 +112,10 @@ class Open(FrontOperation[CallEnd], frozen=True):
     intent_id: str
     """New with each Open, so that a front which got no answer can still withdraw it. A used id is refused."""
     event: AuditEvent
-    terms: Terms
+    terms: GrantTerms
     worker_id: str
     """Has the plan, or will have it in a moment."""
-    proof: Proof | None = None
+    proof: ProofRecord | None = None
     has_budget: bool = False
     approver: Approver | None = None
     wants_begun: bool = False
@@ -161,14 +161,14 @@ class Withdraw(FrontOperation[Withdrawn], frozen=True):
     reason: str | None = None
 
 
-class Refused(msgspec.Struct, frozen=True):
+class WrittenRefusal(msgspec.Struct, frozen=True):
     """`is_replay`: the proof had been used before. `held`: the same call is held already, and this is its hold."""
 
     is_replay: bool = False
     held: ApprovalRecord | None = None
 
 
-class Refuse(FrontOperation[Refused], frozen=True):
+class Refuse(FrontOperation[WrittenRefusal], frozen=True):
     """Write the one event of a refused call, and use its proof.
 
     A proof that was used already turns it into `replay_detected`. With `unless_held`, a call that is held already is
@@ -176,5 +176,5 @@ class Refuse(FrontOperation[Refused], frozen=True):
     """
 
     event: AuditEvent
-    proof: Proof | None = None
+    proof: ProofRecord | None = None
     unless_held: bool = False

@@ -11,7 +11,7 @@ from ipc.evidence import EventQuery
 from ipc.operations.operation import FrontOperation
 
 
-class Note(FrontOperation[None], frozen=True):
+class WriteEvent(FrontOperation[None], frozen=True):
     """Write an event."""
 
     event: AuditEvent

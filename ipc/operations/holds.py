@@ -3,19 +3,19 @@
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Proof, Refusal
+from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import FrontOperation
 from ipc.store import ApprovalRecord
 
 
-class Held(msgspec.Struct, frozen=True, tag=True):
+class HoldInForce(msgspec.Struct, frozen=True, tag=True):
     """The hold that is in force for the call."""
 
     approval: ApprovalRecord
     is_repeated: bool
 
 
-class Hold(FrontOperation[Held | Refusal], frozen=True):
+class Hold(FrontOperation[HoldInForce | Refusal], frozen=True):
     """Use the proof, debit the budget, store the hold and write its event: all or nothing.
 
     If the same call is held already, the answer is that hold; an event is written and nothing is debited.
@@ -26,7 +26,7 @@ class Hold(FrontOperation[Held | Refusal], frozen=True):
     epoch: int
     limit: int
     """Pending holds that one session may have."""
-    proof: Proof | None = None
+    proof: ProofRecord | None = None
     has_budget: bool = False
     calls_per_hour: int | None = None
     """As in Open."""

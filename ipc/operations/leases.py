@@ -7,7 +7,7 @@ from ipc.operations.operation import FrontOperation
 from ipc.store import Budget
 
 
-class Issued(msgspec.Struct, frozen=True, tag=True):
+class SignedLease(msgspec.Struct, frozen=True, tag=True):
     """`expires_at` as ISO 8601."""
 
     lease_jwt: str
@@ -22,7 +22,7 @@ class TooManySessions(msgspec.Struct, frozen=True, tag=True):
     retry_after: int | None
 
 
-class Issue(FrontOperation[Issued | TooManySessions], frozen=True):
+class Issue(FrontOperation[SignedLease | TooManySessions], frozen=True):
     """Sign a lease, open its budget, write its event: all or nothing."""
 
     principal: str
@@ -49,14 +49,14 @@ class ReadEpoch(FrontOperation[int], frozen=True):
     """Read the epoch in force."""
 
 
-class Revoked(msgspec.Struct, frozen=True):
+class RevokedEpoch(msgspec.Struct, frozen=True):
     """The previous epoch and the one in force."""
 
     previous: int
     current: int
 
 
-class Revoke(FrontOperation[Revoked], frozen=True):
+class Revoke(FrontOperation[RevokedEpoch], frozen=True):
     """Raise the epoch by one, and above `above` too, with its event: all or nothing."""
 
     event: AuditEvent

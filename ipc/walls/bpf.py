@@ -61,7 +61,7 @@ Condition = Bits | OneOf
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SyscallRule:
     """The rule for a call: `action` if all conditions hold, else `otherwise`."""
 
     action: int = ALLOW
@@ -69,7 +69,7 @@ class Rule:
     otherwise: int = KILL
 
 
-def assemble(rules: Mapping[int, Rule], arch: int, default: int, *, has_x32: bool) -> list[Instruction]:
+def assemble(rules: Mapping[int, SyscallRule], arch: int, default: int, *, has_x32: bool) -> list[Instruction]:
     """The program. `rules` by the number of the call. Raises ValueError for one that the kernel would not take."""
     program: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _returns(KILL), (_LOAD, 0, 0, _NR)]
     if has_x32:
@@ -89,7 +89,7 @@ def _returns(action: int) -> Instruction:
     return (_RETURN, 0, 0, action)
 
 
-def _tree(rules: Sequence[tuple[int, Rule]], default: int) -> list[Instruction]:
+def _tree(rules: Sequence[tuple[int, SyscallRule]], default: int) -> list[Instruction]:
     if len(rules) <= _LEAVES:
         return [*(step for number, rule in rules for step in _leaf(number, rule)), _returns(default)]
     middle = len(rules) // 2
@@ -100,7 +100,7 @@ def _tree(rules: Sequence[tuple[int, Rule]], default: int) -> list[Instruction]:
     return [(_AT_LEAST, 0, 1, pivot), (_ALWAYS, 0, 0, len(lower)), *lower, *upper]
 
 
-def _leaf(number: int, rule: Rule) -> list[Instruction]:
+def _leaf(number: int, rule: SyscallRule) -> list[Instruction]:
     body = [*(step for one in rule.conditions for step in _condition(one, rule.otherwise)), _returns(rule.action)]
     return [(_EQUAL, 0, len(body), number), *body]
 

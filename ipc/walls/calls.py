@@ -7,7 +7,7 @@ too large for a list of allowed calls: calls that none of them makes, and that a
 import errno
 from typing import Final
 
-from ipc.walls.bpf import KILL, Bits, OneOf, Rule
+from ipc.walls.bpf import KILL, Bits, OneOf, SyscallRule
 from ipc.walls.bpf import errno as refusal
 
 _PROT_EXEC: Final = 4
@@ -27,7 +27,7 @@ _ALLOWED: Final = (
     "getsockname getpeername getsockopt"
 )
 """Memory, threads that run already, sockets that are open, the clock and the log."""
-_NOT_EXECUTABLE: Final = Rule(conditions=(Bits(2, _PROT_EXEC),))
+_NOT_EXECUTABLE: Final = SyscallRule(conditions=(Bits(2, _PROT_EXEC),))
 _LOOKED_AT: Final = (
     "stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd prctl prlimit64 uname "
     "getuid geteuid getgid getegid getppid sched_getaffinity sysinfo open openat"
@@ -53,47 +53,47 @@ _BY_PATH: Final = (
 """Landlock knows none of these: each would open a file to others that the process itself can't open."""
 
 
-def allow(names: str) -> dict[str, Rule]:
+def allow(names: str) -> dict[str, SyscallRule]:
     """These calls are made."""
-    return dict.fromkeys(names.split(), Rule())
+    return dict.fromkeys(names.split(), SyscallRule())
 
 
-def refuse(names: str, number: int) -> dict[str, Rule]:
+def refuse(names: str, number: int) -> dict[str, SyscallRule]:
     """These calls fail with this error number."""
-    return dict.fromkeys(names.split(), Rule(action=refusal(number)))
+    return dict.fromkeys(names.split(), SyscallRule(action=refusal(number)))
 
 
-def kill_for(names: str) -> dict[str, Rule]:
+def kill_for(names: str) -> dict[str, SyscallRule]:
     """These calls end the process."""
-    return dict.fromkeys(names.split(), Rule(action=KILL))
+    return dict.fromkeys(names.split(), SyscallRule(action=KILL))
 
 
-def common() -> dict[str, Rule]:
+def common() -> dict[str, SyscallRule]:
     """Rules for a process whose libraries are loaded and whose threads run. None allows executable memory."""
     return {
         **refuse(_LOOKED_AT, errno.EACCES),
         **allow(_ALLOWED),
         "mmap": _NOT_EXECUTABLE,
         "mprotect": _NOT_EXECUTABLE,
-        "ioctl": Rule(conditions=(OneOf(1, (_FIONBIO, _FIONREAD)),), otherwise=refusal(errno.ENOTTY)),
-        "fcntl": Rule(conditions=(OneOf(1, _COMMANDS),)),
+        "ioctl": SyscallRule(conditions=(OneOf(1, (_FIONBIO, _FIONREAD)),), otherwise=refusal(errno.ENOTTY)),
+        "fcntl": SyscallRule(conditions=(OneOf(1, _COMMANDS),)),
     }
 
 
-def file_locks() -> dict[str, Rule]:
+def file_locks() -> dict[str, SyscallRule]:
     """Locks on files beside what `common` has: none that has another process signalled."""
-    return {"fcntl": Rule(conditions=(OneOf(1, (*_COMMANDS, _F_GETLK, _F_SETLK, _F_SETLKW)),))}
+    return {"fcntl": SyscallRule(conditions=(OneOf(1, (*_COMMANDS, _F_GETLK, _F_SETLK, _F_SETLKW)),))}
 
 
-def internet(*, or_unix: bool = False) -> Rule:
+def internet(*, or_unix: bool = False) -> SyscallRule:
     """A socket of TCP or UDP; with `or_unix` one of a service on this host, too. Otherwise the C library does without
     name service daemons, which it asks over Unix sockets; and always without the kernel's netlink."""
     families = OneOf(0, (_AF_INET, _AF_INET6, _AF_UNIX) if or_unix else (_AF_INET, _AF_INET6))
     kinds = OneOf(1, (_SOCK_STREAM, _SOCK_DGRAM), _SOCK_TYPE_MASK)
-    return Rule(conditions=(families, kinds), otherwise=refusal(errno.EAFNOSUPPORT))
+    return SyscallRule(conditions=(families, kinds), otherwise=refusal(errno.EAFNOSUPPORT))
 
 
-def forbidden(*, forks: bool = False, connects: bool = False, or_unix: bool = False) -> dict[str, Rule]:
+def forbidden(*, forks: bool = False, connects: bool = False, or_unix: bool = False) -> dict[str, SyscallRule]:
     """A list of what is refused. `forks`: its children build walls of their own, and leave users and namespaces.
     `connects`: it opens connections of the internet, with `or_unix` Unix sockets too; sockets that it listens on it was
     given.
@@ -106,13 +106,13 @@ def forbidden(*, forks: bool = False, connects: bool = False, or_unix: bool = Fa
         rules |= kill_for(_LEAVES)
         rules |= {"socket": internet(or_unix=or_unix)} if connects else refuse("socket connect", errno.EACCES)
         names = (_PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME, _PR_SET_VMA)
-        rules["prctl"] = Rule(conditions=(OneOf(0, names),), otherwise=refusal(errno.EPERM))
+        rules["prctl"] = SyscallRule(conditions=(OneOf(0, names),), otherwise=refusal(errno.EPERM))
         # A thread is made by clone too; clone3 hides its flags from a filter, and the C library does without it.
-        rules["clone"] = Rule(conditions=(OneOf(0, (_CLONE_THREAD,), _CLONE_THREAD),))
-        rules["clone3"] = Rule(action=refusal(errno.ENOSYS))
+        rules["clone"] = SyscallRule(conditions=(OneOf(0, (_CLONE_THREAD,), _CLONE_THREAD),))
+        rules["clone3"] = SyscallRule(action=refusal(errno.ENOSYS))
     else:
         for name in ("fork", "vfork"):
             del rules[name]
         families = OneOf(0, (_AF_UNIX, _AF_INET, _AF_INET6))
-        rules["socket"] = Rule(conditions=(families,), otherwise=refusal(errno.EAFNOSUPPORT))
+        rules["socket"] = SyscallRule(conditions=(families,), otherwise=refusal(errno.EAFNOSUPPORT))
     return rules

@@ -14,7 +14,7 @@ from ipc.parent import allow_core_dumps, die_with_parent, refuse_core_dumps
 from ipc.private_files import note_owners
 from ipc.walls import given as names
 from ipc.walls.given import Given
-from ipc.walls.landlock import Place, Scope, prepare, restrict
+from ipc.walls.landlock import PathRule, Scope, prepare, restrict
 from ipc.walls.limits import Limits, apply_limits
 from ipc.walls.namespaces import IPC, MOUNT, NETWORK, USER, keep_mounts_private, see_itself, see_no_files, unshare
 from ipc.walls.privileges import SYS_ADMIN, User, become, held, keep_capabilities, refuse_new_privileges
@@ -32,7 +32,7 @@ class Walls:
     """The walls of one kind of process."""
 
     filter: bytes
-    places: tuple[Place, ...] = ()
+    places: tuple[PathRule, ...] = ()
     """Empty: it reaches no file at all, unless it `has_files`."""
     has_files: bool = False
     """It reaches whatever its user may: there is no Landlock."""

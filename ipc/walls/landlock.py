@@ -52,7 +52,7 @@ class _Port(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathRule:
     """A file or folder and what may be done beneath it. A missing path needs no rule, unless it is required."""
 
     path: str
@@ -79,7 +79,7 @@ def abi() -> int:
         return 0
 
 
-def prepare(places: Iterable[Place], scope: Scope, version: int | None = None) -> int:
+def prepare(places: Iterable[PathRule], scope: Scope, version: int | None = None) -> int:
     """A descriptor of a ruleset: whatever is no place is refused. `version` is at most the kernel's ABI.
 
     Raises OSError.
@@ -106,7 +106,7 @@ def prepare(places: Iterable[Place], scope: Scope, version: int | None = None) -
     return ruleset
 
 
-def _add(ruleset: int, place: Place, known: int) -> None:
+def _add(ruleset: int, place: PathRule, known: int) -> None:
     try:
         target = os.open(place.path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

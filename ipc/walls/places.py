@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ipc.walls.landlock import CHANGE, READ, READ_FILES, Place
+from ipc.walls.landlock import CHANGE, READ, READ_FILES, PathRule
 
 _RESOLVER_FILES = (
     "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
@@ -21,57 +21,60 @@ _MAX_FOLDERS = 16
 
 
 @cache
-def outside_places() -> tuple[Place, ...]:
+def outside_places() -> tuple[PathRule, ...]:
     """The files that looking up a name and verifying a certificate read, and no other folder. Searched once."""
-    return (*(Place(path, READ_FILES) for path in _RESOLVER_FILES), *_certificates())
+    return (*(PathRule(path, READ_FILES) for path in _RESOLVER_FILES), *_certificates())
 
 
-def _certificates() -> Iterator[Place]:
+def _certificates() -> Iterator[PathRule]:
     paths = ssl.get_default_verify_paths()
     if paths.cafile:
-        yield Place(paths.cafile, READ_FILES)
+        yield PathRule(paths.cafile, READ_FILES)
     if not paths.capath:
         return
-    yield Place(paths.capath, READ)
+    yield PathRule(paths.capath, READ)
     folders: set[str] = set()
     with suppress(OSError), os.scandir(paths.capath) as entries:
         for entry in entries:
             if entry.is_symlink() and len(folders) < _MAX_FOLDERS:
                 folders.add(os.path.dirname(os.path.realpath(entry.path)))
     for folder in sorted(folders - {os.path.realpath(paths.capath), "/"}):
-        yield Place(folder, READ_FILES)
+        yield PathRule(folder, READ_FILES)
 
 
-def program_places() -> tuple[Place, ...]:
+def program_places() -> tuple[PathRule, ...]:
     """The files that an interpreter with our code reads. None of them may be executed as a program."""
     here = Path(__file__).resolve().parents[2]
     folders = {sys.prefix, sys.base_prefix, *_LIBRARIES, *(str(here / name) for name in _OURS)}
     folders |= {path for path in sys.path if "-packages" in path}
-    return (*(Place(path, READ) for path in sorted(folders)), *(Place(path, READ_FILES) for path in _LIBRARY_FILES))
+    return (
+        *(PathRule(path, READ) for path in sorted(folders)),
+        *(PathRule(path, READ_FILES) for path in _LIBRARY_FILES),
+    )
 
 
-def homes(paths: Iterable[str | None], rights: int = READ) -> Iterator[Place]:
+def homes(paths: Iterable[str | None], rights: int = READ) -> Iterator[PathRule]:
     """The folders that these files lie in, so that they may be replaced; where links lead to something else, those
     too."""
     for path in paths:
         if path is not None:
-            yield Place(_there(os.path.dirname(path)), rights)
-            yield Place(_there(os.path.dirname(os.path.realpath(path))), rights)
+            yield PathRule(_there(os.path.dirname(path)), rights)
+            yield PathRule(_there(os.path.dirname(os.path.realpath(path))), rights)
 
 
-def folders(paths: Iterable[str | None], rights: int = READ) -> Iterator[Place]:
+def folders(paths: Iterable[str | None], rights: int = READ) -> Iterator[PathRule]:
     """These folders, and what they are replaced by: whatever lies beside them can be read."""
     for path in paths:
         if path is not None:
-            yield Place(_there(path), rights)
+            yield PathRule(_there(path), rights)
             yield from (one for one in homes([path], READ) if one.path != "/")
 
 
-def kept(paths: Iterable[str | None]) -> Iterator[Place]:
+def kept(paths: Iterable[str | None]) -> Iterator[PathRule]:
     """Folders in which files are made and replaced."""
     for path in paths:
         if path is not None:
-            yield Place(_there(path), CHANGE)
+            yield PathRule(_there(path), CHANGE)
 
 
 def _there(folder: str) -> str:

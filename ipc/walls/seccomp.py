@@ -8,14 +8,14 @@ import ctypes
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.walls.bpf import ALLOW, KILL, Rule, assemble, encode
+from ipc.walls.bpf import ALLOW, KILL, SyscallRule, assemble, encode
 from ipc.walls.syscalls import AUDIT_ARCH, MACHINE, call, number_of
 
 _SET_MODE_FILTER: Final = 1
 _FLAG_TSYNC: Final = 1
 _GET_ACTION_AVAIL: Final = 2
 
-Rules = Mapping[str, Rule]
+Rules = Mapping[str, SyscallRule]
 
 
 class _Program(ctypes.Structure):

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from ipc.logs import log
-from notary.backends.sqlite import Database, connect, file_uri
+from notary.backends.sqlite import SqliteDatabase, connect, file_uri
 from notary.database import DatabaseGone
 from notary.store import holds
 
@@ -20,7 +20,7 @@ _TABLES = {
 _BESIDE = ("-wal", "-shm", ".turn", ".next")
 
 
-def bring_store_over(database: Database, old: Path) -> None:
+def bring_store_over(database: SqliteDatabase, old: Path) -> None:
     """Bring `old` into the database, if it is there and was not brought before. Raises DatabaseGone."""
     if not old.exists():
         return

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 
 LOCK_SECONDS = 2.0
 """How long a unit waits for a writer that takes no turns (a backup tool, an administrator's shell)."""
@@ -76,7 +76,7 @@ def file_uri(path: Path, mode: str, **options: str) -> str:
     return f"file:{quote(str(path.absolute()))}?mode={mode}{rest}"
 
 
-class Database:
+class SqliteDatabase:
     """The writing connection of one thread.
 
     `prepare` creates or checks the schema; it runs inside a transaction when the file is opened for the first time, and
@@ -97,7 +97,7 @@ class Database:
         """How long a unit waits now."""
         self.is_shared = False
         self.gateway_id = ""
-        self.check: Callable[[Connection], str | None] | None = None
+        self.check: Callable[[OpenTransaction], str | None] | None = None
         self.is_unchanged = True
         self.has_old_frames = False
         """A notary that ended without closing left its WAL: what was erased since may still be in it."""

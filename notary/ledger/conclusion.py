@@ -14,11 +14,11 @@ from ipc.identifiers import new
 from ipc.json_values import has_more_values
 from ipc.limits import MAX_VALUES_JSON
 from ipc.messages.calling import ProviderFailure, Result, Verification
-from ipc.operations.calls import Terms
+from ipc.operations.calls import GrantTerms
 from ipc.texts import clean_reason
 from ipc.verifiers import JUDGED, VERIFIERS
 from notary.ledger.intents import OpenIntent
-from notary.ledger.receipts import Approval, Attested, LedgerReceipt, Signs, build_receipt
+from notary.ledger.receipts import Attested, LedgerReceipt, ReceiptDecision, Signs, build_receipt
 
 CONCLUSIONS: dict[str, tuple[str, str | None]] = {
     # worker outcome: (normalized_result.kind, failure_class)
@@ -63,7 +63,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     """How a success breaks its response schema, where that only warns."""
 
 
-def conclude(result: Result, terms: Terms) -> Conclusion:
+def conclude(result: Result, terms: GrantTerms) -> Conclusion:
     """The conclusion of a Result that a worker sent.
 
     SECURITY: a worker runs strangers' code and may have been taken over: whatever is not a result as the table
@@ -77,7 +77,7 @@ def conclude(result: Result, terms: Terms) -> Conclusion:
         return conclude_lost(f"its result makes no sense ({type(error).__name__})")
 
 
-def _check(result: Result, terms: Terms) -> None:
+def _check(result: Result, terms: GrantTerms) -> None:
     """Raises ValueError for what no sound worker reports of this terms."""
     numbers = (result.duration_us, result.fuel_consumed or 0, result.io_calls)
     if max(numbers) > MAX_SAFE_INTEGER or min(numbers) < 0:
@@ -97,7 +97,7 @@ def _check(result: Result, terms: Terms) -> None:
         raise ValueError("an output of too many values")
 
 
-def _conclude(result: Result, terms: Terms) -> Conclusion:
+def _conclude(result: Result, terms: GrantTerms) -> Conclusion:
     outcome = _limit_or_outcome(result, terms)
     kind, failure_class = CONCLUSIONS[outcome]
     succeeded = kind == "success"
@@ -153,13 +153,13 @@ CUT = _without_result("cut", "the gateway stopped before the call ended")
 """The conclusion of a dispatch that this process, leaving, could not wait for."""
 
 
-def _limit_or_outcome(result: Result, terms: Terms) -> str:
+def _limit_or_outcome(result: Result, terms: GrantTerms) -> str:
     """The worker's outcome; or timeout, when the call's time ran out while it waited for host I/O."""
     waited = result.outcome == "host_io" and result.failure is not None and result.failure.kind == "timeout"
     return "timeout" if waited and result.duration_us >= terms.timeout_seconds * 900_000 else result.outcome
 
 
-def _reason(outcome: str, result: Result, terms: Terms) -> str:
+def _reason(outcome: str, result: Result, terms: GrantTerms) -> str:
     words = {
         "fuel": f"fuel limit of {terms.fuel} reached",
         "memory": f"memory limit of {terms.memory_mb} MB reached",
@@ -207,7 +207,7 @@ def _attested(intent: OpenIntent) -> Attested:
         principal=event.principal or "", action_id=event.action_id or "", action_version=event.action_version,
         request_hash=event.request_hash, plan_hash=terms.plan_hash, trace_id=event.trace_id or "", epoch=terms.epoch,
         policy_rule=event.policy_rule, policy_version=event.policy_version,
-        approval=None if approver is None else Approval(
+        approval=None if approver is None else ReceiptDecision(
             approver.approval_id, approver.approved_by, approver.operator_jkt, approver.operator_proof_jti,
             UNSET if approver.signature is None else approver.signature,
         ),

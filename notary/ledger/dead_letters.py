@@ -8,7 +8,7 @@ from typing import Final
 from ipc.evidence import AbandonedDelivery
 from ipc.operations.deliveries import RedeliverDeliveries
 from ipc.webhooks import answered
-from notary.database import Connection
+from notary.database import OpenTransaction
 
 AT_ONCE: Final = 100
 """Deliveries that one request moves at most: this bounds its transaction."""
@@ -23,19 +23,19 @@ SELECT event_id, kind, endpoint, ?, payload FROM given_up WHERE seq = ?
 """
 
 
-def newest(connection: Connection, endpoint: str | None, limit: int) -> list[AbandonedDelivery]:
+def newest(connection: OpenTransaction, endpoint: str | None, limit: int) -> list[AbandonedDelivery]:
     """The newest so many, of one endpoint or of all."""
     names = _NAMES.split(", ")
     rows = connection.execute(_NEWEST, (endpoint, endpoint, limit))
     return [AbandonedDelivery(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def count(connection: Connection) -> dict[str, int]:
+def count(connection: OpenTransaction) -> dict[str, int]:
     """How many are kept, by endpoint: a walk of 10,000 rows at most."""
     return dict(connection.execute("SELECT endpoint, count(*) FROM given_up GROUP BY endpoint").fetchall())
 
 
-def requeue(connection: Connection, asked: RedeliverDeliveries, room: int) -> int:
+def requeue(connection: OpenTransaction, asked: RedeliverDeliveries, room: int) -> int:
     """Move the oldest, or that of one event, as far as there is room; how many."""
     most = min(AT_ONCE, max(room, 0))
     errors = [answered(status) for status in asked.statuses[:AT_ONCE]]

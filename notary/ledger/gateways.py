@@ -6,9 +6,9 @@ connection. The row is read under the lock of the ledger, so that no earlier uni
 
 import msgspec
 
-from notary.database import Connection, Database, DatabaseGone
+from notary.database import Database, DatabaseGone, OpenTransaction
 from notary.ledger import journal
-from notary.ledger.journal import Found, Remembered
+from notary.ledger.journal import Remembered, RingContent
 
 _READ = "SELECT number, answers FROM gateways WHERE gateway_id = ?"
 _WRITE = (
@@ -20,30 +20,30 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Remembered]).decode
 
 
-def read_last(database: Database, connection: Connection) -> Found:
+def read_last(database: Database, connection: OpenTransaction) -> RingContent:
     """The last unit of this gateway, and what is not in its tables yet. Raises DatabaseGone."""
     if not database.is_shared:
         return journal.read(connection)
     row = connection.execute(_READ, (database.gateway_id,)).fetchone()
     if row is None:
-        return Found([], 0, 0, 0, [])
+        return RingContent([], 0, 0, 0, [])
     try:
-        return Found([], row[0], row[0], 0, _decode(row[1]))
+        return RingContent([], row[0], row[0], 0, _decode(row[1]))
     except msgspec.MsgspecError as error:
         raise DatabaseGone(f"what was answered last makes no sense: {error}") from None
 
 
-def remember(connection: Connection, gateway_id: str, number: int, answers: list[Remembered]) -> None:
+def remember(connection: OpenTransaction, gateway_id: str, number: int, answers: list[Remembered]) -> None:
     """A unit of this gateway, inside its transaction."""
     connection.execute(_WRITE, (gateway_id, number, _encode(answers)))
 
 
-def note_checkpoint(connection: Connection, gateway_id: str, size: int) -> None:
+def note_checkpoint(connection: OpenTransaction, gateway_id: str, size: int) -> None:
     """This gateway has signed a checkpoint of this size."""
     connection.execute(_SIGNED, (size, gateway_id))
 
 
-def last_checkpoint(connection: Connection, gateway_id: str) -> int | None:
+def last_checkpoint(connection: OpenTransaction, gateway_id: str) -> int | None:
     """Leaves of the last checkpoint of this gateway; None if it has signed none."""
     row = connection.execute("SELECT checkpoint FROM gateways WHERE gateway_id = ?", (gateway_id,)).fetchone()
     return None if row is None else row[0]

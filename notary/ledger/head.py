@@ -2,7 +2,7 @@
 
 import msgspec
 
-from notary.database import Connection
+from notary.database import OpenTransaction
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -16,7 +16,7 @@ _decode_head = msgspec.json.Decoder(Head).decode
 _encode_head = msgspec.json.Encoder().encode
 
 
-def read_head(connection: Connection) -> Head | None:
+def read_head(connection: OpenTransaction) -> Head | None:
     """The head as the file has it; None when it is missing or unreadable."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
     try:
@@ -25,6 +25,6 @@ def read_head(connection: Connection) -> Head | None:
         return None
 
 
-def write_head(connection: Connection, head: Head) -> None:
+def write_head(connection: OpenTransaction, head: Head) -> None:
     """Move the head; inside the transaction that wrote the events."""
     connection.execute("UPDATE meta SET value = ? WHERE key = 'head'", (_encode_head(head).decode(),))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import journal
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.ledger.settling import settle
@@ -33,7 +33,7 @@ class History(msgspec.Struct, frozen=True, array_like=True):
         return self.events + self.intents
 
 
-def bring(connection: Connection) -> None:
+def bring(connection: OpenTransaction) -> None:
     """Make the leaves of what the ledger holds, once; inside the transaction that is open. Raises DatabaseGone."""
     contents = journal.read(connection)
     settle(connection, contents.entries, contents.last)
@@ -43,7 +43,7 @@ def bring(connection: Connection) -> None:
     connection.execute("INSERT INTO meta (key, value) VALUES ('history', ?)", (msgspec.json.encode(history).decode(),))
 
 
-def read(connection: Connection) -> History:
+def read(connection: OpenTransaction) -> History:
     """How many leaves are history. Raises DatabaseGone."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'history'").fetchone()
     try:
@@ -52,7 +52,7 @@ def read(connection: Connection) -> History:
         raise DatabaseGone(f"the ledger does not say where its tree begins: {error}") from None
 
 
-def _append(connection: Connection, statement: str, leaf_of: Callable[[Any], bytes]) -> int:
+def _append(connection: OpenTransaction, statement: str, leaf_of: Callable[[Any], bytes]) -> int:
     rows, count = connection.execute(statement), 0
     while chunk := rows.fetchmany(CHUNK):
         tiles.append(connection, _hashed(chunk, leaf_of))

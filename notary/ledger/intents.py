@@ -9,8 +9,8 @@ from collections.abc import Collection
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Approver, Terms
-from notary.database import Connection
+from ipc.operations.calls import Approver, GrantTerms
+from notary.database import OpenTransaction
 from notary.ledger.journal import IntentRow
 
 INSERT_INTENT = (
@@ -31,7 +31,7 @@ class OpenIntent(msgspec.Struct, frozen=True):
     started_at: str
     """UTC, milliseconds, `Z`."""
     event: AuditEvent
-    terms: Terms
+    terms: GrantTerms
     has_budget: bool
     approver: Approver | None
     front_id: str = ""
@@ -60,18 +60,18 @@ def row_of(intent: OpenIntent, grant: str) -> IntentRow:
     )  # fmt: skip
 
 
-def is_known(connection: Connection, intent_id: str) -> bool:
+def is_known(connection: OpenTransaction, intent_id: str) -> bool:
     """True for the id of any intent that is in the table."""
     return connection.execute("SELECT 1 FROM intents WHERE intent_id = ?", (intent_id,)).fetchone() is not None
 
 
-def known_among(connection: Connection, intent_ids: Collection[str]) -> set[str]:
+def known_among(connection: OpenTransaction, intent_ids: Collection[str]) -> set[str]:
     """Those of these ids that are in the table."""
     rows = connection.execute(_KNOWN, (msgspec.json.encode(list(intent_ids)).decode(),))
     return {row[0] for row in rows}
 
 
-def waiting(connection: Connection, intent_id: str) -> OpenIntent | None:
+def waiting(connection: OpenTransaction, intent_id: str) -> OpenIntent | None:
     """An intent that waits, as it was written; None for any other, and for one from before contexts were kept."""
     row = connection.execute(_WAITING, (intent_id,)).fetchone()
     return None if row is None or row[0] is None else _decode(row[0])

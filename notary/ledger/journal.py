@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 
 SLOTS = 512
 """Rows of the ring, two megabytes once it has gone round. The more are settled at once, the fewer pages of indexes are
@@ -36,7 +36,7 @@ Remembered = tuple[str, int, bytes, str | None, str | None, str | None]
 """Front, number, and the outcome of an operation with its value encoded."""
 
 
-class Entry(msgspec.Struct, array_like=True):
+class RingEntry(msgspec.Struct, array_like=True):
     """Rows that a unit writes, in the order of their columns, and what it answered."""
 
     proofs: list[ProofRow] = []
@@ -58,11 +58,11 @@ class Entry(msgspec.Struct, array_like=True):
         return not (self.proofs or self.intents or self.resolved or self.events)
 
 
-class Found(NamedTuple):
+class RingContent(NamedTuple):
     """The contents of a journal. `settled` is the number of the last unit whose rows are in their tables, `last` that
     of the newest unit here, `slot` the one after it."""
 
-    entries: list[Entry]
+    entries: list[RingEntry]
     """Entries of units that are not settled, oldest first."""
     settled: int
     last: int
@@ -72,10 +72,10 @@ class Found(NamedTuple):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Entry).decode
+_decode = msgspec.msgpack.Decoder(RingEntry).decode
 
 
-def pieces_of(entry: Entry, number: int) -> list[bytes]:
+def pieces_of(entry: RingEntry, number: int) -> list[bytes]:
     """An entry as the bytes of slots. Raises what msgspec raises for what can't be written."""
     data = _encode(entry)
     size = len(data)
@@ -86,7 +86,7 @@ def pieces_of(entry: Entry, number: int) -> list[bytes]:
     ]
 
 
-def write(connection: Connection, pieces: list[bytes], slot: int) -> None:
+def write(connection: OpenTransaction, pieces: list[bytes], slot: int) -> None:
     """Write an entry into this slot and those after it."""
     if len(pieces) == 1:
         connection.execute(_WRITE, (pieces[0], slot))
@@ -94,7 +94,7 @@ def write(connection: Connection, pieces: list[bytes], slot: int) -> None:
         connection.executemany(_WRITE, [(piece, (slot + at) % SLOTS) for at, piece in enumerate(pieces)])
 
 
-def read(connection: Connection) -> Found:
+def read(connection: OpenTransaction) -> RingContent:
     """Read the whole journal. Raises DatabaseGone if it is damaged."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'settled'").fetchone()
     slots = connection.execute("SELECT slot, bytes FROM journal").fetchall()
@@ -104,7 +104,7 @@ def read(connection: Connection) -> Found:
         raise DatabaseGone(f"the journal makes no sense: {error}") from None
 
 
-def _found(settled: int, slots: Iterable[tuple[int, bytes]]) -> Found:
+def _found(settled: int, slots: Iterable[tuple[int, bytes]]) -> RingContent:
     units: dict[int, dict[int, tuple[int, bytes, int, int]]] = {}
     last = 0
     for slot, data in slots:
@@ -112,13 +112,13 @@ def _found(settled: int, slots: Iterable[tuple[int, bytes]]) -> Found:
         units.setdefault(number, {})[piece] = (slot, data[_HEADER.size :], count, size)
         last = max(last, number)
     if not last or last < settled:  # none yet, or the newest unit was too large to be here
-        return Found([], settled, settled, 0, None)
+        return RingContent([], settled, settled, 0, None)
     entries = [_entry(units.get(number, {}), number) for number in range(min(settled + 1, last), last + 1)]
     slot, _, count, _ = units[last][0]
-    return Found(entries if last > settled else [], settled, last, (slot + count) % SLOTS, entries[-1].answers)
+    return RingContent(entries if last > settled else [], settled, last, (slot + count) % SLOTS, entries[-1].answers)
 
 
-def _entry(pieces: dict[int, Any], number: int) -> Entry:
+def _entry(pieces: dict[int, Any], number: int) -> RingEntry:
     if 0 not in pieces or sorted(pieces) != list(range(pieces[0][2])):
         raise ValueError(f"unit {number} is not whole")
     _, _, count, size = pieces[0]

@@ -4,7 +4,7 @@ Tokens lay in pages of the journal, in the answers of a large unit, and in pages
 in the rows of gateways.
 """
 
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.ledger import journal, requests
 from notary.ledger.settling import settle
 
@@ -14,7 +14,7 @@ _NAME = b"lease_jwt"
 _NO_ANSWERS = b"\x90"
 
 
-def take_out_tokens(connection: Connection) -> None:
+def take_out_tokens(connection: OpenTransaction) -> None:
     """Once for each file, inside the transaction that opens it. Raises DatabaseGone."""
     if connection.execute("SELECT 1 FROM meta WHERE key = ?", (_MARK,)).fetchone() is None:
         requests.overwrite_free(connection)
@@ -27,12 +27,12 @@ def take_out_tokens(connection: Connection) -> None:
         mark_new(connection)
 
 
-def mark_new(connection: Connection) -> None:
+def mark_new(connection: OpenTransaction) -> None:
     """This file never held a token."""
     connection.execute("INSERT INTO meta (key, value) VALUES (?, '1')", (_MARK,))
 
 
-def take_out_of_gateways(connection: Connection) -> None:
+def take_out_of_gateways(connection: OpenTransaction) -> None:
     """The same in a shared ledger, at each start."""
     connection.execute(
         "UPDATE gateways SET answers = ? WHERE position(CAST(? AS bytea) IN answers) > 0", (_NO_ANSWERS, _NAME)

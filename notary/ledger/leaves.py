@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.canonical import NotCanonical, canonical_bytes, sha256_hex
-from notary.ledger.journal import Entry, IntentRow
+from notary.ledger.journal import IntentRow, RingEntry
 from notary.tree.merkle import leaf_hash
 
 INTENT_COLUMNS: Final = (
@@ -38,7 +38,7 @@ def intent_leaf(row: IntentRow | Sequence[Any]) -> bytes:
         raise NotCanonical(str(error)) from None
 
 
-def leaves_of(entries: Iterable[Entry]) -> list[tuple[int, bytes]]:
+def leaves_of(entries: Iterable[RingEntry]) -> list[tuple[int, bytes]]:
     """(place in the tree, hash of the leaf) of everything in these entries, in the tree's order."""
     leaves: list[tuple[int, bytes]] = []
     for entry in entries:

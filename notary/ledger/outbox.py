@@ -17,7 +17,7 @@ from ipc.evidence import FAR_MS, Delivery
 from ipc.logs import log
 from ipc.operations.deliveries import GIVEN_UP_FOR, ClaimDeliveries, SettleDelivery
 from ipc.settings import WebhookSettings
-from notary.database import Connection
+from notary.database import OpenTransaction
 
 GIVEN_UP_AT_ONCE: Final = 100
 """Deliveries that one step of giving up everything moves: what bounds its transaction."""
@@ -75,7 +75,7 @@ _deliveries = msgspec.json.Decoder(list[Delivery]).decode
 _names = msgspec.json.Decoder(list[Name]).decode
 
 
-def claim(connection: Connection, asked: ClaimDeliveries) -> list[Delivery]:
+def claim(connection: OpenTransaction, asked: ClaimDeliveries) -> list[Delivery]:
     """Claim due deliveries, the longest due first; no other claim gets them before `until`. Raises ValueError for a
     stored delivery that is damaged."""
     due = (asked.endpoint, asked.now, asked.endpoint, asked.now + FAR_MS, max(asked.limit, 0))
@@ -86,7 +86,7 @@ def claim(connection: Connection, asked: ClaimDeliveries) -> list[Delivery]:
     return taken
 
 
-def settle(connection: Connection, settled: SettleDelivery) -> bool:
+def settle(connection: OpenTransaction, settled: SettleDelivery) -> bool:
     """See SettleDelivery. True when the delivery waits no more."""
     name = (settled.seq, settled.attempt, settled.event_id)
     if settled.due is not None:
@@ -97,7 +97,7 @@ def settle(connection: Connection, settled: SettleDelivery) -> bool:
     return connection.execute(FORGET, (_text([name]),)).rowcount == 1
 
 
-def give_up(connection: Connection, endpoint: str, *, at: int, error: str) -> int:
+def give_up(connection: OpenTransaction, endpoint: str, *, at: int, error: str) -> int:
     """Move some of an endpoint's deliveries to what was given up; how many."""
     (rows,) = connection.execute(SOME, (endpoint, GIVEN_UP_AT_ONCE)).fetchone()
     names = _names(rows)
@@ -106,23 +106,23 @@ def give_up(connection: Connection, endpoint: str, *, at: int, error: str) -> in
     return len(names)
 
 
-def waiting(connection: Connection) -> dict[str, int]:
+def waiting(connection: OpenTransaction) -> dict[str, int]:
     """How many wait, claimed ones among them, by endpoint. Reads the index alone."""
     return dict(connection.execute("SELECT endpoint, count(*) FROM outbox GROUP BY endpoint").fetchall())
 
 
-def bring_back(connection: Connection, now: int) -> None:
+def bring_back(connection: OpenTransaction, now: int) -> None:
     """Make deliveries due later than now (milliseconds) due at once: the clock had been ahead."""
     connection.execute("UPDATE outbox SET due = ? WHERE due > ?", (now, now))
 
 
-def next_due(connection: Connection, endpoint: str) -> int | None:
+def next_due(connection: OpenTransaction, endpoint: str) -> int | None:
     """When the first of an endpoint's deliveries is due."""
     due: int | None = connection.execute("SELECT min(due) FROM outbox WHERE endpoint = ?", (endpoint,)).fetchone()[0]
     return due
 
 
-def _give_up(connection: Connection, named: list[tuple[int, int, str, int, str]]) -> int:
+def _give_up(connection: OpenTransaction, named: list[tuple[int, int, str, int, str]]) -> int:
     text = _text(named)
     connection.execute(GIVE_UP, (text,))
     count = connection.execute(FORGET, (text,)).rowcount

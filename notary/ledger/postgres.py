@@ -8,7 +8,7 @@ ledger, whichever database it is in.
 import secrets
 from typing import Final
 
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import lease_tokens, outbox, schema, settling
 from notary.ledger.intents import INSERT_INTENT
 
@@ -137,7 +137,7 @@ OWN: Final = {
 """A statement for SQLite -> the same for PostgreSQL."""
 
 
-def prepare(connection: Connection) -> None:
+def prepare(connection: OpenTransaction) -> None:
     """Make an empty database a ledger, or bring one of an earlier version to this; inside the transaction that is open.
     Raises DatabaseGone."""
     connection.execute(_ONE_AT_A_TIME)

@@ -18,7 +18,7 @@ VERSION = 2
 """Receipts of version 1 have no `receipt_version`, and none of the fields of Attested."""
 
 
-class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReceiptDecision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The operator who approved the call, and the proof."""
 
     approval_id: str
@@ -41,7 +41,7 @@ class Attested(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     policy_rule: str | None
     policy_version: str | None
-    approval: Approval | None
+    approval: ReceiptDecision | None
 
 
 class LedgerReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -57,7 +57,7 @@ class LedgerReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     epoch: int | UnsetType = UNSET
     policy_rule: str | UnsetType | None = UNSET
     policy_version: str | UnsetType | None = UNSET
-    approval: Approval | UnsetType | None = UNSET
+    approval: ReceiptDecision | UnsetType | None = UNSET
 
     receipt_id: str
     grant_id: str
@@ -206,7 +206,7 @@ def signed_in(stored: bytes) -> SignedBytes | None:
 def receipt_fields(receipt: LedgerReceipt) -> dict[str, Any]:
     """Every field that is present, by name."""
     fields = {name: value for name in _FIELDS if (value := getattr(receipt, name)) is not UNSET}
-    if isinstance(approval := fields.get("approval"), Approval):
+    if isinstance(approval := fields.get("approval"), ReceiptDecision):
         fields["approval"] = msgspec.to_builtins(approval)
     return fields
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipc.events import ACTION_CALL, LEASE_ISSUED, AuditEvent
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 
 REFUSALS_AN_HOUR: Final = 600
 HOUR_SECONDS: Final = 3600.0
@@ -84,7 +84,7 @@ _decode = msgspec.json.Decoder(RefusalCount).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def keep(connection: Connection, gateway_id: str, key: Key, known: RefusalCount) -> None:
+def keep(connection: OpenTransaction, gateway_id: str, key: Key, known: RefusalCount) -> None:
     """Write the count, or delete it once an event has it."""
     row = _row_of(gateway_id, key)
     if known.count:
@@ -93,12 +93,12 @@ def keep(connection: Connection, gateway_id: str, key: Key, known: RefusalCount)
         connection.execute(_DELETE, (row,))
 
 
-def read(connection: Connection, gateway_id: str) -> dict[Key, RefusalCount]:
+def read(connection: OpenTransaction, gateway_id: str) -> dict[Key, RefusalCount]:
     """The counts of this gateway that no event has yet. Raises DatabaseGone."""
     return dict(_rows(connection, _FIRST.format(gateway=gateway_id)))
 
 
-def _rows(connection: Connection, first: str) -> Iterator[tuple[Key, RefusalCount]]:
+def _rows(connection: OpenTransaction, first: str) -> Iterator[tuple[Key, RefusalCount]]:
     for row, value in connection.execute(_READ, (first, first[:-1] + "!")):
         try:
             principal, code = msgspec.json.decode(row[len(first) :], type=Key)

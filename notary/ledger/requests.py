@@ -4,7 +4,7 @@ Pages of the table, of the journal's answers, and those that were free already a
 transaction that brings the file to this version.
 """
 
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.ledger import journal
 from notary.ledger.settling import settle
 from notary.store import holds
@@ -14,7 +14,7 @@ _ZEROS = 1 << 24
 """Bytes of one row that takes free pages, at most."""
 
 
-def take_out(connection: Connection) -> None:
+def take_out(connection: OpenTransaction) -> None:
     """Make the table of approvals anew, without the requests of those that have ended. Raises DatabaseGone."""
     # The answers of an earlier version can go: its fronts are other programs, and ask this one for none.
     contents = journal.read(connection)
@@ -34,7 +34,7 @@ def take_out(connection: Connection) -> None:
     connection.execute("PRAGMA secure_delete=OFF").fetchall()
 
 
-def overwrite_free(connection: Connection) -> None:
+def overwrite_free(connection: OpenTransaction) -> None:
     """Take every free page, and give it back: what is given back is overwritten."""
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()

@@ -9,7 +9,7 @@ index grows at its end or at one place for each value, so that a large ledger co
 import secrets
 from collections.abc import Iterable
 
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import history, journal, lease_tokens, requests
 from notary.store import budgets, continued, holds, kept, proofs, quotas
 from notary.tree import tiles
@@ -108,7 +108,7 @@ CREATE TABLE last_unit (id INTEGER PRIMARY KEY CHECK (id = 1), answers BLOB NOT 
 """
 
 
-def prepare(connection: Connection) -> None:
+def prepare(connection: OpenTransaction) -> None:
     """Create the tables in an empty file, or check that this is one that we know; one of an earlier version is brought
     to this one. Inside the transaction that is open. Raises DatabaseGone."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -147,36 +147,36 @@ def prepare(connection: Connection) -> None:
     _create(connection, (*continued.TABLES, *kept.TABLES))
 
 
-def _create_tree(connection: Connection) -> None:
+def _create_tree(connection: OpenTransaction) -> None:
     _execute_all(connection, _TREE)
     connection.execute(tiles.TABLE)
     history.bring(connection)
 
 
-def _create_store(connection: Connection) -> None:
+def _create_store(connection: OpenTransaction) -> None:
     _create(connection, (*proofs.TABLES, *budgets.TABLES, *holds.TABLES))
 
 
-def _create(connection: Connection, statements: Iterable[str]) -> None:
+def _create(connection: OpenTransaction, statements: Iterable[str]) -> None:
     for statement in statements:
         connection.execute(statement)
 
 
-def _execute_all(connection: Connection, statements: str) -> None:
+def _execute_all(connection: OpenTransaction, statements: str) -> None:
     """One by one: a whole script would commit first."""
     for statement in statements.split(";\n"):
         if statement.strip():
             connection.execute(statement)
 
 
-def planted(connection: Connection) -> str | None:
+def planted(connection: OpenTransaction) -> str | None:
     """A trigger, view, virtual table or generated column in the file, which could change rows as they are written or
     read, or never end: kind and name. To be asked before any table is read."""
     row = connection.execute(PLANTED).fetchone()
     return None if row is None else f"{row[0]} {row[1]}"
 
 
-def schema_version(connection: Connection) -> str | None:
+def schema_version(connection: OpenTransaction) -> str | None:
     """The version of a ledger; None for another file."""
     if connection.execute(HAS_META).fetchone() is None:
         return None

@@ -7,11 +7,11 @@ An index page that each of a hundred units would write is written once. Function
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from notary.database import Connection, Database, DatabaseGone
+from notary.database import Database, DatabaseGone, OpenTransaction
 from notary.ledger import journal
 from notary.ledger.head import Head, read_head, write_head
 from notary.ledger.intents import INSERT_INTENT
-from notary.ledger.journal import SLOTS, Entry, Found
+from notary.ledger.journal import SLOTS, RingContent, RingEntry
 from notary.ledger.leaves import leaves_of
 from notary.ledger.writing import INSERT_EVENT, INSERT_RECEIPT
 from notary.store.proofs import INSERT_PROOF
@@ -31,7 +31,7 @@ _SETTLED = "UPDATE meta SET value = ? WHERE key = 'settled'"
 class Unsettled:
     """Entries of the journal that are not settled. Changes after a commit only."""
 
-    def __init__(self, contents: Found) -> None:
+    def __init__(self, contents: RingContent) -> None:
         self.entries = [entry for entry in contents.entries if not entry.is_settled]
         self.number = contents.last
         """The number of the newest unit."""
@@ -41,7 +41,7 @@ class Unsettled:
         self.proofs = {key: expires_at for entry in self.entries for _, key, expires_at in entry.proofs}
         self.intents = {row[0] for entry in self.entries for row in entry.intents}
 
-    def add(self, entry: Entry, pieces: int) -> None:
+    def add(self, entry: RingEntry, pieces: int) -> None:
         """A unit is committed. `pieces` 0: its entry was too large for the journal, and settled at once."""
         self.number += 1
         self.slot = (self.slot + pieces) % SLOTS
@@ -58,7 +58,7 @@ class Unsettled:
         self.intents.clear()
 
 
-def settle(connection: Connection, entries: Sequence[Entry], number: int) -> None:
+def settle(connection: OpenTransaction, entries: Sequence[RingEntry], number: int) -> None:
     """Move the rows of these entries, all that are not settled up to this unit, to their tables and into the tree.
 
     Raises DatabaseGone when the tree is not as they continue it.
@@ -67,7 +67,7 @@ def settle(connection: Connection, entries: Sequence[Entry], number: int) -> Non
     move(connection, entries)
 
 
-def move(connection: Connection, entries: Sequence[Entry]) -> None:
+def move(connection: OpenTransaction, entries: Sequence[RingEntry]) -> None:
     """The same without a word in the journal: for a database that has none."""
     _insert(connection, INSERT_PROOF, (row for entry in entries for row in entry.proofs))
     _insert(connection, INSERT_INTENT, (
@@ -91,7 +91,7 @@ def _placed(rows: Sequence[R], leaves: Sequence[int]) -> Iterable[tuple[R, int |
     return zip(rows, leaves, strict=True) if leaves else ((row, None) for row in rows)
 
 
-def _grow(connection: Connection, entries: Sequence[Entry]) -> None:
+def _grow(connection: OpenTransaction, entries: Sequence[RingEntry]) -> None:
     leaves = leaves_of(entry for entry in entries if entry.event_leaves or entry.intent_leaves)
     if not leaves:
         return
@@ -101,7 +101,7 @@ def _grow(connection: Connection, entries: Sequence[Entry]) -> None:
     tiles.append(connection, [hashed for _, hashed in leaves])
 
 
-def _insert(connection: Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+def _insert(connection: OpenTransaction, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
     if some := list(rows):
         connection.executemany(statement, some)
 
@@ -117,24 +117,24 @@ def settle_all(database: Database, unsettled: Unsettled) -> None:
         unsettled.clear()
 
 
-def count_leaves(connection: Connection, entries: Sequence[Entry]) -> int:
+def count_leaves(connection: OpenTransaction, entries: Sequence[RingEntry]) -> int:
     """How many leaves the tree has, with those of entries that are not settled. Raises DatabaseGone."""
     return tiles.size(connection) + sum(len(entry.event_leaves) + len(entry.intent_leaves) for entry in entries)
 
 
-def last_head(entries: Sequence[Entry]) -> Head | None:
+def last_head(entries: Sequence[RingEntry]) -> Head | None:
     """The end of the chain as the newest of these entries with an event has it."""
     return next((Head(*entry.head) for entry in reversed(entries) if entry.head is not None), None)
 
 
-def unsettled(connection: Connection) -> list[Entry]:
+def unsettled(connection: OpenTransaction) -> list[RingEntry]:
     """Entries that are not in their tables, oldest first: for those who only read. Raises DatabaseGone."""
     if connection.execute(HAS_JOURNAL).fetchone() is None:
         return []  # a file of an earlier version
     return journal.read(connection).entries
 
 
-def head_with(connection: Connection, entries: Sequence[Entry]) -> Head | None:
+def head_with(connection: OpenTransaction, entries: Sequence[RingEntry]) -> Head | None:
     """The end of the chain, given the entries that are not settled; None when it is gone."""
     kept = read_head(connection)
     return None if kept is None else last_head(entries) or kept

@@ -13,7 +13,7 @@ from ipc.operations.witnesses import WitnessStatus
 from ipc.settings import WitnessSettings
 from ipc.texts import clean_reason
 from ipc.verifier_keys import WITNESS, VerifierKey, read_verifier_key
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 
 META: Final = "witnesses"
 _READ = "SELECT value FROM meta WHERE key = ?"
@@ -28,7 +28,7 @@ class Cosigned(msgspec.Struct, frozen=True):
     time: int
 
 
-class Witnesses:
+class ConfiguredWitnesses:
     """Those of one configuration, by name."""
 
     def __init__(self, rows: Iterable[WitnessSettings] = (), cosigned: dict[str, Cosigned] | None = None) -> None:
@@ -59,7 +59,7 @@ class Witnesses:
         )  # fmt: skip
 
 
-def read(connection: Connection) -> dict[str, Cosigned]:
+def read(connection: OpenTransaction) -> dict[str, Cosigned]:
     """The last cosignature of each witness. Raises DatabaseGone."""
     row = connection.execute(_READ, (META,)).fetchone()
     try:
@@ -68,7 +68,7 @@ def read(connection: Connection) -> dict[str, Cosigned]:
         raise DatabaseGone("what is kept of witnesses makes no sense") from None
 
 
-def keep(connection: Connection, name: str, fresh: Cosigned) -> Cosigned:
+def keep(connection: OpenTransaction, name: str, fresh: Cosigned) -> Cosigned:
     """Keep what a witness has cosigned, unless it has cosigned more by the same key; inside the transaction that is
     open. Return its last cosignature. Raises DatabaseGone."""
     kept = read(connection)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ipc.events import AuditEvent
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.ledger.chain import event_hash, milliseconds, open_event
 from notary.ledger.head import Head
-from notary.ledger.journal import Entry
+from notary.ledger.journal import RingEntry
 from notary.ledger.kinds import kinds_of
 from notary.ledger.message import body_of
 from notary.ledger.outbox import Backlog, Queued
@@ -21,7 +21,7 @@ INSERT_RECEIPT: Final = "INSERT INTO receipts (seq, receipt_id, approval_id, byt
 _DELIVERY: Final = "INSERT INTO outbox (event_id, kind, endpoint, due, payload) VALUES (?, ?, ?, ?, ?)"
 
 
-def write_event(entry: Entry, head: Head, event: AuditEvent, receipt: LedgerReceipt | None = None) -> Head:
+def write_event(entry: RingEntry, head: Head, event: AuditEvent, receipt: LedgerReceipt | None = None) -> Head:
     """Append an event, and the receipt that it names; the head after it. Raises NotCanonical."""
     stored = open_event(event).closed(head.hash)
     seq = head.seq + 1
@@ -35,7 +35,9 @@ def write_event(entry: Entry, head: Head, event: AuditEvent, receipt: LedgerRece
     return Head(seq, event_hash(stored))
 
 
-def write_deliveries(connection: Connection, backlog: Backlog, event: AuditEvent, queued: Queued) -> tuple[str, ...]:
+def write_deliveries(
+    connection: OpenTransaction, backlog: Backlog, event: AuditEvent, queued: Queued
+) -> tuple[str, ...]:
     """Queue the deliveries of an event; return the names of their endpoints. `queued` counts them."""
     kinds = kinds_of(event) if backlog.endpoints else ()
     if not kinds:
@@ -48,7 +50,7 @@ def write_deliveries(connection: Connection, backlog: Backlog, event: AuditEvent
 
 
 def queue_deliveries(
-    connection: Connection, backlog: Backlog, queued: Queued, named: str, kinds: Sequence[str], moment: int,
+    connection: OpenTransaction, backlog: Backlog, queued: Queued, named: str, kinds: Sequence[str], moment: int,
     body: Callable[[str], str],
 ) -> tuple[str, ...]:  # fmt: skip
     """Queue what happened at `moment` (milliseconds) for each endpoint that asked for one of these kinds, the most

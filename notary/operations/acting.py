@@ -7,25 +7,25 @@ import msgspec
 from ipc.canonical import MAX_SAFE_INTEGER
 from ipc.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
 from ipc.identifiers import new
-from ipc.operations.evidence import Note
+from ipc.operations.evidence import WriteEvent
 from ipc.operations.keys import CheckKeys, FollowKeys
-from ipc.operations.leases import Issue, Revoke, Revoked, TooManySessions
+from ipc.operations.leases import Issue, Revoke, RevokedEpoch, TooManySessions
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.operations.continuing import keep_for_the_next, session_to_continue
 from notary.operations.refusing import write_refusal
 from notary.performing import performs
 from notary.signing.leases import RememberedLease, digest_of, new_terms, sign_lease
-from notary.signing.rotation import Keys
+from notary.signing.rotation import KeyFiles
 from notary.store.contract import LastSession
-from notary.tasks import NotAllowed, Outcome, SecretAnswer
-from notary.unit import Unit
+from notary.tasks import NotAllowed, SecretAnswer, TaskOutcome
+from notary.unit import Transaction
 
 _decode_kept = msgspec.msgpack.Decoder(RememberedLease | TooManySessions).decode
 
 
 @performs(Issue, writes=True)
-def issue(unit: Unit, asked: Issue) -> SecretAnswer | TooManySessions:
+def issue(unit: Transaction, asked: Issue) -> SecretAnswer | TooManySessions:
     """See Issue. Raises NotAllowed. The token is in the answer alone: nothing that is written holds it."""
     state = unit.state
     check_event(asked.event, LEASE_ISSUED, frozenset({"allow"}))
@@ -57,7 +57,7 @@ def issue(unit: Unit, asked: Issue) -> SecretAnswer | TooManySessions:
     return SecretAnswer(lease, terms)
 
 
-def issue_again(keys: Keys, asked: Issue, known: Outcome) -> Outcome:
+def issue_again(keys: KeyFiles, asked: Issue, known: TaskOutcome) -> TaskOutcome:
     """The answer to a request for a lease that the notary before answered: the same lease, signed anew.
 
     SECURITY: for the very request that was answered; a front gets no other lease by repeating its number.
@@ -67,23 +67,23 @@ def issue_again(keys: Keys, asked: Issue, known: Outcome) -> Outcome:
     try:
         kept = _decode_kept(known.encoded())
     except msgspec.ValidationError:
-        return Outcome(problem="refused", cause="the number of another operation")
+        return TaskOutcome(problem="refused", cause="the number of another operation")
     if isinstance(kept, TooManySessions):
         return known
     if kept.request != digest_of(asked):
-        return Outcome(problem="refused", cause="the number of another request for a lease")
-    return Outcome(sign_lease(keys.lease, asked, kept))
+        return TaskOutcome(problem="refused", cause="the number of another request for a lease")
+    return TaskOutcome(sign_lease(keys.lease, asked, kept))
 
 
-@performs(Note, writes=True)
-def note(unit: Unit, asked: Note) -> None:
+@performs(WriteEvent, writes=True)
+def note(unit: Transaction, asked: WriteEvent) -> None:
     """See Note. Raises NotAllowed."""
     check_noted(asked.event)
     write_refusal(unit, asked.event)
 
 
 @performs(Revoke, writes=True)
-def revoke(unit: Unit, asked: Revoke) -> Revoked:
+def revoke(unit: Transaction, asked: Revoke) -> RevokedEpoch:
     """See Revoke. Raises NotAllowed."""
     check_event(asked.event, ADMIN_REVOKE_ALL, frozenset({"allow"}))
     if asked.event.change is not None or asked.above >= MAX_SAFE_INTEGER or len(asked.why) > MAX_REASON:
@@ -93,18 +93,18 @@ def revoke(unit: Unit, asked: Revoke) -> Revoked:
         asked.event, reason=f"the epoch was raised from {previous} to {current}{asked.why}",
         change={"previous_epoch": previous, "current_epoch": current},
     )  # fmt: skip
-    return Revoked(previous, current)
+    return RevokedEpoch(previous, current)
 
 
 @performs(CheckKeys)
-def check_keys(unit: Unit, _asked: CheckKeys) -> list[str]:
+def check_keys(unit: Transaction, _asked: CheckKeys) -> list[str]:
     """See CheckKeys."""
     unit.part = "keys"
     return unit.state.signers.read()[1]
 
 
 @performs(FollowKeys, writes=True)
-def follow_keys(unit: Unit, _asked: FollowKeys) -> list[str]:
+def follow_keys(unit: Transaction, _asked: FollowKeys) -> list[str]:
     """See FollowKeys. One file that will not do holds up no other key."""
     unit.part = "keys"
     signers = unit.state.signers

@@ -18,7 +18,7 @@ from notary.reading.queries import has_intent_of_approval
 from notary.store.contract import is_claimed_by
 from notary.store.outcomes import kept_of, outcome_of
 from notary.tasks import NotAllowed
-from notary.unit import Unit
+from notary.unit import Transaction
 
 NOTED: Final[dict[str, frozenset[str]]] = {
     events.LEASE_ISSUED: frozenset({"deny", "error"}),  # Issue writes the event of a lease that was issued
@@ -82,13 +82,13 @@ def check_code(code: str | None) -> None:
         raise NotAllowed("no error code")
 
 
-def check_own(unit: Unit, intent: OpenIntent) -> None:
+def check_own(unit: Transaction, intent: OpenIntent) -> None:
     """Raises NotAllowed for an intent that another front has opened, whether or not that one still lives."""
     if intent.front_id != unit.front_id:
         raise NotAllowed(f"{intent.intent_id} was opened by {intent.front_id or 'a front of before'}")
 
 
-def check_worker(unit: Unit, worker_id: str) -> None:
+def check_worker(unit: Transaction, worker_id: str) -> None:
     """Raises NotAllowed for a worker of another front, and for one that has as many calls as one may have."""
     if unit.state.workers.get(worker_id, unit.front_id) != unit.front_id:
         raise NotAllowed("the worker of another front")
@@ -96,7 +96,7 @@ def check_worker(unit: Unit, worker_id: str) -> None:
         raise NotAllowed("a worker that has too many calls")
 
 
-def check_opening(unit: Unit, asked: Open) -> None:
+def check_opening(unit: Transaction, asked: Open) -> None:
     """Raises NotAllowed for an id that can't be one, for a call without what an intent says, and for a worker as
     check_worker does."""
     if not asked.intent_id.startswith("intent_") or len(asked.intent_id) != _INTENT_ID_CHARACTERS:
@@ -110,7 +110,7 @@ def check_opening(unit: Unit, asked: Open) -> None:
         check_event(asked.event, events.ACTION_CALL, frozenset({"allow", None}))
 
 
-def check_claimed(unit: Unit, approver: Approver, plan_hash: str) -> Approver:
+def check_claimed(unit: Transaction, approver: Approver, plan_hash: str) -> Approver:
     """The approver of a plan that this front has claimed, with the signature. Raises NotAllowed."""
     unit.part = "approvals"
     approval = unit.store.hold(approver.approval_id)

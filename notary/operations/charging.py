@@ -9,7 +9,7 @@ from ipc.operations.calls import Open, Refusal
 from ipc.operations.holds import Hold
 from notary.operations.refusing import debited, refused
 from notary.store import quotas
-from notary.unit import Unit
+from notary.unit import Transaction
 
 HOUR = "max_calls_per_hour"
 
@@ -21,7 +21,7 @@ class Charged(NamedTuple):
     minute: int | None
 
 
-def charged(unit: Unit, event: AuditEvent, asked: Open | Hold) -> Charged | Refusal:
+def charged(unit: Transaction, event: AuditEvent, asked: Open | Hold) -> Charged | Refusal:
     """Take one call, or write the event of the refusal."""
     principal, session_id, limit = event.principal or "", event.session_id or "", asked.calls_per_hour
     before: dict[str, Any] = {}

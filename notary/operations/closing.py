@@ -25,7 +25,7 @@ from notary.performing import performs
 from notary.reading import queries
 from notary.store.outcomes import ended
 from notary.tasks import NotAllowed, NotOpen
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
 class Reported(Operation[Closed], frozen=True):
@@ -42,14 +42,14 @@ class Lost(Operation[Closed], frozen=True):
 
 
 @performs(Reported, writes=True)
-def report_call(unit: Unit, asked: Reported) -> Closed:
+def report_call(unit: Transaction, asked: Reported) -> Closed:
     """See Reported. Raises NotOpen."""
     intent = _open(unit, asked.result.call_id)
     return _close(unit, intent, conclude(asked.result, intent.terms))
 
 
 @performs(Lost, writes=True)
-def lose_call(unit: Unit, asked: Lost) -> Closed:
+def lose_call(unit: Transaction, asked: Lost) -> Closed:
     """See Lost. Raises NotOpen."""
     intent = _open(unit, asked.intent_id)
     is_cut = unit.is_cut(asked.intent_id)
@@ -57,7 +57,7 @@ def lose_call(unit: Unit, asked: Lost) -> Closed:
 
 
 @performs(Withdraw, writes=True)
-def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
+def withdraw_call(unit: Transaction, asked: Withdraw) -> Withdrawn:
     """See Withdraw. Raises NotOpen, NotAllowed."""
     if asked.decision not in REFUSALS:
         raise NotAllowed("a call withdrawn with another decision than a refusal")
@@ -89,7 +89,7 @@ def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
 
 
 @performs(ResolveIntent, writes=True)
-def resolve_intent(unit: Unit, asked: ResolveIntent) -> IntentResolution | None:
+def resolve_intent(unit: Transaction, asked: ResolveIntent) -> IntentResolution | None:
     """See ResolveIntent. Raises NotAllowed."""
     check_event(asked.event, INTENT_RESOLVED, frozenset({"allow"}))
     if asked.outcome not in INTENT_OUTCOMES or asked.event.change is not None:
@@ -110,7 +110,7 @@ def resolve_intent(unit: Unit, asked: ResolveIntent) -> IntentResolution | None:
     return IntentResolution(view.trace_id, view.action_id)
 
 
-def _give_back(unit: Unit, intent: OpenIntent) -> None:
+def _give_back(unit: Transaction, intent: OpenIntent) -> None:
     """A call that is not executed counts nowhere."""
     unit.part = "budget"
     if intent.has_budget:
@@ -121,7 +121,7 @@ def _give_back(unit: Unit, intent: OpenIntent) -> None:
         unit.store.give_back_hold(intent.approver.approval_id)
 
 
-def _close(unit: Unit, intent: OpenIntent, conclusion: Conclusion) -> Closed:
+def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Closed:
     """Receipt and event of a call that was dispatched."""
     unit.resolve(intent.intent_id)
     receipt = receipt_of(conclusion, intent, iso(unit.now), unit.state.signers.receipts)
@@ -148,7 +148,7 @@ def _close(unit: Unit, intent: OpenIntent, conclusion: Conclusion) -> Closed:
     )  # fmt: skip
 
 
-def _open(unit: Unit, intent_id: str) -> OpenIntent:
+def _open(unit: Transaction, intent_id: str) -> OpenIntent:
     intent = unit.intent(intent_id)
     if intent is None:
         raise NotOpen(f"{clean_reason(intent_id)} is not open")
@@ -156,7 +156,11 @@ def _open(unit: Unit, intent_id: str) -> OpenIntent:
 
 
 def _end_approval(
-    unit: Unit, intent: OpenIntent, state: str, receipt: LedgerReceipt | None = None, error_code: str | None = None
+    unit: Transaction,
+    intent: OpenIntent,
+    state: str,
+    receipt: LedgerReceipt | None = None,
+    error_code: str | None = None,
 ) -> None:
     """The approval that let a call run ends with it; one that was ended otherwise stays as it is."""
     if intent.approver is None:

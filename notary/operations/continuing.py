@@ -1,7 +1,7 @@
 """Which session a new lease belongs to (docs/decisions/identity.md, "Leases, identity, scopes").
 
 Guarantees that a session which was revoked, or is of an older epoch, is never continued, and that within a session no
-lease ends before an earlier one. Where the store fails, the lease begins a new session (`Units._given_up`).
+lease ends before an earlier one. Where the store fails, the lease begins a new session (`TransactionRunner._given_up`).
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import msgspec
 from ipc.operations.leases import Issue
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.contract import LastSession
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
 def holder_of(asked: Issue) -> str:
@@ -19,7 +19,7 @@ def holder_of(asked: Issue) -> str:
     return hashlib.sha256(msgspec.json.encode([asked.jkt, asked.principal, asked.uid])).hexdigest()
 
 
-def session_to_continue(unit: Unit, asked: Issue) -> LastSession | None:
+def session_to_continue(unit: Transaction, asked: Issue) -> LastSession | None:
     """The session that a lease asked for now belongs to; None: a new one."""
     if asked.max_calls is not None or not unit.continues:
         return None
@@ -31,7 +31,7 @@ def session_to_continue(unit: Unit, asked: Issue) -> LastSession | None:
     return last if is_longer and not unit.is_revoked(last.session_id) else None
 
 
-def keep_for_the_next(unit: Unit, asked: Issue, session: LastSession) -> None:
+def keep_for_the_next(unit: Transaction, asked: Issue, session: LastSession) -> None:
     """The next lease of this holder continues this session."""
     if asked.max_calls is None and unit.continues:
         unit.part = "store"

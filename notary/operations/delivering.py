@@ -15,7 +15,7 @@ from notary.ledger import dead_letters, outbox
 from notary.operations.allowed import check_event
 from notary.performing import performs
 from notary.tasks import NotAllowed
-from notary.unit import Unit
+from notary.unit import Transaction
 
 MAX_LISTED = 500
 _ENDPOINT = "SELECT endpoint FROM outbox WHERE seq = ? AND attempts = ? AND event_id = ?"
@@ -28,13 +28,13 @@ class Orphaned(Operation[int], frozen=True):
 
 
 @performs(ClaimDeliveries, writes=True)
-def claim_deliveries(unit: Unit, asked: ClaimDeliveries) -> list[Delivery]:
+def claim_deliveries(unit: Transaction, asked: ClaimDeliveries) -> list[Delivery]:
     """See ClaimDeliveries."""
     return outbox.claim(unit.connection, asked)
 
 
 @performs(SettleDelivery, writes=True)
-def settle_delivery(unit: Unit, asked: SettleDelivery) -> None:
+def settle_delivery(unit: Transaction, asked: SettleDelivery) -> None:
     """See SettleDelivery."""
     name = (asked.seq, asked.attempt, asked.event_id)
     row = unit.connection.execute(_ENDPOINT, name).fetchone()
@@ -44,7 +44,7 @@ def settle_delivery(unit: Unit, asked: SettleDelivery) -> None:
 
 
 @performs(Orphaned, writes=True)
-def give_up_orphaned(unit: Unit, asked: Orphaned) -> int:
+def give_up_orphaned(unit: Transaction, asked: Orphaned) -> int:
     """See Orphaned; how many were given up."""
     error = "the endpoint is not configured any more"
     count = outbox.give_up(unit.connection, asked.endpoint, at=int(unit.now * 1000), error=error)
@@ -53,14 +53,14 @@ def give_up_orphaned(unit: Unit, asked: Orphaned) -> int:
 
 
 @performs(ListDeliveries)
-def list_deliveries(unit: Unit, asked: ListDeliveries) -> ListedDeliveries:
+def list_deliveries(unit: Transaction, asked: ListDeliveries) -> ListedDeliveries:
     """See ListDeliveries."""
     letters = dead_letters.newest(unit.connection, asked.endpoint, min(max(asked.limit, 0), MAX_LISTED))
     return ListedDeliveries(outbox.waiting(unit.connection), dead_letters.count(unit.connection), letters)
 
 
 @performs(RedeliverDeliveries, writes=True)
-def redeliver(unit: Unit, asked: RedeliverDeliveries) -> Requeued:
+def redeliver(unit: Transaction, asked: RedeliverDeliveries) -> Requeued:
     """See RedeliverDeliveries. Raises NotAllowed."""
     check_event(asked.event, WEBHOOKS_REDELIVERED, frozenset({"allow"}))
     if asked.event.change is not None or asked.event.reason is not None:

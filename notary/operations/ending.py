@@ -3,10 +3,10 @@
 import msgspec
 
 from ipc.store import ApprovalRecord
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
-def end_hold(unit: Unit, approval: ApprovalRecord, state: str, outcome: str) -> ApprovalRecord | None:
+def end_hold(unit: Transaction, approval: ApprovalRecord, state: str, outcome: str) -> ApprovalRecord | None:
     """The approval as it has ended, without its request; None: it is not in the state that it was read in."""
     ended = unit.store.move_hold(approval.approval_id, approval.state, state, outcome=outcome)
     if ended is None:

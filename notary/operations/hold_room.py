@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ipc.store import ApprovalRecord
 from notary.store.contract import Moment, Waiting
-from notary.unit import Unit
+from notary.unit import Transaction
 
 FEW: Final = 10
 """Little waits of a principal: a tenth of its part, or nothing."""
@@ -32,7 +32,7 @@ class _Bound(NamedTuple):
         return waiting.number < self.number and waiting.bytes + size <= self.bytes
 
 
-def what_is_full(unit: Unit, approval: ApprovalRecord, moment: Moment, of_session: int) -> Full | None:
+def what_is_full(unit: Transaction, approval: ApprovalRecord, moment: Moment, of_session: int) -> Full | None:
     """The first bound that has no room for this approval; None: it may wait."""
     settings, size, store = unit.state.settings.approvals, len(approval.body.encode()), unit.store
     session = store.waiting_of_session(approval.session_id, moment)

@@ -5,22 +5,22 @@ import math
 from msgspec.structs import replace
 
 from ipc.approvals import PENDING, TTL_SECONDS, summary_of
-from ipc.operations.calls import Refusal, Refuse, Refused
-from ipc.operations.holds import Held, Hold
+from ipc.operations.calls import Refusal, Refuse, WrittenRefusal
+from ipc.operations.holds import Hold, HoldInForce
 from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
 from notary.operations.refusing import checked, held_already, is_used, refused, without_body, write_refusal
 from notary.performing import performs
 from notary.tasks import NotAllowed
-from notary.unit import Unit
+from notary.unit import Transaction
 
 SKEW_SECONDS = 60.0
 """How far the clock of a front may be ahead, between its look and the notary's."""
 
 
 @performs(Refuse, writes=True)
-def refuse(unit: Unit, asked: Refuse) -> Refused:
+def refuse(unit: Transaction, asked: Refuse) -> WrittenRefusal:
     """See Refuse. Raises NotAllowed."""
     event = asked.event
     check_refusal(event)
@@ -28,17 +28,17 @@ def refuse(unit: Unit, asked: Refuse) -> Refused:
         write_refusal(
             unit, replace(event, decision="deny", error_code="replay_detected", reason=None, deny_reason=None)
         )
-        return Refused(is_replay=True)
+        return WrittenRefusal(is_replay=True)
     if asked.unless_held:
         held = held_already(unit, event)
         if held is not None:
-            return Refused(held=held)
+            return WrittenRefusal(held=held)
     write_refusal(unit, event)
-    return Refused()
+    return WrittenRefusal()
 
 
 @performs(Hold, writes=True)
-def hold(unit: Unit, asked: Hold) -> Held | Refusal:
+def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal:
     """See Hold. Raises NotAllowed."""
     event, approval = asked.event, asked.approval
     check_call(event, frozenset({"pending_approval", None}))
@@ -49,7 +49,7 @@ def hold(unit: Unit, asked: Hold) -> Held | Refusal:
         return refusal
     held = held_already(unit, event)
     if held is not None:
-        return Held(held, is_repeated=True)
+        return HoldInForce(held, is_repeated=True)
     full = what_is_full(unit, approval, unit.moment, asked.limit)
     if full is not None:
         refusal = refused(unit, event, "too_many_pending_approvals", full.cause)
@@ -62,10 +62,10 @@ def hold(unit: Unit, asked: Hold) -> Held | Refusal:
     unit.part = "approvals"
     unit.store.store_hold(approval)
     unit.append(taken.event, decision="pending_approval", approval_id=approval.approval_id)
-    return Held(without_body(approval), is_repeated=False)
+    return HoldInForce(without_body(approval), is_repeated=False)
 
 
-def _check_new(unit: Unit, asked: Hold) -> None:
+def _check_new(unit: Transaction, asked: Hold) -> None:
     event, approval = asked.event, asked.approval
     of_call = (event.session_id, event.action_id, event.request_hash)
     if of_call != (approval.session_id, approval.action_id, approval.request_hash):

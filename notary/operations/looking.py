@@ -27,7 +27,7 @@ from notary.ledger.intents import OpenIntent
 from notary.performing import performs
 from notary.reading import queries
 from notary.store.contract import Moment, as_of
-from notary.unit import Unit
+from notary.unit import Transaction
 
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)"
 """Something else each time: SQLite does not write a page that stays as it is."""
@@ -36,20 +36,20 @@ _ROOM = 32 * 1024
 
 
 @performs(ReadBudget)
-def read_budget(unit: Unit, asked: ReadBudget) -> Budget:
+def read_budget(unit: Transaction, asked: ReadBudget) -> Budget:
     """See ReadBudget."""
     unit.part = "budget"
     return unit.store.budget(asked.session_id)
 
 
 @performs(ReadEpoch)
-def read_epoch(unit: Unit, _asked: ReadEpoch) -> int:
+def read_epoch(unit: Transaction, _asked: ReadEpoch) -> int:
     """See ReadEpoch."""
     return unit.epoch
 
 
 @performs(GetHold)
-def get_hold(unit: Unit, asked: GetHold) -> ApprovalRecord | None:
+def get_hold(unit: Transaction, asked: GetHold) -> ApprovalRecord | None:
     """See GetHold."""
     epoch = unit.epoch
     unit.part = "approvals"
@@ -63,13 +63,13 @@ def get_hold(unit: Unit, asked: GetHold) -> ApprovalRecord | None:
 
 
 @performs(ListHolds)
-def list_holds(unit: Unit, asked: ListHolds) -> ListedHolds:
+def list_holds(unit: Transaction, asked: ListHolds) -> ListedHolds:
     """See ListHolds."""
     return unit.store.list_holds(asked, _moment(unit))
 
 
 @performs(DueHolds)
-def due_holds(unit: Unit, asked: DueHolds) -> list[ApprovalRecord]:
+def due_holds(unit: Transaction, asked: DueHolds) -> list[ApprovalRecord]:
     """See DueHolds."""
     moment = unit.moment
     unit.part = "approvals"
@@ -77,7 +77,7 @@ def due_holds(unit: Unit, asked: DueHolds) -> list[ApprovalRecord]:
 
 
 @performs(OrphanedHolds)
-def orphaned_holds(unit: Unit, asked: OrphanedHolds) -> list[ApprovalRecord]:
+def orphaned_holds(unit: Transaction, asked: OrphanedHolds) -> list[ApprovalRecord]:
     """See OrphanedHolds."""
     unit.part = "approvals"
     # Fronts that started after the asking one received `live_holders` are in `state.fronts`.
@@ -85,14 +85,14 @@ def orphaned_holds(unit: Unit, asked: OrphanedHolds) -> list[ApprovalRecord]:
 
 
 @performs(UnsettledHolds)
-def unsettled_holds(unit: Unit, asked: UnsettledHolds) -> list[ApprovalRecord]:
+def unsettled_holds(unit: Transaction, asked: UnsettledHolds) -> list[ApprovalRecord]:
     """See UnsettledHolds."""
     unit.part = "approvals"
     return unit.store.claimed_by(unit.front_id, asked.at_work)
 
 
 @performs(ReadStore)
-def read_store(unit: Unit, _asked: ReadStore) -> StoreStatus:
+def read_store(unit: Transaction, _asked: ReadStore) -> StoreStatus:
     """See ReadStore. It also checks that proofs can be used."""
     unit.part = "store"
     unit.store.look()
@@ -100,7 +100,7 @@ def read_store(unit: Unit, _asked: ReadStore) -> StoreStatus:
     return StoreStatus(pending, oldest, unit.epoch)
 
 
-def _moment(unit: Unit) -> Moment:
+def _moment(unit: Transaction) -> Moment:
     """The moment by the clock, even a wrong one: the store still works, and calls are refused with clock_error."""
     epoch = unit.epoch
     unit.part = "approvals"
@@ -111,7 +111,7 @@ def _moment(unit: Unit) -> Moment:
 
 
 @performs(ReadLedger)
-def read_ledger(unit: Unit, _asked: ReadLedger) -> LedgerStatus:
+def read_ledger(unit: Transaction, _asked: ReadLedger) -> LedgerStatus:
     """See ReadLedger."""
     if unit.state.is_failing:
         unit.connection.execute(_PROBE, (secrets.token_hex(_ROOM if unit.state.database.is_shared else 8),))
@@ -130,7 +130,7 @@ def read_ledger(unit: Unit, _asked: ReadLedger) -> LedgerStatus:
     )  # fmt: skip
 
 
-def _clock_error(unit: Unit) -> ClockTold | None:
+def _clock_error(unit: Transaction) -> ClockTold | None:
     try:
         unit.state.clock.now()
     except ClockWrong as error:
@@ -147,7 +147,7 @@ def _free_bytes(file: str) -> int | None:
     return volume.f_bavail * volume.f_frsize
 
 
-def _last_checkpoint(unit: Unit) -> WitnessedCheckpoint | None:
+def _last_checkpoint(unit: Transaction) -> WitnessedCheckpoint | None:
     made = unit.state.checkpoint
     if made is None:
         return None
@@ -156,7 +156,7 @@ def _last_checkpoint(unit: Unit) -> WitnessedCheckpoint | None:
 
 
 @performs(ShowReceipt, settles=True, is_paced=True)
-def show_receipt(unit: Unit, asked: ShowReceipt) -> ShownReceipt | None:
+def show_receipt(unit: Transaction, asked: ShowReceipt) -> ShownReceipt | None:
     """See ShowReceipt."""
     unit.settle()
     stored = queries.receipt_by_id(unit.connection, asked.receipt_id)
@@ -170,7 +170,7 @@ def show_receipt(unit: Unit, asked: ShowReceipt) -> ShownReceipt | None:
 
 
 @performs(TraceOfApproval, settles=True)
-def trace_of_approval(unit: Unit, asked: TraceOfApproval) -> ApprovalTrace:
+def trace_of_approval(unit: Transaction, asked: TraceOfApproval) -> ApprovalTrace:
     """See TraceOfApproval."""
     unit.settle()
     receipt_id = queries.receipt_id_of_approval(unit.connection, asked.approval_id)
@@ -179,14 +179,14 @@ def trace_of_approval(unit: Unit, asked: TraceOfApproval) -> ApprovalTrace:
 
 
 @performs(ListUnresolved, settles=True, is_paced=True)
-def list_unresolved(unit: Unit, asked: ListUnresolved) -> list[UnresolvedIntent]:
+def list_unresolved(unit: Transaction, asked: ListUnresolved) -> list[UnresolvedIntent]:
     """See ListUnresolved."""
     unit.settle()
     return queries.unresolved_intents(unit.connection, asked.limit, unit.now, asked.after)
 
 
 @performs(ShowIntent, settles=True, is_paced=True)
-def show_intent(unit: Unit, asked: ShowIntent) -> IntentDetail | None:
+def show_intent(unit: Transaction, asked: ShowIntent) -> IntentDetail | None:
     """See ShowIntent."""
     unit.settle()
     row = queries.unresolved_intent(unit.connection, asked.intent_id, unit.now)
@@ -228,13 +228,13 @@ def _kept(intent: OpenIntent) -> dict[str, Any]:
 
 
 @performs(QueryEvents, settles=True, is_paced=True)
-def query_events(unit: Unit, asked: QueryEvents) -> list[bytes]:
+def query_events(unit: Transaction, asked: QueryEvents) -> list[bytes]:
     """See QueryEvents."""
     unit.settle()
     return queries.events_of(unit.connection, asked.query)
 
 
 @performs(NextDelivery)
-def next_delivery(unit: Unit, asked: NextDelivery) -> int | None:
+def next_delivery(unit: Transaction, asked: NextDelivery) -> int | None:
     """See NextDelivery."""
     return outbox.next_due(unit.connection, asked.endpoint)

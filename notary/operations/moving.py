@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ipc import events
-from ipc.approvals import APPROVED, CLAIMED, DENIED, ENDED, EXPIRED, FAILED, MOVES, PENDING, Outcome
+from ipc.approvals import APPROVED, CLAIMED, DENIED, ENDED, EXPIRED, FAILED, MOVES, PENDING, DecisionOutcome
 from ipc.operations.holds import MoveHold, VoidHolds
 from ipc.store import ApprovalRecord
 from ipc.texts import MAX_REASON
@@ -22,7 +22,7 @@ from notary.reading.queries import has_intent_of_approval, receipt_id_of_approva
 from notary.store.contract import ELSEWHERE
 from notary.store.outcomes import decoded, kept_of, outcome_of
 from notary.tasks import NotAllowed
-from notary.unit import Unit
+from notary.unit import Transaction
 
 _EVENTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
     # state after the move: type of its event, decisions, whether there must be one
@@ -35,7 +35,7 @@ _EVENTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
 
 
 @performs(MoveHold, writes=True)
-def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
+def move_hold(unit: Transaction, asked: MoveHold) -> ApprovalRecord | None:
     """See MoveHold. Raises NotAllowed."""
     unit.part = "approvals"
     if (asked.from_state, asked.to_state) not in MOVES:
@@ -74,7 +74,7 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
 
 
 @performs(VoidHolds, writes=True)
-def void_holds(unit: Unit, asked: VoidHolds) -> None:
+def void_holds(unit: Transaction, asked: VoidHolds) -> None:
     """See VoidHolds. Their ends follow, each with its event and its call given back."""
     unit.part = "approvals"
     for approval_id in asked.approval_ids:
@@ -94,7 +94,7 @@ def _check_event(asked: MoveHold) -> None:
         check_code(asked.event.error_code)
 
 
-def _check_pending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
+def _check_pending(unit: Transaction, asked: MoveHold, approval: ApprovalRecord) -> None:
     if asked.to_state == EXPIRED:
         if asked.holder is not None or asked.outcome != approval.outcome:
             raise NotAllowed("an expiry that says more than that")
@@ -102,7 +102,7 @@ def _check_pending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> Non
     outcome = _outcome(asked)
     if asked.holder != unit.front_id:
         raise NotAllowed("a claim for another front")
-    only = Outcome(
+    only = DecisionOutcome(
         claimed_by=outcome.claimed_by, claimed_at=outcome.claimed_at, approval_signature=outcome.approval_signature
     )  # fmt: skip
     if not outcome.claimed_by or outcome != only:
@@ -110,7 +110,7 @@ def _check_pending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> Non
     check_claim(unit, approval, outcome, asked.event)
 
 
-def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
+def _check_ending(unit: Transaction, asked: MoveHold, approval: ApprovalRecord) -> None:
     holder = approval.holder or ""
     if holder != unit.front_id and (holder in unit.state.fronts or ELSEWHERE in holder):
         raise NotAllowed("an approval that another front has claimed")
@@ -120,7 +120,7 @@ def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
         DENIED: {"deny_reason": after.deny_reason},
         FAILED: {"error_code": after.error_code},
     }[asked.to_state]
-    only = Outcome(
+    only = DecisionOutcome(
         claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=after.completed_at,
         approval_signature=before.approval_signature, **fields,
     )  # fmt: skip
@@ -137,7 +137,7 @@ def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
             raise NotAllowed("an end without the receipt that it names")
 
 
-def _check_refund(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
+def _check_refund(unit: Transaction, asked: MoveHold, approval: ApprovalRecord) -> None:
     if asked.to_state not in (DENIED, EXPIRED, FAILED) or not kept_of(approval).has_budget:
         raise NotAllowed("a call given back that was not taken")
     unit.settle()
@@ -145,7 +145,7 @@ def _check_refund(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
         raise NotAllowed("a call given back that was dispatched, or is given back already")
 
 
-def _give_back_of_hour(unit: Unit, approval_id: str) -> None:
+def _give_back_of_hour(unit: Transaction, approval_id: str) -> None:
     """Give a held call back to its principal's hour: the notary counts it itself and needs no request of a front."""
     unit.part = "budget"
     if unit.store.is_counted_hold(approval_id):
@@ -154,7 +154,7 @@ def _give_back_of_hour(unit: Unit, approval_id: str) -> None:
             unit.store.give_back_hold(approval_id)
 
 
-def _outcome(asked: MoveHold) -> Outcome:
+def _outcome(asked: MoveHold) -> DecisionOutcome:
     outcome = decoded(asked.outcome)
     if outcome is None:
         raise NotAllowed("an invalid outcome")

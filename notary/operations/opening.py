@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.identifiers import new
-from ipc.operations.calls import Approver, Assign, Closed, Enter, Entered, NoSuchWorker, Open, Refusal
+from ipc.operations.calls import Approver, Assign, Closed, Entered, NoSuchWorker, Open, Refusal, UseProof
 from notary.ledger.intents import OpenIntent
 from notary.operations.allowed import check_claimed, check_opening, check_own, check_worker
 from notary.operations.charging import charged
@@ -13,18 +13,18 @@ from notary.operations.closing import Lost, lose_call
 from notary.operations.refusing import checked, is_used
 from notary.performing import performs
 from notary.tasks import NotAllowed, NotOpen, Started
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
-@performs(Enter, writes=True)
-def enter(unit: Unit, asked: Enter) -> Entered:
+@performs(UseProof, writes=True)
+def enter(unit: Transaction, asked: UseProof) -> Entered:
     """See Enter."""
     is_fresh = not is_used(unit, asked.proof)
     return Entered(is_fresh, unit.epoch)
 
 
 @performs(Open, writes=True)
-def open_call(unit: Unit, asked: Open) -> Started | Refusal | NoSuchWorker | Closed:
+def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorker | Closed:
     """See Open. Raises NotAllowed.
 
     Asked again, of the notary after one that was killed, it has the word repeated.
@@ -62,7 +62,7 @@ def open_call(unit: Unit, asked: Open) -> Started | Refusal | NoSuchWorker | Clo
 
 
 @performs(Assign, writes=True)
-def assign_call(unit: Unit, asked: Assign) -> Started | NoSuchWorker | Closed:
+def assign_call(unit: Transaction, asked: Assign) -> Started | NoSuchWorker | Closed:
     """See Assign. Raises NotOpen, NotAllowed.
 
     Asked again, of a notary that did not take the call back itself, it can't be known whether a worker has begun it.
@@ -82,7 +82,7 @@ def assign_call(unit: Unit, asked: Assign) -> Started | NoSuchWorker | Closed:
     return Started(replace(intent, worker_id=asked.worker_id))
 
 
-def _again(unit: Unit, asked: Open) -> Started | Closed:
+def _again(unit: Transaction, asked: Open) -> Started | Closed:
     """Answer an Open that the killed notary was asked before. Raises NotAllowed if it was not asked.
 
     The worker knows whether it runs the call, has run it, or never had it. A worker that is gone may have begun it.

@@ -20,7 +20,7 @@ from notary.tree.checkpoint import Checkpoint
 from notary.tree.cosignatures import count_cosignatures
 from notary.tree.notes import verifier_key
 from notary.tree.tiles import Tree
-from notary.unit import Unit
+from notary.unit import Transaction
 
 _EVENT = "SELECT seq, bytes, leaf FROM events WHERE event_id = ?"
 _EVENT_OF_RECEIPT = "SELECT seq, events.bytes, leaf FROM events JOIN receipts USING (seq) WHERE receipt_id = ?"
@@ -37,7 +37,7 @@ _names_of = msgspec.json.Decoder(_Names).decode
 
 
 @performs(ReadCheckpoint, proves=True)
-def read_checkpoint(unit: Unit, _asked: ReadCheckpoint) -> ShownCheckpoint:
+def read_checkpoint(unit: Transaction, _asked: ReadCheckpoint) -> ShownCheckpoint:
     """See ReadCheckpoint. Raises DatabaseGone."""
     note, made = _newest(unit)
     return ShownCheckpoint(
@@ -47,7 +47,7 @@ def read_checkpoint(unit: Unit, _asked: ReadCheckpoint) -> ShownCheckpoint:
 
 
 @performs(Prove, proves=True, is_paced=True)
-def prove(unit: Unit, asked: Prove) -> Bundle | None:
+def prove(unit: Transaction, asked: Prove) -> Bundle | None:
     """See Prove. Raises DatabaseGone."""
     event, intent = _found(unit, asked)
     if event is None and intent is None:
@@ -76,7 +76,7 @@ def prove(unit: Unit, asked: Prove) -> Bundle | None:
 
 
 @performs(ProveConsistency, proves=True, is_paced=True)
-def prove_consistency(unit: Unit, asked: ProveConsistency) -> Consistency | None:
+def prove_consistency(unit: Transaction, asked: ProveConsistency) -> Consistency | None:
     """See ProveConsistency. Raises DatabaseGone."""
     note, made = _newest(unit)
     if not 0 <= asked.old_size <= made.size:
@@ -85,14 +85,14 @@ def prove_consistency(unit: Unit, asked: ProveConsistency) -> Consistency | None
     return Consistency(old_size=asked.old_size, proof=tuple(map(_text, path)), checkpoint=note)
 
 
-def _newest(unit: Unit) -> tuple[str, Checkpoint]:
+def _newest(unit: Transaction) -> tuple[str, Checkpoint]:
     note = newest_note(unit.connection)
     if note is None:
         raise DatabaseGone("no checkpoint could be signed")
     return note, read_note(note)
 
 
-def _best(unit: Unit, place: int) -> tuple[str, Checkpoint]:
+def _best(unit: Transaction, place: int) -> tuple[str, Checkpoint]:
     """The newest of those checkpoints that cover a leaf and have the most cosignatures."""
     best, known = _newest(unit), unit.state.witnesses
     keys = tuple(known.keys.values())
@@ -103,7 +103,7 @@ def _best(unit: Unit, place: int) -> tuple[str, Checkpoint]:
     return max(read, key=lambda one: (one[1].origin == best[1].origin, count_cosignatures(one[0], keys), one[1].size))
 
 
-def _found(unit: Unit, asked: Prove) -> tuple[Any, Any]:
+def _found(unit: Transaction, asked: Prove) -> tuple[Any, Any]:
     """The rows of an event and of its intent, as far as they are there."""
     event, intent_id = None, asked.intent_id
     if asked.event_id is not None:
@@ -127,7 +127,7 @@ def _leaf(tree: Tree, made: Checkpoint, kind: Literal["event", "intent"], place:
     return ProvenLeaf(kind=kind, index=place, bytes=_text(data), proof=tuple(map(_text, path)))
 
 
-def _verifier_keys(unit: Unit, origin: str) -> tuple[str, ...]:
+def _verifier_keys(unit: Transaction, origin: str) -> tuple[str, ...]:
     return tuple(verifier_key(origin, key) for key in reversed(public_keys(unit.state.signers)))
 
 

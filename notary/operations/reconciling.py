@@ -9,7 +9,7 @@ from ipc.identifiers import new
 from ipc.operations.operation import Operation
 from notary.performing import performs
 from notary.store.marker import read_marker
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
 class StoreChanged(Operation[bool], frozen=True):
@@ -23,7 +23,7 @@ class StoreChanged(Operation[bool], frozen=True):
 
 
 @performs(StoreChanged, writes=True)
-def follow_store(unit: Unit, asked: StoreChanged) -> bool:
+def follow_store(unit: Transaction, asked: StoreChanged) -> bool:
     """See StoreChanged. How often others raised the epoch meanwhile is not known: once a second at most since 1970."""
     if asked.instead_of is not None and read_marker(unit.connection) not in (None, asked.instead_of):
         return False

@@ -5,12 +5,12 @@ import time
 from msgspec.structs import replace
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Proof, Refusal
+from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import Operation
 from ipc.store import ApprovalRecord
 from notary.ledger import refused as counts
 from notary.performing import performs
-from notary.unit import Unit
+from notary.unit import Transaction
 
 
 class TellRefusals(Operation[None], frozen=True):
@@ -19,13 +19,13 @@ class TellRefusals(Operation[None], frozen=True):
     is_end: bool = False
 
 
-def refused(unit: Unit, event: AuditEvent, code: str, cause: str | None = None) -> Refusal:
+def refused(unit: Transaction, event: AuditEvent, code: str, cause: str | None = None) -> Refusal:
     """Write the event of a refusal and answer it."""
     write_refusal(unit, replace(event, decision="deny", error_code=code, reason=cause))
     return Refusal(code, cause)
 
 
-def write_refusal(unit: Unit, event: AuditEvent) -> None:
+def write_refusal(unit: Transaction, event: AuditEvent) -> None:
     """Write the event of a refusal, or count it (notary/ledger/refused.py)."""
     key = counts.key_of(event)
     if key is None:
@@ -41,7 +41,7 @@ def write_refusal(unit: Unit, event: AuditEvent) -> None:
 
 
 @performs(TellRefusals, writes=True)
-def tell_refusals(unit: Unit, asked: TellRefusals) -> None:
+def tell_refusals(unit: Transaction, asked: TellRefusals) -> None:
     """See TellRefusals."""
     for key, known in (unit.state.refusals | unit.refusals).items():
         if known.last is None or not (asked.is_end or counts.is_due(known, unit.now)):
@@ -51,7 +51,7 @@ def tell_refusals(unit: Unit, asked: TellRefusals) -> None:
         counts.keep(unit.connection, unit.state.database.gateway_id, key, unit.refusals[key])
 
 
-def held_already(unit: Unit, event: AuditEvent) -> ApprovalRecord | None:
+def held_already(unit: Transaction, event: AuditEvent) -> ApprovalRecord | None:
     """The hold of the same call, if one waits: then its event is written, and the call is answered with it."""
     unit.part = "approvals"
     session_id, action_id, request_hash = event.session_id or "", event.action_id or "", event.request_hash or ""
@@ -71,13 +71,13 @@ def without_body(held: ApprovalRecord) -> ApprovalRecord:
     return replace(held, body="")
 
 
-def is_used(unit: Unit, proof: Proof | None) -> bool:
+def is_used(unit: Transaction, proof: ProofRecord | None) -> bool:
     """Use a proof; True when it was used before. Without one nothing is used."""
     unit.part = "store"
     return proof is not None and not unit.use_proof(proof.key)
 
 
-def checked(unit: Unit, event: AuditEvent, proof: Proof | None, epoch: int, stale: str) -> Refusal | None:
+def checked(unit: Transaction, event: AuditEvent, proof: ProofRecord | None, epoch: int, stale: str) -> Refusal | None:
     """Use the proof, look at epoch and session: the refusal, or None. `stale`: its code where one of them is over."""
     if is_used(unit, proof):
         return refused(unit, event, "replay_detected")
@@ -90,7 +90,7 @@ def checked(unit: Unit, event: AuditEvent, proof: Proof | None, epoch: int, stal
     return None
 
 
-def debited(unit: Unit, event: AuditEvent, session_id: str) -> tuple[int, int] | Refusal:
+def debited(unit: Transaction, event: AuditEvent, session_id: str) -> tuple[int, int] | Refusal:
     """Take one call of a session: calls before and after, or the refusal."""
     unit.part = "budget"
     began = time.perf_counter_ns()

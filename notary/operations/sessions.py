@@ -13,19 +13,19 @@ from notary.operations.allowed import check_event
 from notary.performing import performs
 from notary.store import sessions
 from notary.store.continued import CONTINUES_SECONDS
-from notary.store.sessions import IssuedLease, Place
+from notary.store.sessions import IssuedLease, ListPosition
 from notary.tasks import NotAllowed
-from notary.unit import Unit
+from notary.unit import Transaction
 
 MAX_NEWER = 50_000
 """Leases that are looked at to know which sessions earlier pages have shown."""
 
 
 @performs(ListSessions, settles=True, is_paced=True)
-def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
+def list_sessions(unit: Transaction, asked: ListSessions) -> ListedSessions:
     """See ListSessions. Raises NotAllowed."""
     before = None
-    if asked.after is not None and (before := Place.read(asked.after)) is None:
+    if asked.after is not None and (before := ListPosition.read(asked.after)) is None:
         raise NotAllowed("a page that begins nowhere")
     unit.settle()
     leases: list[IssuedLease] = []
@@ -48,7 +48,7 @@ def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
 
 
 @performs(RevokeSession, writes=True)
-def revoke_session(unit: Unit, asked: RevokeSession) -> SessionRevocation | None:
+def revoke_session(unit: Transaction, asked: RevokeSession) -> SessionRevocation | None:
     """See RevokeSession. Raises NotAllowed."""
     check_event(asked.event, SESSION_REVOKED, frozenset({"allow"}))
     if asked.event.change is not None or asked.event.reason is not None or asked.event.session_id is not None:
@@ -72,12 +72,12 @@ def revoke_session(unit: Unit, asked: RevokeSession) -> SessionRevocation | None
     return answer
 
 
-def _lives(unit: Unit, issued: IssuedLease) -> bool:
+def _lives(unit: Transaction, issued: IssuedLease) -> bool:
     is_in_time = issued.lease.epoch == unit.epoch and issued.expires_at > unit.now
     return is_in_time and issued.event.session_id not in unit.revoked
 
 
-def _view(unit: Unit, issued: IssuedLease) -> SessionView:
+def _view(unit: Transaction, issued: IssuedLease) -> SessionView:
     event, lease = issued.event, issued.lease
     remaining = None
     if lease.max_calls is not None:

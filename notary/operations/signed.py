@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.approvals import Outcome, read_body
+from ipc.approvals import DecisionOutcome, read_body
 from ipc.events import AuditEvent
 from ipc.loopback import own_addresses
 from ipc.operations.calls import Approver
@@ -19,14 +19,16 @@ from ipc.texts import clean_reason
 from notary.signing.operators import signed_by
 from notary.store.outcomes import outcome_of
 from notary.tasks import NotAllowed
-from notary.unit import Unit
+from notary.unit import Transaction
 
 PATIENCE_SECONDS: Final = 30.0
 """A signature that was in its window when a front looked may be so much older here: another notary may have been
 killed in between."""
 
 
-def check_claim(unit: Unit, approval: ApprovalRecord, outcome: Outcome, event: AuditEvent | None) -> None:
+def check_claim(
+    unit: Transaction, approval: ApprovalRecord, outcome: DecisionOutcome, event: AuditEvent | None
+) -> None:
     """A claim, with its event if the call is to run. Raises NotAllowed."""
     _check_same(event, outcome.approval_signature)
     statement = _checked(unit, approval, outcome, event)
@@ -38,7 +40,7 @@ def check_claim(unit: Unit, approval: ApprovalRecord, outcome: Outcome, event: A
             raise NotAllowed("an approval that learns what its operator has not signed")
 
 
-def check_denial(unit: Unit, outcome: Outcome, event: AuditEvent | None) -> None:
+def check_denial(unit: Transaction, outcome: DecisionOutcome, event: AuditEvent | None) -> None:
     """The end of a claim as denied: what was signed when it was claimed. Raises NotAllowed."""
     _check_same(event, outcome.approval_signature)
     if outcome.approval_signature is None or event is None:
@@ -52,7 +54,7 @@ def check_denial(unit: Unit, outcome: Outcome, event: AuditEvent | None) -> None
         raise NotAllowed("a denial in other words than its operator's")
 
 
-def check_approver(unit: Unit, approval: ApprovalRecord, approver: Approver) -> Approver:
+def check_approver(unit: Transaction, approval: ApprovalRecord, approver: Approver) -> Approver:
     """The approver of a call that is to run, with the signature that was checked. Raises NotAllowed."""
     signature = outcome_of(approval).approval_signature
     if approver.signature is not None:
@@ -69,7 +71,7 @@ def check_approver(unit: Unit, approval: ApprovalRecord, approver: Approver) -> 
 
 
 def _checked(
-    unit: Unit, approval: ApprovalRecord, outcome: Outcome, event: AuditEvent | None
+    unit: Transaction, approval: ApprovalRecord, outcome: DecisionOutcome, event: AuditEvent | None
 ) -> Statement | None:  # fmt: skip
     settings, signature, operator = unit.state.settings, outcome.approval_signature, outcome.claimed_by or ""
     if signature is None:
@@ -96,7 +98,7 @@ def _checked(
     return signed.statement
 
 
-def _check_optional(unit: Unit) -> None:
+def _check_optional(unit: Transaction) -> None:
     if unit.state.settings.approvals.require_signature:
         raise NotAllowed("a decision without the operator's signature")
 

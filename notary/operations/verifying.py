@@ -17,7 +17,7 @@ from notary.operations.allowed import check_event, check_worker
 from notary.performing import performs
 from notary.reading import queries
 from notary.tasks import Looking, NotAllowed
-from notary.unit import Unit
+from notary.unit import Transaction
 
 NOT_FOUND, UNDER_WAY, NOT_VERIFIABLE = (
     Unverifiable("intent_not_found"),
@@ -41,7 +41,7 @@ class LookedAgain(Operation[Looked | Unverifiable | NoSuchWorker], frozen=True):
 
 
 @performs(VerifyIntent, settles=True)
-def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | NoSuchWorker:
+def verify_intent(unit: Transaction, asked: VerifyIntent) -> Looking | Unverifiable | NoSuchWorker:
     """See VerifyIntent. Raises NotAllowed."""
     check_event(asked.event, INTENT_VERIFICATION, frozenset({"allow"}))
     if asked.event.change is not None:
@@ -57,7 +57,7 @@ def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | N
 
 
 @performs(LookedAgain, writes=True)
-def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWorker:
+def note_look(unit: Transaction, told: LookedAgain) -> Looked | Unverifiable | NoSuchWorker:
     """See LookedAgain. An intent that was resolved meanwhile is not found."""
     if told.seen is None:
         return NoSuchWorker()
@@ -74,7 +74,7 @@ def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWo
     return Looked(view.trace_id, view.action_id, seen)
 
 
-def _verifiable(unit: Unit, intent_id: str) -> tuple[UnresolvedIntent, KeptFile] | Unverifiable:
+def _verifiable(unit: Transaction, intent_id: str) -> tuple[UnresolvedIntent, KeptFile] | Unverifiable:
     """An unresolved intent and the file that it was to write, or why it can't be verified."""
     row = queries.unresolved_intent(unit.connection, intent_id)
     if row is None:

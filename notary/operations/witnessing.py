@@ -11,7 +11,7 @@ from typing import Final
 from ipc.clock import parse_iso
 from ipc.logs import log
 from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble, ToCosign
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.verifier_keys import VerifierKey
 from notary import checkpoint_file
 from notary.ledger import witnesses
@@ -22,7 +22,7 @@ from notary.tasks import NotAllowed
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.cosignatures import cosignature_in, with_cosignature
 from notary.tree.tiles import Tree
-from notary.unit import Unit
+from notary.unit import Transaction
 
 SKEW_SECONDS: Final = 300
 """By how much the clock of a witness may be wrong."""
@@ -30,7 +30,7 @@ _KEEP = "UPDATE checkpoints SET note = ? WHERE size = ?"
 
 
 @performs(NextCheckpoint)
-def next_checkpoint(unit: Unit, asked: NextCheckpoint) -> ToCosign | None:
+def next_checkpoint(unit: Transaction, asked: NextCheckpoint) -> ToCosign | None:
     """See NextCheckpoint. Raises DatabaseGone, NotAllowed."""
     _key_of(unit, asked.witness)
     note = newest_note(unit.connection)
@@ -47,7 +47,7 @@ def next_checkpoint(unit: Unit, asked: NextCheckpoint) -> ToCosign | None:
 
 
 @performs(Cosign, writes=True)
-def cosign(unit: Unit, asked: Cosign) -> str | None:
+def cosign(unit: Transaction, asked: Cosign) -> str | None:
     """See Cosign. Raises NotAllowed, DatabaseGone."""
     key, known = _key_of(unit, asked.witness), unit.state.witnesses
     note = note_of(unit.connection, asked.size)
@@ -72,13 +72,13 @@ def cosign(unit: Unit, asked: Cosign) -> str | None:
 
 
 @performs(NoteTrouble)
-def note_trouble(unit: Unit, asked: NoteTrouble) -> None:
+def note_trouble(unit: Transaction, asked: NoteTrouble) -> None:
     """See NoteTrouble. Raises NotAllowed."""
     _key_of(unit, asked.witness)
     unit.after(lambda: unit.state.witnesses.complain(asked.witness, asked.problem))
 
 
-def _key_of(unit: Unit, name: str) -> VerifierKey:
+def _key_of(unit: Transaction, name: str) -> VerifierKey:
     key = unit.state.witnesses.keys.get(name)
     if key is None:
         raise NotAllowed("no such witness is configured")
@@ -96,5 +96,5 @@ def _keep_outside(path: Path, time: str, note: str) -> None:
     """The database has it already: what the file lacks is made good by the next one."""
     try:
         checkpoint_file.append(path, time, note)
-    except (OSError, KeyFileError) as error:
+    except (OSError, PrivateFileError) as error:
         log.warning("a cosigned checkpoint could not be written to its file", cause=str(error))

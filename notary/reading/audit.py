@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from notary.backends.sqlite import file_uri
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.ledger.head import read_head
 from notary.ledger.schema import INTEGRITY, KNOWN_VERSIONS, WITHOUT_TREE, planted, schema_version
-from notary.reading.kept_checkpoints import Kept, problem_of
+from notary.reading.kept_checkpoints import KeptCheckpoint, problem_of
 from notary.reading.source import Source, opened
 from notary.reading.verify import Break
 from notary.reading.whole import WholeWalk, is_damage
@@ -80,7 +80,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def readable(source: Source) -> Iterator[Connection]:
+def readable(source: Source) -> Iterator[OpenTransaction]:
     """A ledger, wherever it is. Raises CannotCheck, NotReadable."""
     if source.file is None:
         with opened(source) as connection:
@@ -91,8 +91,8 @@ def readable(source: Source) -> Iterator[Connection]:
 
 
 def check(
-    connection: Connection, keys: ReceiptKeys, progress: Callable[[int, int], None],
-    kept: Sequence[Kept] = (), signers: Keys | None = None,
+    connection: OpenTransaction, keys: ReceiptKeys, progress: Callable[[int, int], None],
+    kept: Sequence[KeptCheckpoint] = (), signers: Keys | None = None,
 ) -> Findings:  # fmt: skip
     """Check everything, up to the first thing that does not fit, and that the ledger continues the checkpoints that
     were kept. `signers`: keys that each of the ledger's own checkpoints must be signed by. `progress` hears events done
@@ -113,8 +113,8 @@ def check(
 
 
 def _walk(
-    connection: Connection, findings: Findings, keys: ReceiptKeys, signers: Keys | None,
-    progress: Callable[[int, int], None], kept: Sequence[Kept],
+    connection: OpenTransaction, findings: Findings, keys: ReceiptKeys, signers: Keys | None,
+    progress: Callable[[int, int], None], kept: Sequence[KeptCheckpoint],
 ) -> None:  # fmt: skip
     walk, head = WholeWalk(keys, signers, has_tree=_has_tree(connection)), read_head(connection)
     while True:
@@ -138,11 +138,11 @@ def _walk(
         findings.unsigned_leaves = walk.proven.size + waiting - walk.tree.committed
 
 
-def _has_tree(connection: Connection) -> bool:
+def _has_tree(connection: OpenTransaction) -> bool:
     return schema_version(connection) not in WITHOUT_TREE
 
 
-def _problem_of_version(connection: Connection, kept: Sequence[Kept]) -> Break | None:
+def _problem_of_version(connection: OpenTransaction, kept: Sequence[KeptCheckpoint]) -> Break | None:
     """A ledger from before there was a tree must have none, and no kept checkpoint can be of it."""
     if _has_tree(connection):
         return None
@@ -157,12 +157,12 @@ def _problem_of_version(connection: Connection, kept: Sequence[Kept]) -> Break |
     return None
 
 
-def _problem_of_kept(connection: Connection, walk: WholeWalk, kept: Sequence[Kept]) -> Break | None:
+def _problem_of_kept(connection: OpenTransaction, walk: WholeWalk, kept: Sequence[KeptCheckpoint]) -> Break | None:
     problem = problem_of(connection, walk.entries, kept) if kept else None
     return None if problem is None else Break(None, None, problem)
 
 
-def _problem_of_structure(connection: Connection) -> Break | None:
+def _problem_of_structure(connection: OpenTransaction) -> Break | None:
     if (name := planted(connection)) is not None:
         return Break(None, None, f"it has a {name}, which no gateway makes")
     # An index that leaves out a row hides it from every query, and from no walk.
@@ -170,7 +170,7 @@ def _problem_of_structure(connection: Connection) -> Break | None:
     return None if answer == "ok" else Break(None, None, f"the file's own structure is damaged: {answer}")
 
 
-def neighbours(connection: Connection, seq: int) -> list[tuple[int, bytes]]:
+def neighbours(connection: OpenTransaction, seq: int) -> list[tuple[int, bytes]]:
     """(number, stored bytes) of an event and those next to it, as far as they can be read."""
     try:
         rows = connection.execute(

@@ -7,7 +7,7 @@ import msgspec
 
 from ipc.canonical import sha256_hex
 from ipc.events import ADMIN_REVOKE_ALL, CLOCK_ACCEPTED, ROLLBACK_ACCEPTED
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import history
 from notary.ledger.head import read_head
 from notary.store import proofs
@@ -42,7 +42,7 @@ def epoch_raised(stored: bytes) -> int:
     return 0 if change is None else change.current_epoch
 
 
-def problem_of_end(connection: Connection, leaves: int) -> str | None:
+def problem_of_end(connection: OpenTransaction, leaves: int) -> str | None:
     """Why the last event, the last leaf or the epoch is not what the rest of a settled ledger of so many leaves says.
 
     Raises DatabaseGone where it does not say.
@@ -62,7 +62,7 @@ def problem_of_end(connection: Connection, leaves: int) -> str | None:
     return _problem_of_epoch(connection)
 
 
-def _problem_of_epoch(connection: Connection) -> str | None:
+def _problem_of_epoch(connection: OpenTransaction) -> str | None:
     rows = (connection.execute(_LAST_RAISE, (name,)).fetchone() for name in RAISING)
     raised = max((epoch_raised(row[0]) for row in rows if row is not None), default=0)
     epoch = proofs.known_epoch(connection)

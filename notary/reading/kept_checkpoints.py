@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from notary.database import Connection
-from notary.ledger.journal import Entry
+from notary.database import OpenTransaction
+from notary.ledger.journal import RingEntry
 from notary.ledger.leaves import leaves_of
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.merkle import node_hash, root
@@ -23,7 +23,7 @@ MAX_FILE_BYTES: Final = 256 << 20
 _MEMBERS: Final = ("checkpoint", "note")
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint, and the file that it was read from."""
 
     path: Path
@@ -38,7 +38,7 @@ def keys_by_name(verifier_keys: Iterable[str]) -> Keys:
     return keys
 
 
-def read_kept(path: Path, keys: Keys) -> list[Kept]:
+def read_kept(path: Path, keys: Keys) -> list[KeptCheckpoint]:
     """Every checkpoint in a file; each has a signature by one of these keys where there are any.
 
     Raises OSError, and ValueError with a sentence for a file of another kind.
@@ -48,7 +48,7 @@ def read_kept(path: Path, keys: Keys) -> list[Kept]:
     checkpoints = []
     # A line may have been cut within a character; text with a replacement character has no valid signature.
     for note in _notes_in(path.read_bytes().decode(errors="replace")):
-        checkpoints.append(Kept(path, Checkpoint.parse(opened(note, keys) if keys else parted(note)[0])))
+        checkpoints.append(KeptCheckpoint(path, Checkpoint.parse(opened(note, keys) if keys else parted(note)[0])))
     if not checkpoints:
         raise ValueError("holds no checkpoint")
     return checkpoints
@@ -81,7 +81,7 @@ def _object(line: str, *, is_last: bool = False) -> dict[str, Any] | None:
         raise ValueError("has a line that is no JSON object") from None
 
 
-def problem_of(connection: Connection, entries: Iterable[Entry], kept: Iterable[Kept]) -> str | None:
+def problem_of(connection: OpenTransaction, entries: Iterable[RingEntry], kept: Iterable[KeptCheckpoint]) -> str | None:
     """Why the ledger, its journal included, does not continue one of these; None when it continues all.
 
     Raises TilesDamaged.

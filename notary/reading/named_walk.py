@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ipc.canonical import sha256_hex
 from ipc.events import INTENT_VERIFICATION
-from notary.database import Connection
-from notary.ledger.journal import Entry
+from notary.database import OpenTransaction
+from notary.ledger.journal import RingEntry
 from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
 from notary.reading.verify import FIRST, Break, Stored
@@ -56,7 +56,7 @@ class NamedWalk:
         self._epoch = 0
         self._raised_by: tuple[str, int] | None = None
 
-    def step(self, connection: Connection, rows: Rows, events: Sequence[Stored]) -> Break | None:
+    def step(self, connection: OpenTransaction, rows: Rows, events: Sequence[Stored]) -> Break | None:
         """Check what these events name, given their rows."""
         if not events:
             return None
@@ -106,7 +106,7 @@ class NamedWalk:
             return f"its receipt {receipt_id} is not the one whose hash it has"
         return None
 
-    def end(self, connection: Connection, entries: Sequence[Entry]) -> Break | None:
+    def end(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Break | None:
         """Check counts, and that what waits does wait; in the transaction of the last step."""
         receipts, intents, unresolved = (
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names in this line
@@ -128,7 +128,7 @@ class NamedWalk:
             )
         return None
 
-    def check_epoch(self, connection: Connection) -> Break | None:
+    def check_epoch(self, connection: OpenTransaction) -> Break | None:
         """Check that no revocation has ended the epoch in force."""
         epoch = proofs.known_epoch(connection)
         if epoch is not None and epoch >= self._epoch:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from ipc.limits import READER_SECONDS
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.reading.source import written_state
 
 REST = 4.0
@@ -23,7 +23,7 @@ class Pace:
     """The pace of one walk over this connection. `clock` is in seconds and never goes back."""
 
     def __init__(
-        self, connection: Connection, clock: Callable[[], float] = time.monotonic,
+        self, connection: OpenTransaction, clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         self._connection, self._clock, self._sleep = connection, clock, sleep

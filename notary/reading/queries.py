@@ -13,7 +13,7 @@ from contract.intents import UnresolvedIntent
 from ipc.clock import parse_iso
 from ipc.events import INTENT_VERIFICATION, AuditEvent
 from ipc.evidence import EventQuery
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
 _INTENT = """
@@ -35,25 +35,25 @@ _COMMON = {"decision": "allow", "event_type": "ActionCall"}
 """Values that their index leaves out."""
 
 
-def receipt_by_id(connection: Connection, receipt_id: str) -> bytes | None:
+def receipt_by_id(connection: OpenTransaction, receipt_id: str) -> bytes | None:
     """One receipt, as stored."""
     row = connection.execute("SELECT bytes FROM receipts WHERE receipt_id = ?", (receipt_id,)).fetchone()
     return None if row is None else bytes(row[0])
 
 
-def receipt_id_of_approval(connection: Connection, approval_id: str) -> str | None:
+def receipt_id_of_approval(connection: OpenTransaction, approval_id: str) -> str | None:
     """Id of an approved call's receipt."""
     row = connection.execute("SELECT receipt_id FROM receipts WHERE approval_id = ?", (approval_id,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def has_intent_of_approval(connection: Connection, approval_id: str) -> bool:
+def has_intent_of_approval(connection: OpenTransaction, approval_id: str) -> bool:
     """Whether an approved call was dispatched, resolved or not."""
     return connection.execute("SELECT 1 FROM intents WHERE approval_id = ?", (approval_id,)).fetchone() is not None
 
 
 def unresolved_intents(
-    connection: Connection, limit: int, now: float, after: str | None = None
+    connection: OpenTransaction, limit: int, now: float, after: str | None = None
 ) -> list[UnresolvedIntent]:  # fmt: skip
     """Newest first; `after`: only those that were written before this one."""
     # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
@@ -66,7 +66,7 @@ def unresolved_intents(
 
 
 def unresolved_intent(
-    connection: Connection, intent_id: str, now: float = 0.0
+    connection: OpenTransaction, intent_id: str, now: float = 0.0
 ) -> tuple[UnresolvedIntent, str, str | None] | None:  # fmt: skip
     """An unresolved intent, with the hash of its plan and the approval that let it run."""
     row = connection.execute(
@@ -76,14 +76,14 @@ def unresolved_intent(
     return None if row is None else (_intent_view(row[:-2], now), row[-2], row[-1])
 
 
-def dispatched(connection: Connection) -> Iterable[tuple[str, str]]:
+def dispatched(connection: OpenTransaction) -> Iterable[tuple[str, str]]:
     """Id and time of every unresolved intent, oldest first."""
     return connection.execute(
         "SELECT intents.intent_id, dispatched_at FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq"
     )
 
 
-def last_look(connection: Connection, intent_id: str, trace_id: str) -> AuditEvent | None:
+def last_look(connection: OpenTransaction, intent_id: str, trace_id: str) -> AuditEvent | None:
     """The event of the last time that a verifier looked again at an intent. It has `seen`."""
     rows = connection.execute(
         "SELECT bytes FROM events INDEXED BY events_by_trace WHERE trace_id = ? AND event_type = ?"
@@ -99,18 +99,18 @@ def last_look(connection: Connection, intent_id: str, trace_id: str) -> AuditEve
     return None
 
 
-def count_unresolved(connection: Connection) -> int:
+def count_unresolved(connection: OpenTransaction) -> int:
     """Reads the small table alone."""
     return int(connection.execute("SELECT count(*) FROM unresolved").fetchone()[0])
 
 
-def newest_note(connection: Connection) -> str | None:
+def newest_note(connection: OpenTransaction) -> str | None:
     """The last checkpoint that was signed."""
     row = connection.execute("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1").fetchone()
     return None if row is None else str(row[0])
 
 
-def note_of(connection: Connection, size: int) -> str | None:
+def note_of(connection: OpenTransaction, size: int) -> str | None:
     """The checkpoint of this size."""
     row = connection.execute("SELECT note FROM checkpoints WHERE size = ?", (size,)).fetchone()
     return None if row is None else str(row[0])
@@ -131,7 +131,7 @@ _CLOCK_ACCEPTED = (
 _NEWEST_EVENT = "SELECT time FROM events WHERE +seq >= ? ORDER BY time DESC LIMIT 1"
 
 
-def newest_time(connection: Connection) -> float | None:
+def newest_time(connection: OpenTransaction) -> float | None:
     """Unix seconds of the newest event or intent, of those since the clock was accepted last."""
     seq, leaf = connection.execute(_CLOCK_ACCEPTED).fetchone()
     event = connection.execute(_NEWEST_EVENT, (seq or 0,)).fetchone()
@@ -142,7 +142,7 @@ def newest_time(connection: Connection) -> float | None:
     return max(times, default=None)
 
 
-def events_of(connection: Connection, query: EventQuery) -> list[bytes]:
+def events_of(connection: OpenTransaction, query: EventQuery) -> list[bytes]:
     """Stored bytes, newest first."""
     statement, values = event_statement(query)
     return [bytes(row[0]) for row in connection.execute(statement, values)]

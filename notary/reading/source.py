@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import LedgerSettings
 from notary.backends.sqlite import connect
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.ledger.head import read_head
 from notary.ledger.schema import SCHEMA_VERSION, planted, schema_version
 
@@ -53,7 +53,7 @@ def source_in(options: Namespace) -> Source:
 
 
 @contextlib.contextmanager
-def opened(source: Source) -> Iterator[Connection]:
+def opened(source: Source) -> Iterator[OpenTransaction]:
     """A connection to read with; BEGIN and ROLLBACK are its caller's. Raises NotReadable, in the block too."""
     if source.file is not None:
         try:
@@ -68,7 +68,7 @@ def opened(source: Source) -> Iterator[Connection]:
             yield reading
 
 
-def written_state(connection: Connection) -> object:
+def written_state(connection: OpenTransaction) -> object:
     """A value that changes with each write by others: two that are equal mean that there was none in between.
 
     Outside of a transaction. None where a file is damaged, which is for a walk to tell; raises what a PostgreSQL does.
@@ -81,15 +81,17 @@ def written_state(connection: Connection) -> object:
 
 
 @contextlib.contextmanager
-def _postgres(source: Source) -> Iterator[Connection]:
+def _postgres(source: Source) -> Iterator[OpenTransaction]:
     import psycopg
 
-    from notary.backends.postgres.place import Place, said_of
+    from notary.backends.postgres.place import PostgresTarget, said_of
     from notary.backends.postgres.statements import Statements
     from notary.ledger.postgres import OWN
 
     try:
-        place = Place(LedgerSettings(url=source.place, password_file=source.password_file, ca_file=source.ca_file))
+        place = PostgresTarget(
+            LedgerSettings(url=source.place, password_file=source.password_file, ca_file=source.ca_file)
+        )
         with contextlib.closing(place.connect(reads=True)) as line:
             reading = Statements(line, OWN)
             if (version := schema_version(reading)) != SCHEMA_VERSION:
@@ -97,5 +99,5 @@ def _postgres(source: Source) -> Iterator[Connection]:
             yield reading
     except psycopg.Error as error:
         raise NotReadable(f"{source.place}: {said_of(error)}") from error
-    except (ValueError, KeyFileError, OSError) as error:
+    except (ValueError, PrivateFileError, OSError) as error:
         raise NotReadable(f"{source.place}: {error}") from error

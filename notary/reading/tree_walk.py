@@ -10,10 +10,10 @@ from hashlib import sha256
 from operator import lt
 from typing import Any, Final, NamedTuple
 
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.ledger import history
 from notary.ledger.history import History
-from notary.ledger.journal import Entry
+from notary.ledger.journal import RingEntry
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf, leaves_of
 from notary.reading.verify import FIRST
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
@@ -67,7 +67,7 @@ class TreeWalk:
         """How many leaves the newest checkpoint commits to."""
         return max(self._next_checkpoint - 1, 0)
 
-    def step(self, connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
+    def step(self, connection: OpenTransaction, rows: Sequence[Sequence[Any]]) -> None:
         """Check these events, the next intents, tiles and checkpoints, in one transaction.
 
         Rows are those of EVENT_COLUMNS. Raises Misplaced, TilesDamaged.
@@ -87,7 +87,7 @@ class TreeWalk:
             self.checkpoints += 1
         self.has_more = CHUNK in (len(intents), len(notes)) or until < look.tree.size // TILE_HASHES
 
-    def end(self, connection: Connection, entries: Sequence[Entry]) -> Proven:
+    def end(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Proven:
         """Check that leaves and rows are as many, that the entries go on where the tree ends, and the upper levels; in
         the transaction of the last step. Raises Misplaced, TilesDamaged."""
         look = _Look(connection)
@@ -150,7 +150,7 @@ def _place(stored: Any, number: int, before_tree: int, first: int) -> Any:
 class _Look:
     """The tree in one transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: OpenTransaction) -> None:
         self._connection = connection
         self.tree = Tree(connection)
         self.history: History = history.read(connection)

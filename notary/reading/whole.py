@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from contract.audit import ChainReport
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.head import read_head
-from notary.ledger.journal import Entry
+from notary.ledger.journal import RingEntry
 from notary.ledger.settling import head_with, unsettled
 from notary.reading.named_walk import NamedWalk
 from notary.reading.tree_walk import Misplaced, Proven, TreeWalk
@@ -38,13 +38,13 @@ class WholeWalk:
         self.named = NamedWalk(keys)
         self.broken: Break | None = None
         self.proven = Proven(0, None, None)
-        self.entries: list[Entry] = []
+        self.entries: list[RingEntry] = []
         """Entries of the journal, once the walk has come to its end."""
         self.tree = TreeWalk(signers) if has_tree else None
         self._total: int | None = None
         """Events that the ledger says it has, once the walk has come to its end."""
 
-    def step(self, connection: Connection) -> bool:
+    def step(self, connection: OpenTransaction) -> bool:
         """Check the next events, intents, tiles and checkpoints, in the transaction that is open; at the end of the
         tables what concerns all of them, too. False when the walk has come to its end. Raises sqlite3.Error for what
         is no damage."""
@@ -64,7 +64,7 @@ class WholeWalk:
             self._total = self._told(connection)
         return False
 
-    def _walked(self, connection: Connection) -> bool:
+    def _walked(self, connection: OpenTransaction) -> bool:
         rows = connection.execute(_READ if self.tree else _READ_WITHOUT_TREE, (self.chain.next_seq,)).fetchall()
         broken = self.chain.step(rows)
         self.broken = self.named.step(connection, rows, self.chain.events) or broken
@@ -73,14 +73,14 @@ class WholeWalk:
         has_more = len(rows) == CHUNK or (self.tree is not None and self.tree.has_more)
         return self.broken is None and has_more
 
-    def _told(self, connection: Connection) -> int:
+    def _told(self, connection: OpenTransaction) -> int:
         """How many events the ledger says it has; where it says nothing, or that can't be read, how many there were."""
         with suppress(sqlite3.Error, UnicodeDecodeError, DatabaseGone):
             if (head := read_head(connection)) is not None:
                 return head.seq
         return self.chain.head.seq
 
-    def _end(self, connection: Connection) -> Break | None:
+    def _end(self, connection: OpenTransaction) -> Break | None:
         self.entries = unsettled(connection)
         head = head_with(connection, self.entries)
         self._total = self.chain.head.seq if head is None else head.seq
@@ -90,7 +90,7 @@ class WholeWalk:
         broken = broken or self.named.end(connection, self.entries)
         return broken or (self.named.check_epoch(connection) if self.tree is not None else None)
 
-    def _journal(self, entries: Sequence[Entry]) -> Break | None:
+    def _journal(self, entries: Sequence[RingEntry]) -> Break | None:
         rows = [row for entry in entries for row in entry.events]
         broken = self.chain.step(rows)
         receipts = {row[0]: row[1:] for entry in entries for row in entry.receipts}

@@ -9,7 +9,7 @@ from ipc.backends import POSTGRESQL
 from ipc.postgres_address import parse_postgres_url
 from ipc.private_files import read_private, write_private
 from ipc.settings import Settings
-from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place
+from ipc.walls.landlock import READ_FILES, WRITE_FILES, PathRule
 from ipc.walls.places import homes
 from notary.database import Database, DatabaseGone
 from notary.servers.registration import LedgerServer
@@ -18,19 +18,19 @@ GATEWAY_ID: Final = "gateway-id"
 """The file in the state directory with the id of this gateway among those that share the ledger."""
 
 
-def _places(settings: Settings) -> Iterator[Place]:
+def _places(settings: Settings) -> Iterator[PathRule]:
     ledger = settings.ledger
     address = parse_postgres_url(ledger.url or "")
     yield from homes((ledger.password_file,))
     if address.socket is not None:
-        yield Place(address.socket, READ_FILES | WRITE_FILES)
+        yield PathRule(address.socket, READ_FILES | WRITE_FILES)
     if ledger.ca_file is not None:
-        yield Place(ledger.ca_file, READ_FILES)
+        yield PathRule(ledger.ca_file, READ_FILES)
 
 
 def _look_up(settings: Settings) -> Any:
     from notary.backends.postgres.fitness import unreachable
-    from notary.backends.postgres.place import Place as PostgresPlace
+    from notary.backends.postgres.place import PostgresTarget as PostgresPlace
 
     try:
         return PostgresPlace(settings.ledger)

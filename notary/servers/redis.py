@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ipc.backends import REDIS
-from ipc.clock import Clock
+from ipc.clock import TimeSource
 from ipc.redis_address import parse_redis_url
 from ipc.settings import Settings
-from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place
+from ipc.walls.landlock import READ_FILES, WRITE_FILES, PathRule
 from ipc.walls.places import homes, outside_places
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.servers.registration import StoreServer
 from notary.store.contract import StoreGone
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from notary.backends.redis.stores import Stores
 
 
-def _places(settings: Settings) -> Iterator[Place]:
+def _places(settings: Settings) -> Iterator[PathRule]:
     store = settings.store
     address = parse_redis_url(store.redis_url or "")
     yield from homes((store.redis_password_file,))
     if address.path is not None:
-        yield Place(address.path, READ_FILES | WRITE_FILES)
+        yield PathRule(address.path, READ_FILES | WRITE_FILES)
     if address.is_tls:
-        yield from outside_places() if store.redis_ca_file is None else (Place(store.redis_ca_file, READ_FILES),)
+        yield from outside_places() if store.redis_ca_file is None else (PathRule(store.redis_ca_file, READ_FILES),)
 
 
 def _look_up(settings: Settings) -> Any:
-    from notary.backends.redis.client import Place as RedisPlace
+    from notary.backends.redis.client import RedisTarget as RedisPlace
     from notary.backends.redis.fitness import unreachable
 
     try:
@@ -44,7 +44,14 @@ def _problem(settings: Settings) -> str | None:
 
 
 def _open(
-    settings: Settings, place: Any, clock: Clock, connection: Connection, *, last: int, is_new: bool, gateway_id: str
+    settings: Settings,
+    place: Any,
+    clock: TimeSource,
+    connection: OpenTransaction,
+    *,
+    last: int,
+    is_new: bool,
+    gateway_id: str,
 ) -> "Stores":
     from notary.backends.redis.opening import open_stores
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ipc.backends import Backend, ServerAddress
-from ipc.clock import Clock
+from ipc.clock import TimeSource
 from ipc.settings import Settings
-from ipc.walls.landlock import Place
-from notary.database import Connection, Database
+from ipc.walls.landlock import PathRule
+from notary.database import Database, OpenTransaction
 
 if TYPE_CHECKING:
     from notary.backends.redis.stores import Stores
@@ -22,7 +22,7 @@ class OpenStores(Protocol):
     """Open the store that belongs to a ledger, in a transaction of the ledger. Raises StoreGone."""
 
     def __call__(
-        self, settings: Settings, place: Any, clock: Clock, connection: Connection, *, last: int, is_new: bool,
+        self, settings: Settings, place: Any, clock: TimeSource, connection: OpenTransaction, *, last: int, is_new: bool,
         gateway_id: str,
     ) -> "Stores":  # fmt: skip
         """See `open_stores` in notary/backends/redis/opening.py."""
@@ -34,7 +34,7 @@ class NotaryServer:
 
     declared: Backend
     password_file: Callable[[Settings], str | None]
-    places: Callable[[Settings], Iterator[Place]]
+    places: Callable[[Settings], Iterator[PathRule]]
     """The files and sockets that the walls leave open for it."""
     look_up: Callable[[Settings], Any]
     """Look its name up, which no process behind walls can. Raises StoreGone, DatabaseGone, ValueError."""

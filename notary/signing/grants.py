@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from ipc.encoding import b64url_encode
-from ipc.operations.calls import Approver, Terms
+from ipc.operations.calls import Approver, GrantTerms
 from notary.signing.keysets import public_jwk
 
 GRANT_TYPE = "gateway-grant+jwt"
@@ -56,7 +56,7 @@ class GrantSigner:
         """The public key of the grants that are signed now (RFC 7517)."""
         return self._held.jwk
 
-    def sign(self, terms: Terms, trace_id: str, grant_id: str, *, now: float, approver: Approver | None) -> str:
+    def sign(self, terms: GrantTerms, trace_id: str, grant_id: str, *, now: float, approver: Approver | None) -> str:
         """A compact JWS over the plan's hash, valid from `now` (Unix seconds) until GRANT_MARGIN_SECONDS after its
         deadline."""
         held = self._held

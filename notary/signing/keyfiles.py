@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, read_private, write_private
+from ipc.private_files import PrivateFileError, read_private, write_private
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
@@ -26,14 +26,14 @@ def _load(path: Path) -> object:
     try:
         return load_pem_private_key(read_private(path), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyFileError(f"{path}: is not an unencrypted private key in PEM form.", Exit.CONFIG) from None
+        raise PrivateFileError(f"{path}: is not an unencrypted private key in PEM form.", Exit.CONFIG) from None
 
 
 def load_p256(path: Path) -> ec.EllipticCurvePrivateKey:
     """The P-256 key in a private PEM file. Raises KeyFileError."""
     key = _load(path)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
-        raise KeyFileError(f"{path}: is not a P-256 key.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: is not a P-256 key.", Exit.CONFIG)
     return key
 
 
@@ -41,5 +41,5 @@ def load_ed25519(path: Path) -> ed25519.Ed25519PrivateKey:
     """The Ed25519 key in a private PEM file. Raises KeyFileError."""
     key = _load(path)
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise KeyFileError(f"{path}: is not an Ed25519 key.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: is not an Ed25519 key.", Exit.CONFIG)
     return key

@@ -19,7 +19,7 @@ from ipc.clock import iso
 from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from ipc.logs import log
-from ipc.private_files import MAX_FILE_BYTES, KeyFileError, check_folder, hold_folder, remove_unfinished
+from ipc.private_files import MAX_FILE_BYTES, PrivateFileError, check_folder, hold_folder, remove_unfinished
 from notary.signing.keyfiles import load_ed25519, load_p256, write_private_key
 from notary.signing.keysets import (
     ED25519_SET,
@@ -183,7 +183,7 @@ def rotate(
     `forget`: nothing that earlier keys signed is accepted any longer, from the moment that a front reads the set.
     """
     if place.key.is_symlink():
-        raise KeyFileError(f"{place.key}: is a link. Name the file that it leads to.", Exit.CONFIG)
+        raise PrivateFileError(f"{place.key}: is a link. Name the file that it leads to.", Exit.CONFIG)
     check_folder(place.key.parent, is_private=False)
     with hold_folder(place.key.parent, wait_seconds=wait_seconds):
         remove_unfinished(place.key)

@@ -18,7 +18,7 @@ from ipc.clock import iso, parse_iso
 from ipc.encoding import b64url_decode, b64url_encode
 from ipc.exits import Exit
 from ipc.jwk import COORDINATE_BYTES, KeyRefused, PublicKey, p256_thumbprint, thumbprint
-from ipc.private_files import MAX_FILE_BYTES, KeyFileError, read_private, write_private
+from ipc.private_files import MAX_FILE_BYTES, PrivateFileError, read_private, write_private
 
 _TIMES = ("created_at", "retired_at")
 
@@ -93,7 +93,7 @@ def read_set(path: Path, kind: SetKind) -> tuple[ListedKey, ...]:
     try:
         keys = msgspec.json.decode(read_private(path), type=dict[str, list[dict[str, Any]]])["keys"]
     except (ValueError, RecursionError, KeyError):
-        raise KeyFileError(f"{path}: is not a JWKS, an object with an array named keys.", Exit.CONFIG) from None
+        raise PrivateFileError(f"{path}: is not a JWKS, an object with an array named keys.", Exit.CONFIG) from None
     listed: dict[str, ListedKey] = {}
     for number, members in enumerate(keys):
         try:
@@ -101,7 +101,7 @@ def read_set(path: Path, kind: SetKind) -> tuple[ListedKey, ...]:
             if listed.setdefault(one.kid, one) is not one:
                 raise ValueError("is listed twice")
         except ValueError as error:
-            raise KeyFileError(f"{path}: keys[{number}] {error}. Mend or remove this entry.", Exit.CONFIG) from None
+            raise PrivateFileError(f"{path}: keys[{number}] {error}. Mend or remove this entry.", Exit.CONFIG) from None
     return tuple(listed.values())
 
 
@@ -139,7 +139,7 @@ def _check_time(name: str, text: str) -> None:
 def write_set(path: Path, listed: Iterable[ListedKey], *, max_bytes: int = MAX_FILE_BYTES) -> None:
     """Put these keys into the file, durably and at once. Raises KeyFileError; then the file is as it was."""
     if path.is_symlink():
-        raise KeyFileError(f"{path}: is a link. Name the file that it leads to.", Exit.CONFIG)
+        raise PrivateFileError(f"{path}: is a link. Name the file that it leads to.", Exit.CONFIG)
     keys = [
         one.jwk | {name: time for name in _TIMES if (time := getattr(one, name)) is not None} for one in listed
     ]  # fmt: skip

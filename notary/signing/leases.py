@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from ipc.clock import iso, parse_iso
 from ipc.identifiers import new
-from ipc.leases import AUDIENCE, ISSUER, LEASE_KEY_KEPT_SECONDS, TOKEN_TYPE, Budgets, Claims, Confirmation
-from ipc.messages.notary_frames import LeaseKey
-from ipc.operations.leases import Issue, Issued
+from ipc.leases import AUDIENCE, ISSUER, LEASE_KEY_KEPT_SECONDS, TOKEN_TYPE, Claims, Confirmation, LeaseBudgets
+from ipc.messages.notary_frames import LeaseVerificationKey
+from ipc.operations.leases import Issue, SignedLease
 from notary.signing.keys import HeldKey
 
 
@@ -42,7 +42,7 @@ def digest_of(asked: Issue) -> bytes:
     return hashlib.sha256(msgspec.msgpack.encode(asked)).digest()
 
 
-def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: RememberedLease) -> Issued:
+def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: RememberedLease) -> SignedLease:
     """The lease of these terms, signed with the key in force."""
     claims = Claims(
         iss=ISSUER,
@@ -57,18 +57,18 @@ def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: Reme
         cnf=Confirmation(asked.jkt),
         epoch=terms.epoch,
         identity_method=asked.identity_method,
-        budgets=None if asked.max_calls is None else Budgets(asked.max_calls),
+        budgets=None if asked.max_calls is None else LeaseBudgets(asked.max_calls),
         owner=asked.owner,
     )
     payload: dict[str, Any] = msgspec.to_builtins(claims)
     token = jwt.encode(payload, held.private, "ES256", headers={"typ": TOKEN_TYPE, "kid": held.kid})
-    return Issued(token, terms.session_id, terms.lease_jti, iso(terms.expires_at))
+    return SignedLease(token, terms.session_id, terms.lease_jti, iso(terms.expires_at))
 
 
-def lease_keys(held: HeldKey[EllipticCurvePrivateKey]) -> tuple[LeaseKey, ...]:
+def lease_keys(held: HeldKey[EllipticCurvePrivateKey]) -> tuple[LeaseVerificationKey, ...]:
     """Public keys for verifying leases, the key that signs first."""
     keys = []
     for one in held.listed:
         over_at = None if one.retired_at is None else parse_iso(one.retired_at) + LEASE_KEY_KEPT_SECONDS
-        keys.append(LeaseKey(one.kid, one.jwk["x"], one.jwk["y"], over_at))
+        keys.append(LeaseVerificationKey(one.kid, one.jwk["x"], one.jwk["y"], over_at))
     return tuple(sorted(keys, key=lambda key: key.kid != held.kid))

@@ -17,7 +17,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, check_folder, hold_folder, make_folder
+from ipc.private_files import PrivateFileError, check_folder, hold_folder, make_folder
 from notary.signing.keyfiles import PrivateKey, load_ed25519, load_p256, write_private_key
 from notary.signing.keys import TURN_SECONDS, checkpoint_place, receipt_place, settle_key
 from notary.signing.keysets import public_key_of
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     state_dir: Path = parser.parse_args(arguments).state_dir
     try:
         jkt = make_keys(state_dir.absolute())
-    except KeyFileError as error:
+    except PrivateFileError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     print(msgspec.json.encode({"operator_jkt": jkt}).decode())

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.logs import log
-from ipc.messages.notary_frames import InForce
-from ipc.private_files import KeyFileError, look_at
+from ipc.messages.notary_frames import FrontFacts
+from ipc.private_files import PrivateFileError, look_at
 from ipc.settings import Settings
 from notary.signing.grants import GrantSigner
 from notary.signing.keys import HeldKey, K, KeyPlace, KeyPlaces, key_places, make_first, open_key
@@ -30,7 +30,7 @@ WAIT_SECONDS = 1.0
 Look = tuple[tuple[int, ...] | None, ...]
 
 
-class Keys(NamedTuple):
+class KeyFiles(NamedTuple):
     """The keys in their files. `look` is the state of the files when they were read; empty when one of them has to be
     read again."""
 
@@ -46,7 +46,7 @@ class Keys(NamedTuple):
         return {purpose: getattr(self, purpose).kid for purpose in purposes}
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """A key that is followed by another."""
 
     purpose: str
@@ -77,7 +77,7 @@ class Signers:
     """The signing keys in force; follows their files."""
 
     places: KeyPlaces
-    keys: Keys
+    keys: KeyFiles
     """In force."""
     grants: GrantSigner
     receipts: ReceiptSigner
@@ -93,7 +93,7 @@ class Signers:
         places = places_of(settings)
         make_first(places.checkpoint)
         look = _look(places)
-        keys = Keys(
+        keys = KeyFiles(
             look, open_key(places.lease), open_key(places.grant), open_key(places.receipt), open_key(places.checkpoint)
         )
         return cls(places, keys, GrantSigner(keys.grant.private), ReceiptSigner(keys.receipt), _seen=look)
@@ -102,7 +102,7 @@ class Signers:
         """The files are not as they were at the last look that was put in force."""
         return _look(self.places) != self.keys.look
 
-    def read(self) -> tuple[Keys, list[str]]:
+    def read(self) -> tuple[KeyFiles, list[str]]:
         """Read the keys; the one in force replaces a key that can't be used. Also return a sentence for each such key.
 
         Blocks for WAIT_SECONDS a key at most.
@@ -113,14 +113,14 @@ class Signers:
         grant = _opened(self.places.grant, problems) or self.keys.grant
         receipt = _opened(self.places.receipt, problems, self.keys.receipt.listed) or self.keys.receipt
         checkpoint = _opened(self.places.checkpoint, problems, self.keys.checkpoint.listed) or self.keys.checkpoint
-        return Keys(() if problems else look, lease, grant, receipt, checkpoint), problems
+        return KeyFiles(() if problems else look, lease, grant, receipt, checkpoint), problems
 
-    def changes(self, keys: Keys) -> list[Change]:
+    def changes(self, keys: KeyFiles) -> list[KeyChange]:
         """Keys that these would follow."""
         before, now = self.keys.kids(), keys.kids()
-        return [Change(name, now[name], before[name]) for name in now if now[name] != before[name]]
+        return [KeyChange(name, now[name], before[name]) for name in now if now[name] != before[name]]
 
-    def use(self, keys: Keys) -> None:
+    def use(self, keys: KeyFiles) -> None:
         """Sign with these from now on: their events are durable."""
         for change in self.changes(keys):
             told: dict[str, Any] = {"key_purpose": change.purpose, "key_id": change.key_id}
@@ -140,11 +140,11 @@ class Signers:
         if problem and self._times == 2:
             log.error("signing keys can't be used as they lie; those before stay in force", problem=problem)
 
-    def in_force(self, epoch: int, newest_evidence: float, revoked: tuple[str, ...] = ()) -> InForce:
+    def in_force(self, epoch: int, newest_evidence: float, revoked: tuple[str, ...] = ()) -> FrontFacts:
         """Epoch, public keys and revocations, for fronts."""
         keys = self.keys
         encode: Callable[[Any], str] = lambda value: msgspec.json.encode(value).decode()  # noqa: E731
-        return InForce(
+        return FrontFacts(
             epoch=epoch,
             newest_evidence=newest_evidence,
             lease_keys=lease_keys(keys.lease),
@@ -158,6 +158,6 @@ class Signers:
 def _opened(place: KeyPlace[K], problems: list[str], known: tuple[ListedKey, ...] = ()) -> HeldKey[K] | None:
     try:
         return open_key(place, known, wait_seconds=WAIT_SECONDS)
-    except KeyFileError as error:
+    except PrivateFileError as error:
         problems.append(str(error))
         return None

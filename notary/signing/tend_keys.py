@@ -18,7 +18,7 @@ import msgspec
 from ipc.clock import iso, parse_iso
 from ipc.exits import Exit
 from ipc.key_reports import KeyProblem, KeyRow, RotatedKey
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from notary.signing.keys import KeyPlace, KeyPlaces, key_places, read_key, rotate
 
 
@@ -39,10 +39,10 @@ def _check_user(path: Path) -> None:
         owner = path.stat().st_uid
     except OSError as error:
         text = f"{path}: cannot read it: {error.strerror}. gateway keys make makes the first ones."
-        raise KeyFileError(text, Exit.NO_PERMISSION) from None
+        raise PrivateFileError(text, Exit.NO_PERMISSION) from None
     if owner != os.geteuid():
         text = f"{path}: belongs to user id {owner}. Run this as that user, as the gateway does."
-        raise KeyFileError(text, Exit.NO_PERMISSION)
+        raise PrivateFileError(text, Exit.NO_PERMISSION)
 
 
 def rows(places: KeyPlaces) -> list[KeyRow]:
@@ -69,7 +69,7 @@ def problems(places: KeyPlaces, purposes: Iterable[str]) -> list[KeyProblem]:
             continue
         try:
             read_key(place)
-        except KeyFileError as error:
+        except PrivateFileError as error:
             told.append(KeyProblem(place.purpose, str(error).startswith(f"{place.set}:"), str(error)))
     return told
 
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
             told = problems(places, options.purpose)
         else:
             told = rows(places)
-    except KeyFileError as error:
+    except PrivateFileError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     print(msgspec.json.encode(told).decode())

@@ -1,7 +1,7 @@
 """Session budgets in SQLite. Functions of a connection inside a transaction that is open."""
 
 from ipc.store import Budget
-from notary.database import Connection
+from notary.database import OpenTransaction
 
 TABLES = (
     """
@@ -17,7 +17,7 @@ SWEPT_AT_ONCE = 500
 _NO_SESSION = Budget(found=False, debited=False, remaining=0)
 
 
-def open_budget(connection: Connection, session_id: str, max_calls: int, expires_at: float) -> None:
+def open_budget(connection: OpenTransaction, session_id: str, max_calls: int, expires_at: float) -> None:
     """Create the counter of a new session."""
     connection.execute(
         "INSERT INTO budgets (session_id, max_calls, remaining, expires_at) VALUES (?, ?, ?, ?)",
@@ -25,13 +25,13 @@ def open_budget(connection: Connection, session_id: str, max_calls: int, expires
     )
 
 
-def read(connection: Connection, session_id: str) -> Budget:
+def read(connection: OpenTransaction, session_id: str) -> Budget:
     """Look without debiting."""
     row = connection.execute("SELECT remaining FROM budgets WHERE session_id = ?", (session_id,)).fetchone()
     return _NO_SESSION if row is None else Budget(found=True, debited=False, remaining=row[0])
 
 
-def debit(connection: Connection, session_id: str) -> Budget:
+def debit(connection: OpenTransaction, session_id: str) -> Budget:
     """Take one call when one is left."""
     before = read(connection, session_id)
     if before.remaining < 1:
@@ -40,7 +40,7 @@ def debit(connection: Connection, session_id: str) -> Budget:
     return Budget(found=True, debited=True, remaining=before.remaining - 1)
 
 
-def refund(connection: Connection, session_id: str) -> Budget:
+def refund(connection: OpenTransaction, session_id: str) -> Budget:
     """Give one call back, up to what the session began with; a session that is gone is not an error."""
     connection.execute(
         "UPDATE budgets SET remaining = remaining + 1 WHERE session_id = ? AND remaining < max_calls", (session_id,)
@@ -48,7 +48,7 @@ def refund(connection: Connection, session_id: str) -> Budget:
     return read(connection, session_id)
 
 
-def sweep(connection: Connection, now: float) -> bool:
+def sweep(connection: OpenTransaction, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE budgets of sessions that are over. True when there may be more."""
     swept = connection.execute(
         "DELETE FROM budgets WHERE session_id IN"

@@ -6,7 +6,7 @@ as a lease of its session lives and CONTINUES_SECONDS more.
 
 from typing import Final
 
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.store.contract import LastSession
 
 CONTINUES_SECONDS: Final = 60.0
@@ -22,7 +22,7 @@ TABLES: Final = (
 )
 
 
-def last_session(connection: Connection, holder: str) -> LastSession | None:
+def last_session(connection: OpenTransaction, holder: str) -> LastSession | None:
     """The last session stored for this holder, whether or not it can be continued."""
     row = connection.execute(
         "SELECT session_id, epoch, expires_at FROM last_sessions WHERE holder = ?", (holder,)
@@ -30,7 +30,7 @@ def last_session(connection: Connection, holder: str) -> LastSession | None:
     return None if row is None else LastSession(*row)
 
 
-def keep_session(connection: Connection, holder: str, session: LastSession) -> None:
+def keep_session(connection: OpenTransaction, holder: str, session: LastSession) -> None:
     """This is its last one from now on."""
     connection.execute(
         "INSERT OR REPLACE INTO last_sessions (holder, session_id, epoch, expires_at) VALUES (?, ?, ?, ?)",
@@ -38,7 +38,7 @@ def keep_session(connection: Connection, holder: str, session: LastSession) -> N
     )
 
 
-def sweep(connection: Connection, now: float) -> bool:
+def sweep(connection: OpenTransaction, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE that can't be continued. True when there may be more."""
     swept = connection.execute(
         "DELETE FROM last_sessions WHERE holder IN"

@@ -9,7 +9,7 @@ from itertools import islice
 
 from ipc.operations.holds import ListHolds
 from ipc.store import ApprovalRecord
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.store.contract import Moment, as_of
 
 # One step of the index for each principal, instead of a walk over all approvals that are kept.
@@ -28,7 +28,7 @@ Place = tuple[float, str, int]
 class HoldList:
     """The query of one list. `moment` decides which pending ones still wait."""
 
-    def __init__(self, connection: Connection, asked: ListHolds, moment: Moment) -> None:
+    def __init__(self, connection: OpenTransaction, asked: ListHolds, moment: Moment) -> None:
         self._connection = connection
         self._asked = asked
         self._moment = moment

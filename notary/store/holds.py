@@ -12,7 +12,7 @@ import msgspec
 
 from ipc.approvals import ENDED, listed, read_remains, remains_of
 from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
-from notary.database import Connection, Rows
+from notary.database import OpenTransaction, Rows
 from notary.store.contract import TOLD_CHARACTERS, Moment, Waiting
 
 _BEFORE = "approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
@@ -50,37 +50,37 @@ _WAITING = f"SELECT count(*), coalesce(sum(bytes), 0), min(expires_at) FROM appr
 
 
 def pending(
-    connection: Connection, session_id: str, action_id: str, request_hash: str, moment: Moment
+    connection: OpenTransaction, session_id: str, action_id: str, request_hash: str, moment: Moment
 ) -> ApprovalRecord | None:
     """The pending approval of this very call, if it still waits."""
     of_call = (session_id, action_id, request_hash, moment.epoch, moment.now)
     return _one(connection.execute(f"{_SELECT} {_PENDING} AND epoch = ? AND expires_at > ?", of_call))
 
 
-def waiting_of_session(connection: Connection, session_id: str, moment: Moment) -> Waiting:
+def waiting_of_session(connection: OpenTransaction, session_id: str, moment: Moment) -> Waiting:
     """Pending approvals of one session."""
     row = connection.execute(f"{_WAITING} AND session_id = ?", (moment.epoch, moment.now, session_id)).fetchone()
     return Waiting(*row)
 
 
-def waiting_of(connection: Connection, principal: str, moment: Moment) -> Waiting:
+def waiting_of(connection: OpenTransaction, principal: str, moment: Moment) -> Waiting:
     """Pending approvals of one principal."""
     row = connection.execute(f"{_WAITING} AND principal = ?", (moment.epoch, moment.now, principal)).fetchone()
     return Waiting(*row)
 
 
-def waiting(connection: Connection, moment: Moment) -> Waiting:
+def waiting(connection: OpenTransaction, moment: Moment) -> Waiting:
     """All pending approvals."""
     return Waiting(*connection.execute(_WAITING, (moment.epoch, moment.now)).fetchone())
 
 
-def store(connection: Connection, record: ApprovalRecord) -> None:
+def store(connection: OpenTransaction, record: ApprovalRecord) -> None:
     """Store a new approval."""
     with erasing(connection):
         _insert(connection, record)
 
 
-def bring(connection: Connection, table: str) -> None:
+def bring(connection: OpenTransaction, table: str) -> None:
     """Take over the approvals of an earlier version, which lie in this table: what has ended without its request."""
     rows = connection.execute(f"SELECT seq, {_BEFORE} FROM {table} ORDER BY seq")  # noqa: S608 - a name of ours
     for seq, *values in rows:
@@ -91,7 +91,7 @@ def bring(connection: Connection, table: str) -> None:
         _insert(connection, record, seq)
 
 
-def _insert(connection: Connection, record: ApprovalRecord, seq: int | None = None) -> None:
+def _insert(connection: OpenTransaction, record: ApprovalRecord, seq: int | None = None) -> None:
     connection.execute(
         f"INSERT INTO approvals (seq, {_COLUMNS}, bytes, summary)"  # noqa: S608 - the names above
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -103,19 +103,19 @@ def _insert(connection: Connection, record: ApprovalRecord, seq: int | None = No
     )  # fmt: skip
 
 
-def get(connection: Connection, approval_id: str) -> ApprovalRecord | None:
+def get(connection: OpenTransaction, approval_id: str) -> ApprovalRecord | None:
     """As stored."""
     return _one(connection.execute(f"{_SELECT} WHERE approval_id = ?", (approval_id,)))
 
 
-def state(connection: Connection, approval_id: str) -> ApprovalRecord | None:
+def state(connection: OpenTransaction, approval_id: str) -> ApprovalRecord | None:
     """As stored, with an empty body: nothing is read of that."""
     columns = _COLUMNS.replace("body", "''")
     return _one(connection.execute(f"SELECT {columns} FROM approvals WHERE approval_id = ?", (approval_id,)))  # noqa: S608
 
 
 def move(
-    connection: Connection, approval_id: str, from_state: str, to_state: str, *, outcome: str,
+    connection: OpenTransaction, approval_id: str, from_state: str, to_state: str, *, outcome: str,
     holder: str | None = None,
 ) -> ApprovalRecord | None:  # fmt: skip
     """Compare and swap; with its end an approval loses the request. None: it is not in `from_state`."""
@@ -133,21 +133,21 @@ def move(
     return get(connection, approval_id)
 
 
-def void(connection: Connection, session_id: str) -> None:
+def void(connection: OpenTransaction, session_id: str) -> None:
     """End the pending approvals of a session, as a new epoch does."""
     connection.execute(
         "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND session_id = ?", (NO_EPOCH, session_id)
     )
 
 
-def void_one(connection: Connection, approval_id: str) -> None:
+def void_one(connection: OpenTransaction, approval_id: str) -> None:
     """The right to a pending call was revoked: it waits no more."""
     connection.execute(
         "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND approval_id = ?", (RIGHT_REVOKED, approval_id)
     )
 
 
-def due(connection: Connection, moment: Moment, limit: int) -> list[ApprovalRecord]:
+def due(connection: OpenTransaction, moment: Moment, limit: int) -> list[ApprovalRecord]:
     """Pending ones that wait no more, oldest first: one at least, and no more than TOLD_CHARACTERS. First those whose
     time is over, then those of another epoch."""
     over = f"{_SELECT} WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
@@ -158,7 +158,7 @@ def due(connection: Connection, moment: Moment, limit: int) -> list[ApprovalReco
     return _that_fit(connection.execute(revoked, (moment.epoch, limit)))
 
 
-def claimed_by_others(connection: Connection, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
+def claimed_by_others(connection: OpenTransaction, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
     """Claimed ones whose holder is not among these, oldest first: one at least, and no more than TOLD_CHARACTERS."""
     marks = ", ".join("?" * len(live_holders))
     orphaned = (
@@ -167,7 +167,7 @@ def claimed_by_others(connection: Connection, live_holders: tuple[str, ...]) -> 
     return _that_fit(connection.execute(orphaned, live_holders))
 
 
-def claimed_by(connection: Connection, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
+def claimed_by(connection: OpenTransaction, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
     """Approvals that this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
     TOLD_CHARACTERS."""
     marks = ", ".join("?" * len(but))
@@ -177,7 +177,7 @@ def claimed_by(connection: Connection, holder: str, but: tuple[str, ...]) -> lis
     return _that_fit(connection.execute(claimed, (holder, *but)))
 
 
-def count_pending(connection: Connection, moment: Moment) -> tuple[int, float | None]:
+def count_pending(connection: OpenTransaction, moment: Moment) -> tuple[int, float | None]:
     """How many wait for an operator, and when the one that has waited longest was created.
 
     All live equally long: the oldest is the first to expire.
@@ -188,7 +188,7 @@ def count_pending(connection: Connection, moment: Moment) -> tuple[int, float | 
     return int(count), None if row is None else float(row[0])
 
 
-def sweep(connection: Connection, over_since: float) -> bool:
+def sweep(connection: OpenTransaction, over_since: float) -> bool:
     """Forget at most SWEPT_AT_ONCE ended ones whose time was over then. True when there may be more."""
     with erasing(connection):
         swept = connection.execute(
@@ -200,7 +200,7 @@ def sweep(connection: Connection, over_since: float) -> bool:
 
 
 @contextmanager
-def erasing(connection: Connection) -> Iterator[None]:
+def erasing(connection: OpenTransaction) -> Iterator[None]:
     """Rows that are deleted or replaced here are overwritten with zeros, freed pages too."""
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     try:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from ipc.operations.holds import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.store import budgets, continued, holds, kept, proofs, quotas, sessions
 from notary.store.contract import LastSession, Moment, Waiting
 from notary.store.hold_list import HoldList
@@ -18,7 +18,7 @@ class SqliteStore:
     __slots__ = ("_connection",)
     is_in_ledger = True
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: OpenTransaction) -> None:
         self._connection = connection
 
     def foresee(self, session_ids: Collection[str]) -> None:
@@ -49,7 +49,7 @@ class SqliteStore:
         """See Store. It is read in the unit's transaction."""
 
     def revoked(self, now: float) -> dict[str, float]:
-        """See Store. The evidence says it: what was written is in its tables (`Unit.settle`)."""
+        """See Store. The evidence says it: what was written is in its tables (`Transaction.settle`)."""
         return sessions.revoked(self._connection, now)
 
     def confirm_session(self, session_id: str) -> None:

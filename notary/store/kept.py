@@ -5,7 +5,7 @@ They are for those who look into a decision later: nothing is decided by them. T
 """
 
 from ipc.store import ApprovalRecord
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.store.holds import erasing
 from notary.store.keeping import TRIMMED_AT_ONCE, KeptBounds, kept_record, kept_text
 
@@ -36,7 +36,7 @@ _OVER_PART = (
 _OVER_ALL = f"{_PLACE} WHERE (SELECT sum(bytes) FROM kept_bytes) > ? ORDER BY ended_at, seq LIMIT 1"  # noqa: S608 - the same
 
 
-def keep(connection: Connection, record: ApprovalRecord, ended_at: float) -> None:
+def keep(connection: OpenTransaction, record: ApprovalRecord, ended_at: float) -> None:
     """Keep one that has just ended, with its whole body; one of this id that was kept is not, from then on."""
     text = kept_text(record)
     size = len(text.encode())
@@ -54,13 +54,13 @@ def keep(connection: Connection, record: ApprovalRecord, ended_at: float) -> Non
     )
 
 
-def kept(connection: Connection, approval_id: str) -> ApprovalRecord | None:
+def kept(connection: OpenTransaction, approval_id: str) -> ApprovalRecord | None:
     """One of them, as long as it is kept and can be read."""
     row = connection.execute("SELECT record FROM kept_approvals WHERE approval_id = ?", (approval_id,)).fetchone()
     return None if row is None else kept_record(str(row[0]))
 
 
-def trim(connection: Connection, bounds: KeptBounds) -> int:
+def trim(connection: OpenTransaction, bounds: KeptBounds) -> int:
     """Erase what is over the bounds, the oldest first: at most TRIMMED_AT_ONCE. How many it were."""
     with erasing(connection):
         for number in range(TRIMMED_AT_ONCE):
@@ -71,7 +71,7 @@ def trim(connection: Connection, bounds: KeptBounds) -> int:
     return TRIMMED_AT_ONCE
 
 
-def _over(connection: Connection, bounds: KeptBounds) -> tuple[int, str, int] | None:
+def _over(connection: OpenTransaction, bounds: KeptBounds) -> tuple[int, str, int] | None:
     limits = ((_OVER_AGE, bounds.since), (_OVER_PART, bounds.bytes_of_principal), (_OVER_ALL, bounds.bytes_of_all))
     for statement, limit in limits:
         row = connection.execute(statement, (limit,)).fetchone()
@@ -80,7 +80,7 @@ def _over(connection: Connection, bounds: KeptBounds) -> tuple[int, str, int] | 
     return None
 
 
-def _erase(connection: Connection, seq: int, principal: str, size: int) -> None:
+def _erase(connection: OpenTransaction, seq: int, principal: str, size: int) -> None:
     connection.execute("DELETE FROM kept_approvals WHERE seq = ?", (seq,))
     connection.execute("UPDATE kept_bytes SET bytes = bytes - ? WHERE principal = ?", (size, principal))
     connection.execute("DELETE FROM kept_bytes WHERE principal = ? AND bytes <= 0", (principal,))

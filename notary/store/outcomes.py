@@ -2,22 +2,22 @@
 
 import msgspec
 
-from ipc.approvals import Outcome
+from ipc.approvals import DecisionOutcome
 from ipc.store import ApprovalRecord
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptMembers(msgspec.Struct, frozen=True):
     """The body of an approval without its plan, which is skipped and not decoded."""
 
     plan_hash: str | None = None
     has_budget: bool = False
 
 
-_decode = msgspec.json.Decoder(Outcome).decode
-_kept = msgspec.json.Decoder(Kept).decode
+_decode = msgspec.json.Decoder(DecisionOutcome).decode
+_kept = msgspec.json.Decoder(KeptMembers).decode
 
 
-def decoded(text: str) -> Outcome | None:
+def decoded(text: str) -> DecisionOutcome | None:
     """An outcome from its JSON text; None for another text."""
     try:
         return _decode(text)
@@ -25,17 +25,17 @@ def decoded(text: str) -> Outcome | None:
         return None
 
 
-def outcome_of(approval: ApprovalRecord) -> Outcome:
+def outcome_of(approval: ApprovalRecord) -> DecisionOutcome:
     """How far an approval's outcome has grown; empty when the store holds something else."""
-    return decoded(approval.outcome) or Outcome()
+    return decoded(approval.outcome) or DecisionOutcome()
 
 
-def kept_of(approval: ApprovalRecord) -> Kept:
+def kept_of(approval: ApprovalRecord) -> KeptMembers:
     """The body without its plan; empty when it can't be read."""
     try:
         return _kept(approval.body)
     except (ValueError, RecursionError):
-        return Kept()
+        return KeptMembers()
 
 
 def ended(approval: ApprovalRecord, completed_at: str, receipt_id: str | None, error_code: str | None) -> str:

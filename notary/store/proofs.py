@@ -3,7 +3,7 @@
 Proofs are kept in buckets of a minute, so that forgetting old ones touches no page that new ones go to.
 """
 
-from notary.database import Connection
+from notary.database import OpenTransaction
 
 TABLES = (
     """
@@ -27,7 +27,7 @@ _LOOK = " UNION ALL ".join(["SELECT 1 FROM proofs WHERE bucket = ? AND key = ? A
 INSERT_PROOF = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
 
 
-def is_used(connection: Connection, key: str, now: float) -> bool:
+def is_used(connection: OpenTransaction, key: str, now: float) -> bool:
     """True for a proof that is in the table and not forgotten yet."""
     values = [value for bucket in range(_BUCKETS) for value in (_bucket(now) + bucket, key, now)]
     return connection.execute(_LOOK, values).fetchone() is not None
@@ -39,23 +39,23 @@ def row_of(key: str, now: float) -> tuple[int, str, float]:
     return _bucket(expires_at), key, expires_at
 
 
-def look(connection: Connection) -> None:
+def look(connection: OpenTransaction) -> None:
     """Read any proof, to find out whether proofs can be read."""
     connection.execute("SELECT 1 FROM proofs LIMIT 1").fetchone()
 
 
-def epoch(connection: Connection) -> int:
+def epoch(connection: OpenTransaction) -> int:
     """The epoch in force."""
     return int(connection.execute("SELECT epoch FROM epochs").fetchone()[0])
 
 
-def known_epoch(connection: Connection) -> int | None:
+def known_epoch(connection: OpenTransaction) -> int | None:
     """The epoch that the ledger knows; None where its row is gone, or holds no integer."""
     row = connection.execute("SELECT epoch FROM epochs").fetchone()
     return row[0] if row is not None and isinstance(row[0], int) else None
 
 
-def raise_epoch(connection: Connection, above: int) -> tuple[int, int]:
+def raise_epoch(connection: OpenTransaction, above: int) -> tuple[int, int]:
     """(previous, current)."""
     previous = epoch(connection)
     current = max(previous, above) + 1
@@ -63,12 +63,12 @@ def raise_epoch(connection: Connection, above: int) -> tuple[int, int]:
     return previous, current
 
 
-def keep_epoch(connection: Connection, current: int) -> None:
+def keep_epoch(connection: OpenTransaction, current: int) -> None:
     """Keep the epoch that another store has raised."""
     connection.execute("UPDATE epochs SET epoch = max(epoch, ?)", (current,))
 
 
-def sweep(connection: Connection, now: float) -> bool:
+def sweep(connection: OpenTransaction, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE proofs of buckets that are over. True when there are more."""
     over = (_bucket(now),)
     last = connection.execute(

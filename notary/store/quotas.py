@@ -8,7 +8,7 @@ set back gives no principal more.
 from math import ceil
 from typing import Final
 
-from notary.database import Connection
+from notary.database import OpenTransaction
 
 TABLES: Final = (
     """
@@ -47,7 +47,7 @@ def minute_of(now: float) -> int:
     return int(now // 60)
 
 
-def calls_of(connection: Connection, principal: str, now: float) -> tuple[int, int | None]:
+def calls_of(connection: OpenTransaction, principal: str, now: float) -> tuple[int, int | None]:
     """Calls that count now, and, where there are any, the seconds until the first of them counts no more."""
     calls, first = connection.execute(
         "SELECT coalesce(sum(calls), 0), min(minute) FROM quota_calls WHERE principal = ? AND minute > ? AND calls > 0",
@@ -56,7 +56,7 @@ def calls_of(connection: Connection, principal: str, now: float) -> tuple[int, i
     return calls, None if first is None else ceil((first + WINDOW_MINUTES) * 60 - now)
 
 
-def count_call(connection: Connection, principal: str, minute: int) -> None:
+def count_call(connection: OpenTransaction, principal: str, minute: int) -> None:
     """One more call of this minute."""
     connection.execute(
         "INSERT INTO quota_calls (principal, minute, calls) VALUES (?, ?, 1)"
@@ -65,21 +65,21 @@ def count_call(connection: Connection, principal: str, minute: int) -> None:
     )
 
 
-def give_back(connection: Connection, principal: str, minute: int) -> None:
+def give_back(connection: OpenTransaction, principal: str, minute: int) -> None:
     """Uncount a call that was counted in this minute and not executed; nothing to do if it counts no more."""
     connection.execute(
         "UPDATE quota_calls SET calls = calls - 1 WHERE principal = ? AND minute = ? AND calls > 0", (principal, minute)
     )
 
 
-def note_hold(connection: Connection, approval_id: str, principal: str, minute: int) -> None:
+def note_hold(connection: OpenTransaction, approval_id: str, principal: str, minute: int) -> None:
     """The call that was counted in this minute waits for a person."""
     connection.execute(
         "INSERT INTO quota_holds (approval_id, principal, minute) VALUES (?, ?, ?)", (approval_id, principal, minute)
     )
 
 
-def give_back_hold(connection: Connection, approval_id: str) -> None:
+def give_back_hold(connection: OpenTransaction, approval_id: str) -> None:
     """A held call will never be executed. Once; of one that was not counted nothing happens."""
     row = connection.execute(
         "DELETE FROM quota_holds WHERE approval_id = ? RETURNING principal, minute", (approval_id,)
@@ -88,13 +88,13 @@ def give_back_hold(connection: Connection, approval_id: str) -> None:
         give_back(connection, *row)
 
 
-def is_counted_hold(connection: Connection, approval_id: str) -> bool:
+def is_counted_hold(connection: OpenTransaction, approval_id: str) -> bool:
     """True for a hold whose call counts, and was not given back."""
     row = connection.execute("SELECT 1 FROM quota_holds WHERE approval_id = ?", (approval_id,)).fetchone()
     return row is not None
 
 
-def sessions_of(connection: Connection, principal: str, epoch: int, now: float) -> tuple[int, int | None]:
+def sessions_of(connection: OpenTransaction, principal: str, epoch: int, now: float) -> tuple[int, int | None]:
     """Leases that live now, and, where there are any, the seconds until the first of them ends."""
     sessions, first = connection.execute(
         "SELECT count(*), min(expires_at) FROM quota_sessions WHERE principal = ? AND expires_at > ? AND epoch = ?",
@@ -103,7 +103,7 @@ def sessions_of(connection: Connection, principal: str, epoch: int, now: float) 
     return sessions, None if first is None else ceil(first - now)
 
 
-def add_session(connection: Connection, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
+def add_session(connection: OpenTransaction, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
     """One more lease."""
     connection.execute(
         "INSERT INTO quota_sessions (principal, expires_at, session_id, epoch) VALUES (?, ?, ?, ?)",
@@ -111,12 +111,12 @@ def add_session(connection: Connection, principal: str, session_id: str, epoch: 
     )
 
 
-def drop_session(connection: Connection, principal: str, session_id: str) -> None:
+def drop_session(connection: OpenTransaction, principal: str, session_id: str) -> None:
     """Uncount a lease that was revoked. A lease that was not counted is no error."""
     connection.execute("DELETE FROM quota_sessions WHERE principal = ? AND session_id = ?", (principal, session_id))
 
 
-def bring_back(connection: Connection, now: float) -> None:
+def bring_back(connection: OpenTransaction, now: float) -> None:
     """Count calls of minutes to come in the present one: the clock had been ahead."""
     minute = (minute_of(now),)
     connection.execute(
@@ -129,7 +129,7 @@ def bring_back(connection: Connection, now: float) -> None:
     connection.execute("UPDATE quota_holds SET minute = ? WHERE minute > ?", minute * 2)
 
 
-def sweep(connection: Connection, now: float) -> bool:
+def sweep(connection: OpenTransaction, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE rows of each kind that count no more. True when there may be more."""
     before = now - KEPT_SECONDS
     over = minute_of(before) - WINDOW_MINUTES
@@ -139,7 +139,7 @@ def sweep(connection: Connection, now: float) -> bool:
     ])  # fmt: skip
 
 
-def _swept(connection: Connection, table: str, column: str, until: float) -> bool:
+def _swept(connection: OpenTransaction, table: str, column: str, until: float) -> bool:
     key = _KEY_OF[table]
     swept = connection.execute(
         f"DELETE FROM {table} WHERE ({key}) IN"  # noqa: S608 - the names above

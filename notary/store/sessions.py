@@ -12,7 +12,7 @@ import msgspec
 from ipc.clock import parse_iso
 from ipc.events import LEASE_ISSUED, SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.store.continued import CONTINUES_SECONDS
 
 _BY_TYPE: Final = "FROM events INDEXED BY events_by_type WHERE event_type = ? AND event_type <> 'ActionCall'"
@@ -52,14 +52,14 @@ class IssuedLease(NamedTuple):
     expires_at: float
 
 
-class Place(NamedTuple):
+class ListPosition(NamedTuple):
     """The place of an event in the order of the list."""
 
     time: int
     seq: int
 
     @classmethod
-    def read(cls, text: str) -> "Place | None":
+    def read(cls, text: str) -> "ListPosition | None":
         """The place that `str` gave. None for another text."""
         time, _, seq = text.partition(".")
         is_one = all(part.isascii() and part.isdigit() and len(part) < 19 for part in (time, seq))
@@ -74,21 +74,21 @@ _decode_revoked = msgspec.json.Decoder(_RevokedEvent).decode
 
 
 def issued(
-    connection: Connection, now: float, before: Place | None, limit: int
-) -> Iterator[tuple[Place, IssuedLease | None]]:
+    connection: OpenTransaction, now: float, before: ListPosition | None, limit: int
+) -> Iterator[tuple[ListPosition, IssuedLease | None]]:
     """Leases of the last hour, the newest first; None for an event that tells of none."""
     since = _since(now)
-    until = before or Place(1 << 62, 0)
+    until = before or ListPosition(1 << 62, 0)
     rows = connection.execute(
         f"SELECT time, seq, bytes {_BY_TYPE} AND time > ? AND time <= ? AND (time < ? OR seq < ?)"
         " ORDER BY time DESC, seq DESC LIMIT ?",
         (LEASE_ISSUED, since, until.time, until.time, until.seq, limit),
     )
     for time, seq, data in rows:
-        yield Place(time, seq), _lease_of(data)
+        yield ListPosition(time, seq), _lease_of(data)
 
 
-def issued_in(connection: Connection, session_id: str, now: float) -> IssuedLease | None:
+def issued_in(connection: OpenTransaction, session_id: str, now: float) -> IssuedLease | None:
     """The newest lease of one session, if it is of the last hour."""
     row = connection.execute(
         f"SELECT bytes {_BY_TYPE} AND time > ? AND session_id = ? ORDER BY time DESC, seq DESC LIMIT 1",
@@ -97,7 +97,7 @@ def issued_in(connection: Connection, session_id: str, now: float) -> IssuedLeas
     return None if row is None else _lease_of(row[0])
 
 
-def newer_sessions(connection: Connection, since: Place, limit: int) -> set[str]:
+def newer_sessions(connection: OpenTransaction, since: ListPosition, limit: int) -> set[str]:
     """Sessions with a lease that was issued at this place or later; at most so many leases are looked at."""
     rows = connection.execute(
         f"SELECT session_id {_BY_TYPE} AND time >= ? AND (time > ? OR seq >= ?) ORDER BY time, seq LIMIT ?",
@@ -106,7 +106,7 @@ def newer_sessions(connection: Connection, since: Place, limit: int) -> set[str]
     return {session_id for (session_id,) in rows}
 
 
-def revoked(connection: Connection, now: float) -> dict[str, float]:
+def revoked(connection: OpenTransaction, now: float) -> dict[str, float]:
     """Sessions whose leases would live, or that could be continued, and until when."""
     rows = connection.execute(f"SELECT bytes {_BY_TYPE} AND time > ?", (SESSION_REVOKED, _since(now)))
     ends = {}

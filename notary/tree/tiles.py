@@ -8,7 +8,7 @@ caller; the size of the tree is how many hashes level 0 has.
 from collections.abc import Iterable
 from typing import Final
 
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.tree.merkle import HASH_BYTES, consistency_proof, folded, inclusion_proof, root
 
 TILE_HASHES: Final = 256
@@ -33,13 +33,13 @@ class TilesDamaged(DatabaseGone):
     """The tiles do not make a tree. The text says where."""
 
 
-def size(connection: Connection) -> int:
+def size(connection: OpenTransaction) -> int:
     """How many leaves the tree has. Raises TilesDamaged."""
     number, hashes = _last(connection, 0)
     return number * TILE_HASHES + len(hashes) // HASH_BYTES
 
 
-def append(connection: Connection, leaves: Iterable[bytes]) -> None:
+def append(connection: OpenTransaction, leaves: Iterable[bytes]) -> None:
     """Append hashes of leaves. Costs one hash a leaf and a row or two a tile. Raises TilesDamaged."""
     level, fresh = 0, b"".join(leaves)
     while fresh:
@@ -56,7 +56,7 @@ def append(connection: Connection, leaves: Iterable[bytes]) -> None:
 class Tree:
     """One look at the tree. Keeps tiles that it has read: for one transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: OpenTransaction) -> None:
         self._connection = connection
         self._tiles: dict[tuple[int, int], list[bytes]] = {}
         self.size = size(connection)
@@ -102,7 +102,7 @@ class Tree:
         return levels
 
 
-def _last(connection: Connection, level: int) -> tuple[int, bytes]:
+def _last(connection: OpenTransaction, level: int) -> tuple[int, bytes]:
     row = connection.execute(_LAST, (level,)).fetchone()
     if row is None:
         return 0, b""

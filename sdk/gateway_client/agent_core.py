@@ -30,7 +30,7 @@ from gateway_client.keys import ProofKey
 from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, Lease, Leases, LeaseTerms, lease_of
 from gateway_client.proofs import Prover
 from gateway_client.results import Executed, Held, Jwks, Poll, Session
-from gateway_client.wire import Answer, Call, Headers, path_of
+from gateway_client.wire import Headers, ReceivedAnswer, UnprovenCall, path_of
 
 OnHeld = Callable[[Held], None]
 POLL_SECONDS = 2.0
@@ -64,7 +64,7 @@ class AgentCore(Core):
         seconds = self.limits.execute_timeout if timeout is None else timeout
         deadline = self.deadline(min(seconds, self.limits.execute_timeout) if waits else seconds)
         end = self.deadline(WAIT_TIMEOUT if timeout is None else timeout)
-        call = Call(
+        call = UnprovenCall(
             "POST", path_of("v1", "actions", action_id, "execute"), "", encode_json({} if request is None else request)
         )
         answer, lease = yield from self._proven(
@@ -100,17 +100,17 @@ class AgentCore(Core):
 
     def receipt(self, receipt_id: str) -> Flow[Receipt]:
         """A receipt, of whatever session. Raises NotFound."""
-        call = Call("GET", path_of("v1", "receipts", receipt_id))
+        call = UnprovenCall("GET", path_of("v1", "receipts", receipt_id))
         answer, _ = yield from self._proven(call, self.deadline(), Repeat.READ)
         return decode(Receipt, answer.expect(200).json(), "receipt")
 
     def lease_keys(self) -> Flow[Jwks]:
         """The public keys of leases."""
-        answer = yield from self.ask(Call("GET", "/.well-known/jwks.json"), self.deadline())
+        answer = yield from self.ask(UnprovenCall("GET", "/.well-known/jwks.json"), self.deadline())
         return decode(Jwks, answer.expect(200).json(), "lease keys")
 
     def _poll(self, approval_id: str, deadline: float, lease: Lease | None) -> Flow[Poll]:
-        call = Call("GET", path_of("v1", "approvals", approval_id, "poll"))
+        call = UnprovenCall("GET", path_of("v1", "approvals", approval_id, "poll"))
         answer, _ = yield from self._proven(call, deadline, Repeat.READ, pinned=lease)
         return decode(Poll, answer.expect(200).json(), "approval")
 
@@ -163,8 +163,13 @@ class AgentCore(Core):
             yield Pause(wait)
 
     def _proven(
-        self, call: Call, deadline: float, repeat: Repeat, seconds: float = RENEW_SECONDS, pinned: Lease | None = None
-    ) -> Flow[tuple[Answer, Lease]]:
+        self,
+        call: UnprovenCall,
+        deadline: float,
+        repeat: Repeat,
+        seconds: float = RENEW_SECONDS,
+        pinned: Lease | None = None,
+    ) -> Flow[tuple[ReceivedAnswer, Lease]]:
         """The answer to a call under a lease, and the lease. A pinned lease is never replaced.
 
         A lease that the gateway refuses is replaced once: authentication comes before anything else is done.
@@ -228,11 +233,11 @@ class _Prove:
         self._prover = prover
         self._lease = lease
 
-    def __call__(self, call: Call, /) -> Headers:
+    def __call__(self, call: UnprovenCall, /) -> Headers:
         return self._prover.headers(call, self._lease.token)
 
 
-def _is_refused_lease(answer: Answer) -> bool:
+def _is_refused_lease(answer: ReceivedAnswer) -> bool:
     return answer.status == 401 and answer.error().code in {"lease_expired", "invalid_lease"}
 
 

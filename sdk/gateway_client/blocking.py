@@ -15,8 +15,8 @@ from gateway_client.core import Limits
 from gateway_client.deadlines import DeadlineTransport, until
 from gateway_client.errors import GatewayError, Unreachable
 from gateway_client.flows import Alone, Flow, Pause, Send, Step, presented
-from gateway_client.sending import FAILURES, Collected, failure, http_request, tls_context
-from gateway_client.wire import Answer
+from gateway_client.sending import FAILURES, CollectedBody, failure, http_request, tls_context
+from gateway_client.wire import ReceivedAnswer
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -74,13 +74,13 @@ class BlockingRunner:
         finally:
             self._turn.release()
 
-    def _send(self, step: Send) -> Answer:
+    def _send(self, step: Send) -> ReceivedAnswer:
         try:
             with until(time.monotonic() + step.seconds):
                 request = http_request(self._address, step.request, self._limits, step.seconds)
                 response = self._http.send(request, stream=True)
                 try:
-                    collected = Collected(response, self._limits)
+                    collected = CollectedBody(response, self._limits)
                     for part in response.iter_raw():
                         if not collected.add(part):
                             break

@@ -16,7 +16,7 @@ from gateway_client.decoding import decode
 from gateway_client.errors import GatewayError, ProtocolViolation, RateLimited, Unavailable, Unreachable
 from gateway_client.flows import Clock, Flow, Pause, Send
 from gateway_client.results import Manifest
-from gateway_client.wire import USER_AGENT, Answer, Call, Headers, Request, path_of
+from gateway_client.wire import USER_AGENT, Headers, ReceivedAnswer, SentRequest, UnprovenCall, path_of
 
 REFUSED_BEFORE_DISPATCH = frozenset(
     {
@@ -66,14 +66,14 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-class Prove(Protocol):
+class ProofMaker(Protocol):
     """Makes the headers that prove one request; called once an attempt."""
 
-    def __call__(self, call: Call, /) -> Headers:
+    def __call__(self, call: UnprovenCall, /) -> Headers:
         """Authorization and DPoP, or nothing."""
 
 
-def unproven(_call: Call) -> Headers:
+def unproven(_call: UnprovenCall) -> Headers:
     """For the endpoints that need no authentication."""
     return ()
 
@@ -87,19 +87,19 @@ class Core:
 
     def health(self) -> Flow[bool]:
         """True when the gateway answers `GET /healthz` with ok."""
-        answer = yield from self.ask(Call("GET", "/healthz"), self.deadline())
+        answer = yield from self.ask(UnprovenCall("GET", "/healthz"), self.deadline())
         return _object(answer.expect(200)).get("status") == "ok"
 
     def ready(self) -> Flow[Readiness]:
         """Whether the gateway can serve calls, dependency by dependency. Not being ready is an answer, not an error."""
-        answer = yield from self.ask(Call("GET", "/readyz"), self.deadline(), Repeat.RATE)
+        answer = yield from self.ask(UnprovenCall("GET", "/readyz"), self.deadline(), Repeat.RATE)
         if answer.status == 503 and "status" not in _object(answer):
             raise answer.error()
         return decode(Readiness, answer.expect(200, 503).json(), "readiness")
 
     def actions(self) -> Flow[tuple[ActionSummary, ...]]:
         """All registered actions."""
-        answer = yield from self.ask(Call("GET", "/v1/actions"), self.deadline())
+        answer = yield from self.ask(UnprovenCall("GET", "/v1/actions"), self.deadline())
         listed = answer.expect(200).json()
         if isinstance(listed, dict):
             listed = listed.get("actions")
@@ -109,13 +109,13 @@ class Core:
 
     def manifest(self, action_id: str) -> Flow[Manifest]:
         """The manifest of one action. Raises NotFound."""
-        answer = yield from self.ask(Call("GET", path_of("v1", "actions", action_id)), self.deadline())
+        answer = yield from self.ask(UnprovenCall("GET", path_of("v1", "actions", action_id)), self.deadline())
         return decode(Manifest, answer.expect(200).json(), "manifest")
 
     def request_schema(self, action_id: str) -> Flow[dict[str, Any]]:
         """The JSON Schema of an action's request. Raises NotFound, also when none is declared."""
         path = path_of("v1", "actions", action_id, "schema", "request")
-        answer = yield from self.ask(Call("GET", path), self.deadline())
+        answer = yield from self.ask(UnprovenCall("GET", path), self.deadline())
         return _object(answer.expect(200))
 
     def deadline(self, seconds: float | None = None) -> float:
@@ -132,7 +132,9 @@ class Core:
             raise Unreachable("timed_out", was_sent=False)
         return left
 
-    def ask(self, call: Call, deadline: float, repeat: Repeat = Repeat.READ, prove: Prove = unproven) -> Flow[Answer]:
+    def ask(
+        self, call: UnprovenCall, deadline: float, repeat: Repeat = Repeat.READ, prove: ProofMaker = unproven
+    ) -> Flow[ReceivedAnswer]:
         """The answer to a call, whatever its status: the last one when it was sent more than once.
 
         Raises Unreachable, ProtocolViolation.
@@ -142,7 +144,7 @@ class Core:
             left = self.left(deadline)
             request = _request(call, prove)
             try:
-                answer: Answer = replace((yield Send(request, left)), secrets=request.secrets)
+                answer: ReceivedAnswer = replace((yield Send(request, left)), secrets=request.secrets)
             except Unreachable as error:
                 if repeat is not Repeat.READ or was_lost or error.code != "connection_lost":
                     raise
@@ -155,9 +157,9 @@ class Core:
             yield Pause(wait)
 
 
-def json_call(method: str, path: str, body: object = None, query: str = "") -> Call:
+def json_call(method: str, path: str, body: object = None, query: str = "") -> UnprovenCall:
     """A call with a JSON body, or without one when it is None. Raises ValueError for what JSON can't hold."""
-    return Call(method, path, query, None if body is None else encode_json(body))
+    return UnprovenCall(method, path, query, None if body is None else encode_json(body))
 
 
 def encode_json(value: object) -> bytes:
@@ -168,21 +170,21 @@ def encode_json(value: object) -> bytes:
         raise ValueError("this can't be sent as JSON") from None
 
 
-def _object(answer: Answer) -> dict[str, Any]:
+def _object(answer: ReceivedAnswer) -> dict[str, Any]:
     document = answer.json()
     if not isinstance(document, dict):
         raise ProtocolViolation("the answer is not a JSON object", status=answer.status)
     return document
 
 
-def _request(call: Call, prove: Callable[[Call], Headers]) -> Request:
+def _request(call: UnprovenCall, prove: Callable[[UnprovenCall], Headers]) -> SentRequest:
     headers: Headers = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", USER_AGENT))
     if call.body is not None:
         headers += (("Content-Type", "application/json"),)
-    return Request(call.method, call.target, headers + prove(call), call.body)
+    return SentRequest(call.method, call.target, headers + prove(call), call.body)
 
 
-def _wait_before_next(answer: Answer, repeat: Repeat) -> float | None:
+def _wait_before_next(answer: ReceivedAnswer, repeat: Repeat) -> float | None:
     """Seconds to wait before the same call may be sent again; None when it may not."""
     if repeat is Repeat.NEVER or answer.status not in (429, 503) or answer.retry_after is None:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, get_args
 
-from gateway_client.wire import Request
+from gateway_client.wire import SentRequest
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Send:
     """Send this request once; gives the wire.Answer. Raises Unreachable or ProtocolViolation within `seconds`."""
 
-    request: Request
+    request: SentRequest
     seconds: float
 
 

@@ -14,8 +14,8 @@ from gateway_client.core import Limits
 from gateway_client.deadlines import KEEPALIVE_SECONDS
 from gateway_client.errors import GatewayError, Unreachable
 from gateway_client.flows import Alone, Flow, Pause, Send, Step, presented
-from gateway_client.sending import FAILURES, Collected, failure, http_request, tls_context
-from gateway_client.wire import Answer
+from gateway_client.sending import FAILURES, CollectedBody, failure, http_request, tls_context
+from gateway_client.wire import ReceivedAnswer
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -80,7 +80,7 @@ class NonblockingRunner:
         finally:
             self._turn.release()
 
-    async def _send(self, step: Send) -> Answer:
+    async def _send(self, step: Send) -> ReceivedAnswer:
         try:
             with anyio.fail_after(step.seconds):
                 request = http_request(self._address, step.request, self._limits, step.seconds)
@@ -97,8 +97,8 @@ class NonblockingRunner:
             problem = Unreachable("client_closed", was_sent=True)
         raise Unreachable("client_closed", was_sent=True) if self._is_closed else problem
 
-    async def _read(self, response: httpx.Response) -> Answer:
-        collected = Collected(response, self._limits)
+    async def _read(self, response: httpx.Response) -> ReceivedAnswer:
+        collected = CollectedBody(response, self._limits)
         try:
             async for part in response.aiter_raw():
                 if not collected.add(part):

@@ -8,7 +8,7 @@ from gateway_client.decoding import decode
 from gateway_client.flows import Flow
 from gateway_client.operator_calls import OperatorCalls, listed
 from gateway_client.results import Epoch, PrincipalAcl, Reloaded, Revoked
-from gateway_client.wire import Call, path_of, query_of
+from gateway_client.wire import UnprovenCall, path_of, query_of
 
 
 class AuthorityCore(OperatorCalls):
@@ -26,7 +26,9 @@ class AuthorityCore(OperatorCalls):
 
     def reload(self) -> Flow[Reloaded]:
         """Take manifests, policy, operators and principals anew, all or none. Raises GatewayFault reload_failed."""
-        answer = yield from self.write(Call("POST", path_of("v1", "admin", "reload")), self.limits.execute_timeout)
+        answer = yield from self.write(
+            UnprovenCall("POST", path_of("v1", "admin", "reload")), self.limits.execute_timeout
+        )
         return decode(Reloaded, answer.json(), "reload")
 
     def domains(self, action_id: str | None = None) -> Flow[tuple[LearnedDomain, ...]]:

@@ -10,7 +10,7 @@ from gateway_client.errors import ProtocolViolation
 from gateway_client.flows import Clock, Flow
 from gateway_client.keys import OperatorCredential
 from gateway_client.proofs import Prover
-from gateway_client.wire import Answer, Call, Headers
+from gateway_client.wire import Headers, ReceivedAnswer, UnprovenCall
 
 N = TypeVar("N", bound=Noun)
 
@@ -25,25 +25,25 @@ class OperatorCalls(Core):
         self._public_base_url = address.public_base_url
         self._prover = Prover(credential.key, address.public_base_url, clock.now)
 
-    def read(self, path: str, query: str = "", timeout: float | None = None) -> Flow[Answer]:
+    def read(self, path: str, query: str = "", timeout: float | None = None) -> Flow[ReceivedAnswer]:
         """The 200 of a GET. Raises GatewayError."""
-        answer = yield from self.ask(Call("GET", path, query), self.deadline(timeout), Repeat.READ, self._proof)
+        answer = yield from self.ask(UnprovenCall("GET", path, query), self.deadline(timeout), Repeat.READ, self._proof)
         return answer.expect(200)
 
-    def write(self, call: Call, timeout: float | None = None) -> Flow[Answer]:
+    def write(self, call: UnprovenCall, timeout: float | None = None) -> Flow[ReceivedAnswer]:
         """The 200 of a mutation. Raises GatewayError."""
         answer = yield from self.ask(call, self.deadline(timeout), Repeat.RATE, self._proof)
         return answer.expect(200)
 
-    def change(self, method: str, path: str, body: object = None, query: str = "") -> Flow[Answer]:
+    def change(self, method: str, path: str, body: object = None, query: str = "") -> Flow[ReceivedAnswer]:
         """`write` of a small JSON body."""
         return (yield from self.write(json_call(method, path, body, query)))
 
-    def _proof(self, call: Call) -> Headers:
+    def _proof(self, call: UnprovenCall) -> Headers:
         return self._prover.headers(call, self._credential.token)
 
 
-def listed(kind: type[N], answer: Answer, name: str) -> tuple[N, ...]:
+def listed(kind: type[N], answer: ReceivedAnswer, name: str) -> tuple[N, ...]:
     """The array `name` of an answer. Raises ProtocolViolation."""
     body = answer.json()
     items = body.get(name) if isinstance(body, dict) else None

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable
 
 from gateway_client.keys import ProofKey, b64url
-from gateway_client.wire import Call, Headers
+from gateway_client.wire import Headers, UnprovenCall
 
 
 class Prover:
@@ -21,11 +21,11 @@ class Prover:
         self._now = now
         self._header = _part({"typ": "dpop+jwt", "alg": "ES256", "jwk": key.jwk})
 
-    def headers(self, call: Call, token: str) -> Headers:
+    def headers(self, call: UnprovenCall, token: str) -> Headers:
         """Authorization and DPoP for one sending of this call."""
         return (("Authorization", f"DPoP {token}"), ("DPoP", self.proof(call, token)))
 
-    def proof(self, call: Call, token: str) -> str:
+    def proof(self, call: UnprovenCall, token: str) -> str:
         """A fresh proof. The query is no part of it (RFC 9449 §4.2)."""
         now = self._now()
         claims = {

@@ -14,7 +14,7 @@ import httpx
 from gateway_client.address import Address
 from gateway_client.core import Limits
 from gateway_client.errors import GatewayError, ProtocolViolation, Unreachable
-from gateway_client.wire import Answer, Request
+from gateway_client.wire import ReceivedAnswer, SentRequest
 
 _NOT_SENT = (
     httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout, httpcore.UnsupportedProtocol,
@@ -37,7 +37,7 @@ def tls_context(address: Address) -> ssl.SSLContext:
     return ssl.create_default_context() if address.origin.startswith("https:") else _NO_TLS
 
 
-def http_request(address: Address, request: Request, limits: Limits, seconds: float) -> httpx.Request:
+def http_request(address: Address, request: SentRequest, limits: Limits, seconds: float) -> httpx.Request:
     """A request without the cookies, credentials and headers that a client of httpx would add."""
     timeout = httpx.Timeout(seconds, connect=min(limits.connect_timeout, seconds)).as_dict()
     return httpx.Request(
@@ -49,7 +49,7 @@ def http_request(address: Address, request: Request, limits: Limits, seconds: fl
     )
 
 
-class Collected:
+class CollectedBody:
     """The body of an answer as it comes in, never more than the bound."""
 
     def __init__(self, response: httpx.Response, limits: Limits) -> None:
@@ -76,12 +76,12 @@ class Collected:
             self._parts.append(part)
         return not self.is_too_large
 
-    def answer(self) -> Answer:
+    def answer(self) -> ReceivedAnswer:
         """The whole answer. Raises ProtocolViolation when it was too large."""
         if self.is_too_large:
             raise self._too_large()
         headers: Mapping[str, str] = dict(self._response.headers)
-        return Answer(self._response.status_code, headers, b"".join(self._parts))
+        return ReceivedAnswer(self._response.status_code, headers, b"".join(self._parts))
 
     def _too_large(self) -> ProtocolViolation:
         return ProtocolViolation(f"the answer is larger than {self._most} bytes", status=self._response.status_code)

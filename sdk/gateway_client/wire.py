@@ -18,7 +18,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class UnprovenCall:
     """A request before it is proven: the same call may be sent again with another proof.
 
     `path` is encoded already (see `path_of`); `body` is JSON text, None for no body.
@@ -36,7 +36,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SentRequest:
     """One request as it is sent, once."""
 
     method: str
@@ -51,7 +51,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceivedAnswer:
     """One whole answer; header names in lower case. `secrets`: what its request was sent with."""
 
     status: int
@@ -88,7 +88,7 @@ class Answer:
             return None
         return min(float(text), MAX_RETRY_AFTER)
 
-    def expect(self, *statuses: int) -> "Answer":
+    def expect(self, *statuses: int) -> "ReceivedAnswer":
         """This answer, if it has one of these statuses. Raises the GatewayError that it stands for."""
         if self.status in statuses:
             return self

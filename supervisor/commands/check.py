@@ -13,7 +13,7 @@ from supervisor.commands import Commands
 from supervisor.config import Loaded
 from supervisor.dev import DevOptions, load_dev
 from supervisor.dev_policy import with_own_policy
-from supervisor.in_force import Waits, compare_with_running
+from supervisor.in_force import PendingSettings, compare_with_running
 from supervisor.loading import load_for_production
 from supervisor.problems import as_json, as_warnings, report
 from supervisor.production import weakened
@@ -73,7 +73,7 @@ def _load_dev(options: argparse.Namespace) -> Loaded:
     return replace(loaded, judged=judged)
 
 
-def show(checked: Checked, good: str, *, is_json: bool, waits: Waits | None = None) -> int:
+def show(checked: Checked, good: str, *, is_json: bool, waits: PendingSettings | None = None) -> int:
     """Print the outcome of a check; returns its exit code, which neither warnings nor what waits change."""
     if is_json:
         more = {} if waits is None else {"against_running": {"reload": waits.reload, "restart": waits.restart}}

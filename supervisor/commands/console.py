@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, read_private
+from ipc.private_files import PrivateFileError, read_private
 from supervisor.addresses import base_url, split_address
 from supervisor.commands import Commands
 from supervisor.dev import default_state_dir
-from supervisor.kind import Context, Wrong
+from supervisor.kind import PathContext, Wrong
 from supervisor.programs import INTERPRETER
 from supervisor.ready import RUNNING
 from supervisor.refusal import Refused
@@ -25,7 +25,7 @@ DEFAULT_LISTEN = "127.0.0.1:3080"
 _UNIX = "unix:"
 
 
-class _Running(msgspec.Struct, frozen=True):
+class _RunningDev(msgspec.Struct, frozen=True):
     """The fields of `running.json` that the console needs (supervisor/ready.py)."""
 
     public_base_url: str
@@ -98,10 +98,10 @@ def _gateway(options: argparse.Namespace) -> tuple[str, str]:
     return gateway, gateway if options.public_base_url is None else _url("--public-base-url", options.public_base_url)
 
 
-def _running(state_dir: Path) -> _Running:
+def _running(state_dir: Path) -> _RunningDev:
     try:
-        return msgspec.json.decode(read_private(state_dir / RUNNING), type=_Running)
-    except (KeyFileError, OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(read_private(state_dir / RUNNING), type=_RunningDev)
+    except (PrivateFileError, OSError, msgspec.MsgspecError):
         raise Refused(
             Exit.UNAVAILABLE, f"no gateway dev runs with {state_dir}. Name the gateway: --gateway, or --state-dir."
         ) from None
@@ -134,6 +134,6 @@ def _is_here(host: str) -> bool:
 
 def _url(flag: str, given: str) -> str:
     try:
-        return base_url(given, Context(Path.cwd(), {}))
+        return base_url(given, PathContext(Path.cwd(), {}))
     except Wrong as wrong:
         raise Refused(Exit.USAGE, f"{flag} {given!a}: {wrong.what}. {wrong.mend}") from None

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from ipc.checking import Asked, Asking
+from ipc.checking import Asking, ExplainedInput
 from ipc.exits import Exit
 from ipc.settings import Settings
 from supervisor.commands.named import add_gateway
@@ -35,7 +35,7 @@ MAX_REQUEST = 1_048_576
 
 
 @dataclass(frozen=True)
-class Question:
+class ExplainCommand:
     """Arguments and descriptors for the front's part; `folder` of the policy where the question's gateway has one."""
 
     arguments: list[str]
@@ -74,7 +74,7 @@ def add_options(parser: argparse.ArgumentParser, default_folder: str) -> None:
 
 
 @contextmanager
-def question(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Question | None]:
+def question(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[ExplainCommand | None]:
     """The question that the options ask, as long as the block lasts; None when the configuration does not hold, which
     has been printed. Raises Refused."""
     if options.policy is not None and (options.config is not None or options.state_dir is not None):
@@ -85,7 +85,7 @@ def question(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterato
         arguments = ["--input", str(options.input.absolute())]
         is_named = options.config is not None or options.state_dir is not None
         folder = _policy_dir(options, environ) if is_named else None
-        yield Question(arguments, folder) if folder or not is_named else None
+        yield ExplainCommand(arguments, folder) if folder or not is_named else None
         return
     settings = _settings(options, environ)
     if settings is None:
@@ -97,7 +97,7 @@ def question(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterato
             asked = _asked(options, settings, helpers)
             file.write(msgspec.json.encode(asked))
             file.seek(0)
-            yield Question(["--asked-fd", str(file.fileno())], settings.policy_dir, (file.fileno(),))
+            yield ExplainCommand(["--asked-fd", str(file.fileno())], settings.policy_dir, (file.fileno(),))
 
 
 def _policy_dir(options: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
@@ -123,7 +123,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
     return with_own_policy(loaded.settings) if is_own else loaded.settings
 
 
-def _asked(options: argparse.Namespace, settings: Settings, helpers: Helpers) -> Asked:
+def _asked(options: argparse.Namespace, settings: Settings, helpers: Helpers) -> ExplainedInput:
     # SECURITY: who only asks is not handed what operators sign in with.
     settings = msgspec.structs.replace(settings, operators=())
     asking = Asking(settings, options.action, options.principal, _request(options.request), options.calls_remaining)
@@ -168,14 +168,14 @@ def _call_of(trace_id: str, settings: Settings, helpers: Helpers) -> _Called:
     return calls[0]
 
 
-def _made(asking: Asking, helpers: Helpers) -> Asked:
+def _made(asking: Asking, helpers: Helpers) -> ExplainedInput:
     with tempfile.TemporaryFile() as file:
         file.write(msgspec.json.encode(asking))
         file.seek(0)
         fd = file.fileno()
         what = "the question could not be made"
         told = _output(helpers, "frontend.configuration.asking", ("--asking-fd", str(fd)), (fd,), what)
-    return msgspec.json.decode(told, type=Asked)
+    return msgspec.json.decode(told, type=ExplainedInput)
 
 
 def _output(helpers: Helpers, module: str, arguments: tuple[str, ...], fds: tuple[int, ...], what: str) -> bytes:

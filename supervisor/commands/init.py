@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ipc.exits import Exit
 from supervisor.commands import Commands
-from supervisor.founding import Place, found
+from supervisor.founding import ProductionFolder, found
 from supervisor.keys import make_keys
 
 
@@ -38,6 +38,6 @@ def add(commands: Commands) -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
-    place = Place(options.production, options.state_dir, options.run_dir, options.public_base_url)
+    place = ProductionFolder(options.production, options.state_dir, options.run_dir, options.public_base_url)
     print(found(place, options.operator, make_keys), end="")
     return Exit.OK

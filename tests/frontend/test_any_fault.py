@@ -22,7 +22,7 @@ from ipc.operations.leases import ReadEpoch
 from ipc.operations.status import ReadLedger
 from ipc.settings import LimitSettings
 from notary.ledger.settling import unsettled
-from notary.workers import WorkerChannel
+from notary.workers import WorkerLink
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, Fault, does_and_says, front_core, refuses, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.proofs import Key
@@ -92,20 +92,20 @@ class Executions:
 @pytest.fixture
 def executions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executions]:
     """The executions that workers are permitted to run."""
-    spy, give_word, take_back = Executions(), WorkerChannel.give_word, WorkerChannel.take_back
+    spy, give_word, take_back = Executions(), WorkerLink.give_word, WorkerLink.take_back
 
-    def noted(worker: WorkerChannel, intent_id: str, plan_hash: str, **how: bool) -> Any:
+    def noted(worker: WorkerLink, intent_id: str, plan_hash: str, **how: bool) -> Any:
         spy.note(intent_id)
         return give_word(worker, intent_id, plan_hash, **how)
 
-    def taken_back(worker: WorkerChannel, only: str | None = None) -> list[str]:
+    def taken_back(worker: WorkerLink, only: str | None = None) -> list[str]:
         intent_ids = take_back(worker, only)
         for intent_id in intent_ids:
             spy.intents.remove(intent_id)
         return intent_ids
 
-    monkeypatch.setattr(WorkerChannel, "give_word", noted)
-    monkeypatch.setattr(WorkerChannel, "take_back", taken_back)
+    monkeypatch.setattr(WorkerLink, "give_word", noted)
+    monkeypatch.setattr(WorkerLink, "take_back", taken_back)
     yield spy
     assert spy.without_intent == []
     assert len(set(spy.intents)) == len(spy.intents), "executed twice"

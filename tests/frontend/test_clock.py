@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.clock import STEP_TOLERANCE_SECONDS, ClockError, SystemClock, iso, parse_iso
+from frontend.clock import STEP_TOLERANCE_SECONDS, ClockError, FrontClock, iso, parse_iso
 
 NOON = 1_763_726_400.0
 
@@ -23,8 +23,8 @@ class Time:
         self.wall += seconds
         self.boot += seconds
 
-    def clock(self, floor: float = 0.0) -> SystemClock:
-        return SystemClock(floor, wall=lambda: self.wall, boot=lambda: self.boot)
+    def clock(self, floor: float = 0.0) -> FrontClock:
+        return FrontClock(floor, wall=lambda: self.wall, boot=lambda: self.boot)
 
 
 def test_it_tells_the_wall_clock_while_time_passes_evenly() -> None:
@@ -109,7 +109,7 @@ def test_iso_of_now_needs_a_clock_that_is_right_and_iso_of_a_given_time_does_not
 
 def test_the_machines_own_clock_passes() -> None:
     before = time.time()
-    told = SystemClock(before).now()
+    told = FrontClock(before).now()
     assert before <= told <= time.time()
     assert STEP_TOLERANCE_SECONDS == 5.0
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.control import MAX_UNSENT, Control, SupervisorSilent
+from frontend.control import MAX_UNSENT, SupervisorLink, SupervisorSilent
 from frontend.deadlines import ControlDeadlines
 from ipc.blocking import ChannelClosed
 from ipc.framing import encode_frame
@@ -112,9 +112,9 @@ class Supervisor:
 
 
 @asynccontextmanager
-async def both(deadlines: ControlDeadlines = ControlDeadlines()) -> AsyncIterator[tuple[Control, Supervisor]]:
+async def both(deadlines: ControlDeadlines = ControlDeadlines()) -> AsyncIterator[tuple[SupervisorLink, Supervisor]]:
     ours, theirs = socket.socketpair()
-    control, supervisor = Control(ours, deadlines), Supervisor(theirs)
+    control, supervisor = SupervisorLink(ours, deadlines), Supervisor(theirs)
     settings = Settings("/", "http://x")
     memory = make_memory(Layout.of(settings))
     await supervisor.channel.send(StartFront("front-1-a", (), settings, ()), (memory,))

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from gateway_client.cli.contexts import Context, Contexts, load, save
+from gateway_client.cli.contexts import Contexts, GatewayContext, load, save
 from gateway_client.cli.exits import Failure
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +53,7 @@ def test_a_ready_file_that_is_malformed_or_readable_by_others_is_refused(empty: 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     file = tmp_path / "contexts.toml"
-    save(file, Contexts("dev", {"dev": Context("http://127.0.0.1:1")}))
+    save(file, Contexts("dev", {"dev": GatewayContext("http://127.0.0.1:1")}))
     before = load(file)
     file.write_bytes(codecs.BOM_UTF8 + file.read_bytes())
     assert load(file) == before
@@ -162,7 +162,9 @@ VALUES = st.text(st.characters(exclude_categories=("C", "Z"), include_characters
 def test_a_written_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, found: dict[str, tuple[str, str]]
 ) -> None:
-    contexts = Contexts(None, {name: Context(address=one, operator_key_file=two) for name, (one, two) in found.items()})
+    contexts = Contexts(
+        None, {name: GatewayContext(address=one, operator_key_file=two) for name, (one, two) in found.items()}
+    )
     file = tmp_path_factory.getbasetemp() / "written.toml"
     save(file, contexts)
     assert load(file) == contexts
@@ -172,7 +174,7 @@ def test_a_link_stays_a_link_and_nothing_else_is_left(tmp_path: Path) -> None:
     (tmp_path / "dotfiles").mkdir()
     link = tmp_path / "contexts.toml"
     link.symlink_to(tmp_path / "dotfiles" / "contexts.toml")
-    save(link, Contexts("a", {"a": Context(address="http://h:1")}))
+    save(link, Contexts("a", {"a": GatewayContext(address="http://h:1")}))
     assert link.is_symlink()
     assert os.listdir(tmp_path / "dotfiles") == ["contexts.toml"]
     link.unlink()

@@ -9,7 +9,7 @@ from pathlib import Path
 import gateway_client.errors
 import pytest
 from gateway_client import GatewayError
-from gateway_client.cli.exits import BY_ERROR, Exit, exit_of
+from gateway_client.cli.exits import BY_ERROR, ScriptExit, exit_of
 
 from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.gateway import wait_for
@@ -29,32 +29,32 @@ MEMBERS = {
 
 def test_every_exit_code_is_in_the_manual() -> None:
     rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", MANUAL.read_text(), re.MULTILINE)
-    assert {int(code): name for code, name in rows} == {int(one): one.name.lower() for one in Exit}
+    assert {int(code): name for code, name in rows} == {int(one): one.name.lower() for one in ScriptExit}
 
 
 def test_every_error_of_the_library_has_its_exit_code() -> None:
     kinds = [kind for _, kind in inspect.getmembers(gateway_client.errors, inspect.isclass)]
     assert {kind for kind in kinds if issubclass(kind, GatewayError)} == set(BY_ERROR)
-    assert exit_of(type("Newer", (gateway_client.errors.NotFound,), {})("x")) is Exit.NOT_FOUND
+    assert exit_of(type("Newer", (gateway_client.errors.NotFound,), {})("x")) is ScriptExit.NOT_FOUND
 
 
 @pytest.mark.parametrize(
     ("status", "code", "exit_code"),
     [
-        (400, "invalid_request", Exit.USAGE),
-        (401, "invalid_operator_token", Exit.DENIED),
-        (403, "policy_denied", Exit.DENIED),
-        (404, "not_found", Exit.NOT_FOUND),
-        (409, "plan_integrity", Exit.CONFLICT),
-        (422, "schema_violation", Exit.USAGE),
-        (429, "rate_limit_exceeded", Exit.RATE_LIMITED),
-        (500, "internal_error", Exit.FAILED),
-        (502, "action_execution_failed", Exit.FAILED),
-        (503, "ledger_unavailable", Exit.UNAVAILABLE),
+        (400, "invalid_request", ScriptExit.USAGE),
+        (401, "invalid_operator_token", ScriptExit.DENIED),
+        (403, "policy_denied", ScriptExit.DENIED),
+        (404, "not_found", ScriptExit.NOT_FOUND),
+        (409, "plan_integrity", ScriptExit.CONFLICT),
+        (422, "schema_violation", ScriptExit.USAGE),
+        (429, "rate_limit_exceeded", ScriptExit.RATE_LIMITED),
+        (500, "internal_error", ScriptExit.FAILED),
+        (502, "action_execution_failed", ScriptExit.FAILED),
+        (503, "ledger_unavailable", ScriptExit.UNAVAILABLE),
     ],
 )
 def test_a_status_becomes_an_exit_code_and_one_line_with_what_to_do(
-    gatectl: Gatectl, status: int, code: str, exit_code: Exit
+    gatectl: Gatectl, status: int, code: str, exit_code: ScriptExit
 ) -> None:
     answers = {"GET /v1/admin/status": (status, {"error": code, "message": "because"})}
     with scripted_gateway(answers, X_Trace_Id="trc_1") as server:

@@ -16,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from gateway_client import ProofKey
-from gateway_client.cli.desk import Desk
+from gateway_client.cli.desk import CliContext
 from gateway_client.cli.main import cli
 from gateway_client.cli.safe import json_text, safe
 from hypothesis import given
@@ -226,7 +226,7 @@ def test_a_shell_is_offered_the_contexts_that_there_are(gatectl: Gatectl) -> Non
 
 
 def test_a_shell_is_offered_the_actions_that_there_are(gatectl: Gatectl) -> None:
-    patient = Desk(completion_seconds=120.0)  # no user waits here
+    patient = CliContext(completion_seconds=120.0)  # no user waits here
     assert completing(gatectl, "execute text_").here(desk=patient).out.split() == ["plain,text_digest"]
 
 

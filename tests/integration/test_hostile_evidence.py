@@ -10,8 +10,8 @@ import pytest
 
 from ipc.events import AuditEvent
 from ipc.identifiers import new
-from ipc.operations.calls import Proof, Refuse
-from ipc.operations.evidence import Note
+from ipc.operations.calls import ProofRecord, Refuse
+from ipc.operations.evidence import WriteEvent
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import Issue, ReadEpoch, Revoke
 from tests.support.hostile_front import (
@@ -56,9 +56,9 @@ def test_no_operation_takes_an_event_with_words_of_the_notary(
     assert_refused(
         shared_notary, new_front,
         an_open(event=call_event(**more)),
-        Refuse(call_event(decision="deny", error_code="policy_denied", **more), Proof(new("proof_"))),
+        Refuse(call_event(decision="deny", error_code="policy_denied", **more), ProofRecord(new("proof_"))),
         a_hold(event=call_event(**more)),
-        Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", **more)),
+        WriteEvent(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", **more)),
         Issue("p", None, ("tools:call",), None, "jkt", "none", issued),
         Revoke(AuditEvent(event_type="AdminRevokeAll", trace_id="trc_1", decision="allow", **more)),
         a_claim(new_front, approval_id, event=granted(approval_id, **more)),
@@ -79,7 +79,7 @@ def test_note_writes_no_event_that_belongs_to_another_operation(
     shared_notary: PlayedSupervisor, new_front: PlayedFront, event_type: str, decision: str
 ) -> None:
     assert_refused(
-        shared_notary, new_front, Note(AuditEvent(event_type=event_type, trace_id="trc_1", decision=decision))
+        shared_notary, new_front, WriteEvent(AuditEvent(event_type=event_type, trace_id="trc_1", decision=decision))
     )
 
 
@@ -96,7 +96,7 @@ def test_note_writes_no_event_that_belongs_to_another_operation(
 def test_refuse_writes_refused_calls_and_nothing_else(
     shared_notary: PlayedSupervisor, new_front: PlayedFront, event: AuditEvent
 ) -> None:
-    assert_refused(shared_notary, new_front, Refuse(event, Proof(new("proof_"))), Refuse(event, unless_held=True))
+    assert_refused(shared_notary, new_front, Refuse(event, ProofRecord(new("proof_"))), Refuse(event, unless_held=True))
 
 
 def test_other_events_than_their_own_are_taken_by_no_operation(

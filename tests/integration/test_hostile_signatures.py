@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.approvals import Body, Outcome
+from ipc.approvals import DecisionOutcome, HeldBody
 from ipc.events import AuditEvent
 from ipc.operations.calls import Approver, Open, Refusal, Refuse
-from ipc.operations.evidence import Note, ShowReceipt
-from ipc.operations.holds import GetHold, Held, MoveHold
+from ipc.operations.evidence import ShowReceipt, WriteEvent
+from ipc.operations.holds import GetHold, HoldInForce, MoveHold
 from ipc.plan import seal
 from ipc.reloadable import reloadable_of
 from ipc.settings import ApprovalSettings, OperatorSettings
@@ -83,11 +83,13 @@ def held(front: PlayedFront, request: str = '{"text":"x"}') -> dict[str, Any]:
         session_id=session_id, action_id="text_digest", request_hash=DIGEST, request=request,
         principal=asked.approval.principal,
     )  # fmt: skip
-    body = Body.of(seal(plan), "none", has_budget=True)
+    body = HeldBody.of(seal(plan), "none", has_budget=True)
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
     )
-    assert isinstance(front.value(msgspec.structs.replace(asked, approval=approval), Held | Refusal), Held)
+    assert isinstance(
+        front.value(msgspec.structs.replace(asked, approval=approval), HoldInForce | Refusal), HoldInForce
+    )
     members = shown(approval, body)
     return members | {"shown_hash": hash_of(members), "now": int(now)}
 
@@ -106,7 +108,7 @@ def a_claim(
         "approval_signature": signature,
     }  # fmt: skip
     event = granted(detail["approval_id"], **fields | of_event) if with_event else None
-    outcome = msgspec.json.encode(Outcome(by, MOMENT, approval_signature=signature)).decode()
+    outcome = msgspec.json.encode(DecisionOutcome(by, MOMENT, approval_signature=signature)).decode()
     return MoveHold(detail["approval_id"], "pending", "claimed", outcome, front.front_id, event)
 
 
@@ -115,7 +117,7 @@ def a_denial(detail: dict[str, Any], signature: str | None, reason: str | None =
         "event_type": "ApprovalDenied", "decision": "deny", "approved_by": "ann", "deny_reason": reason,
         "approval_signature": signature,
     }  # fmt: skip
-    outcome = Outcome("ann", MOMENT, deny_reason=reason, approval_signature=signature)
+    outcome = DecisionOutcome("ann", MOMENT, deny_reason=reason, approval_signature=signature)
     return MoveHold(
         detail["approval_id"], "claimed", "denied", msgspec.json.encode(outcome).decode(),
         event=granted(detail["approval_id"], **fields | of_event),
@@ -243,7 +245,7 @@ def test_a_front_that_stored_a_false_plan_gets_no_signature_counted_for_it(
     asked = a_hold(session_id=session_id)
     who = asked.approval.principal
     plan = a_plan(session_id=session_id, action_id="text_digest", request_hash=DIGEST, principal=who)
-    body = msgspec.structs.replace(Body.of(seal(plan), "none", has_budget=True), plan_hash=DIGEST)
+    body = msgspec.structs.replace(HeldBody.of(seal(plan), "none", has_budget=True), plan_hash=DIGEST)
     # The operator sees and signs the hash of another plan.
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
@@ -257,7 +259,7 @@ def test_a_front_that_stored_a_false_plan_gets_no_signature_counted_for_it(
 def test_no_other_event_tells_a_signature(shared_notary: PlayedSupervisor, new_front: PlayedFront) -> None:
     event = AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", approval_signature="a.b.c")
     assert_refused(
-        shared_notary, new_front, Note(event), an_open(event=call_event(approval_signature="a.b.c")),
+        shared_notary, new_front, WriteEvent(event), an_open(event=call_event(approval_signature="a.b.c")),
         Refuse(call_event(decision="deny", error_code="policy_denied", approval_signature="a.b.c")),
     )  # fmt: skip
 

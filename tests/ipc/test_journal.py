@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from ipc.journal import MAX_ENTRY_BYTES, Journal, encode_entry, is_journal
-from ipc.logs import Lines, Log
+from ipc.journal import MAX_ENTRY_BYTES, JournaldSocket, encode_entry, is_journal
+from ipc.logs import Log, LogWriter
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Iterator[tuple[Journal, socket.socket]]:
+def journal(tmp_path: Path) -> Iterator[tuple[JournaldSocket, socket.socket]]:
     """A journal, and where its entries come out."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(str(tmp_path / "journal"))
         sock.settimeout(60)
-        writer = Journal(str(tmp_path / "journal"))
+        writer = JournaldSocket(str(tmp_path / "journal"))
         yield writer, sock
         writer.close()
 
@@ -39,27 +39,29 @@ def parsed(entry: bytes) -> dict[str, str]:
     return fields
 
 
-def test_fields_of_a_line_are_fields_of_the_journal(journal: tuple[Journal, socket.socket]) -> None:
+def test_fields_of_a_line_are_fields_of_the_journal(journal: tuple[JournaldSocket, socket.socket]) -> None:
     writer, sock = journal
-    Log(Lines(lambda: {"process": "front 1"}, journal=writer).write).warning("a call waits", trace_id="trc_1", pid=7)
+    Log(LogWriter(lambda: {"process": "front 1"}, journal=writer).write).warning(
+        "a call waits", trace_id="trc_1", pid=7
+    )
     assert parsed(sock.recv(MAX_ENTRY_BYTES)) == {
         "MESSAGE": "a call waits", "PRIORITY": "4", "SYSLOG_IDENTIFIER": "gateway", "PROCESS": "front 1",
         "TRACE_ID": "trc_1", "PID": "7",
     }  # fmt: skip
 
 
-def test_a_decision_reads_as_it_does_on_a_terminal(journal: tuple[Journal, socket.socket]) -> None:
+def test_a_decision_reads_as_it_does_on_a_terminal(journal: tuple[JournaldSocket, socket.socket]) -> None:
     writer, sock = journal
     fields = {"decision": "allow", "action_id": "mail", "principal": "ann", "duration_ms": 3, "trace_id": "trc_1"}
-    Log(Lines(journal=writer).write).info("call", **fields)
+    Log(LogWriter(journal=writer).write).info("call", **fields)
     assert parsed(sock.recv(MAX_ENTRY_BYTES))["MESSAGE"] == "allow  mail  ann  3 ms  trc_1"
 
 
 def test_a_trace_of_many_lines_is_one_field_and_nothing_in_it_becomes_another(
-    journal: tuple[Journal, socket.socket],
+    journal: tuple[JournaldSocket, socket.socket],
 ) -> None:
     writer, sock = journal
-    Log(Lines(journal=writer).write).error("broken", exc_info=ValueError("x\nMESSAGE=forged\nPRIORITY=0"))
+    Log(LogWriter(journal=writer).write).error("broken", exc_info=ValueError("x\nMESSAGE=forged\nPRIORITY=0"))
     fields = parsed(sock.recv(MAX_ENTRY_BYTES))
     assert (fields["MESSAGE"], fields["PRIORITY"]) == ("broken", "3")
     assert fields["EXCEPTION"].endswith("MESSAGE=forged\nPRIORITY=0")
@@ -76,9 +78,9 @@ def test_names_that_the_journal_keeps_for_itself_or_does_not_know_are_left_out()
 def test_an_entry_that_the_journal_refuses_is_written_as_a_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], size: int
 ) -> None:
-    writer = Journal(str(tmp_path / "nobody"))
+    writer = JournaldSocket(str(tmp_path / "nobody"))
     try:
-        Log(Lines(journal=writer).write).info("said", text="x" * size)
+        Log(LogWriter(journal=writer).write).info("said", text="x" * size)
     finally:
         writer.close()
     assert json.loads(capfd.readouterr().err)["message"] == "said"

@@ -9,16 +9,16 @@ from datetime import datetime
 
 import pytest
 
-from ipc.logs import Fields, Lines, log, write_lines
+from ipc.logs import Fields, LogWriter, log, write_lines
 
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    write_lines(Lines())
+    write_lines(LogWriter())
 
 
-def said(capfd: pytest.CaptureFixture[str], lines: Lines) -> list[str]:
+def said(capfd: pytest.CaptureFixture[str], lines: LogWriter) -> list[str]:
     write_lines(lines)
     log.info("starting", pid=7, state_dir="/var/lib/gateway")
     try:
@@ -31,7 +31,7 @@ def said(capfd: pytest.CaptureFixture[str], lines: Lines) -> list[str]:
 
 
 def test_a_line_is_json_in_a_fixed_order_with_the_trace_of_what_is_handled(capfd: pytest.CaptureFixture[str]) -> None:
-    lines = [json.loads(line) for line in said(capfd, Lines())]
+    lines = [json.loads(line) for line in said(capfd, LogWriter())]
     assert [list(line) for line in lines] == [
         ["level", "time", "message", "pid", "state_dir"],
         ["level", "time", "message", "at", "exception"],
@@ -57,7 +57,7 @@ def test_bound_fields_are_in_every_line_and_a_field_of_the_line_wins(capfd: pyte
     def bound() -> Fields:
         return {"process": "front 1", "pid": 1}
 
-    first, second, _ = map(json.loads, said(capfd, Lines(bound)))
+    first, second, _ = map(json.loads, said(capfd, LogWriter(bound)))
     assert (first["process"], first["pid"], second["process"], second["pid"]) == ("front 1", 7, "front 1", 1)
 
 
@@ -68,7 +68,7 @@ def test_a_person_gets_a_short_line_without_foreign_control_characters(
     monkeypatch.delenv("NO_COLOR", raising=False)
     if not colours:
         monkeypatch.setenv("NO_COLOR", "1")
-    lines = said(capfd, Lines(human=True))
+    lines = said(capfd, LogWriter(human=True))
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} info    starting +pid=7  state_dir=/var/lib/gateway", lines[0])
     assert ("\x1b[31merror" in lines[1]) is colours
     assert "hush\\x1b[2J" in "".join(lines)
@@ -120,8 +120,8 @@ def test_a_line_is_one_write_with_its_trace(capfd: pytest.CaptureFixture[str]) -
     reader, writer = os.pipe2(os.O_DIRECT)  # each write is a packet, which a read gives back alone
     try:
         os.dup2(writer, 2)
-        said(capfd, Lines())
-        said(capfd, Lines(human=True))
+        said(capfd, LogWriter())
+        said(capfd, LogWriter(human=True))
     finally:
         os.dup2(kept, 2)
         os.close(kept)

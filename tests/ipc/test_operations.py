@@ -8,7 +8,7 @@ import pytest
 
 from ipc import operations
 from ipc.messages.delivering import AskedByDeliverer
-from ipc.messages.notary_frames import Asked
+from ipc.messages.notary_frames import NumberedOperation
 from ipc.operations.askable import MODULES, OF_DELIVERERS, OF_FRONTS
 from ipc.operations.calls import CallEnd, Open
 from ipc.operations.deliveries import ClaimDeliveries
@@ -43,7 +43,10 @@ def test_the_type_of_an_answer_is_what_its_operation_declares() -> None:
 
 
 def test_an_operation_of_another_session_or_of_the_notary_itself_is_no_message() -> None:
-    asked = {Asked: (ClaimDeliveries("chat", 0, 0, 1), Lost("int_1", "gone")), AskedByDeliverer: (CheckKeys(),)}
+    asked = {
+        NumberedOperation: (ClaimDeliveries("chat", 0, 0, 1), Lost("int_1", "gone")),
+        AskedByDeliverer: (CheckKeys(),),
+    }
     for frame, operations_ in asked.items():
         for operation in operations_:
             encoded = msgspec.msgpack.encode(frame(1, operation))

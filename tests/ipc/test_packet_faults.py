@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.framing import FrameError
-from ipc.messages.attesting import NotaryToWorker, NoWord, Tied, Word, WorkerToNotary
+from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Result, Verification
 from ipc.packets import PACKET_BYTES, PacketChannel, packet_pair
 from ipc.sessions import NOTARY_TO_WORKER, WORKER_TO_NOTARY, ProtocolError
 
 CAP = 500_000
-WORD = Word("c1", "sha256:00", is_approved=False, settled=("c0",))
+WORD = Permit("c1", "sha256:00", is_approved=False, settled=("c0",))
 RESULT = Result("c1", "success", "{}", None, Verification("skipped"), (), 1, 2, 3)
 
 
@@ -110,4 +110,4 @@ def test_a_mutated_word_is_a_message_of_a_notary_or_refused(noise: bytes, at: in
             message = worker_end(left).receive()
         except FrameError:
             return
-    assert isinstance(message, Tied | Word | NoWord)
+    assert isinstance(message, Tied | Permit | NoPermit)

@@ -13,14 +13,14 @@ import pytest
 
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
-from ipc.messages.attesting import NotaryToWorker, NoWord, Tied, Word, WorkerToNotary
+from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Result, Verification
 from ipc.messages.message import Message
 from ipc.packets import PACKET_BYTES, PacketChannel, packet_pair
 from ipc.sessions import NOTARY_TO_WORKER, WORKER_TO_NOTARY, ProtocolError
 
 CAP = 500_000
-WORD = Word("c1", "sha256:00", is_approved=False, settled=("c0",))
+WORD = Permit("c1", "sha256:00", is_approved=False, settled=("c0",))
 
 M = TypeVar("M", bound=Message)
 
@@ -78,7 +78,7 @@ def is_empty(sock: socket.socket) -> bool:
 
 def test_each_message_arrives_as_one_packet_in_order(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
-    sent = [Tied(), WORD, NoWord("c2"), Tied()]
+    sent = [Tied(), WORD, NoPermit("c2"), Tied()]
     for message in sent:
         notary.send(message)
     assert [worker.receive() for _ in sent] == sent
@@ -136,11 +136,11 @@ def test_a_message_is_read_once_by_two_processes_at_the_same_end(ends: Ends) -> 
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
     notary.send(Tied())
     for name in ("c1", "c2", "c3"):
-        notary.send(Word(name, "sha256:00", is_approved=False))
+        notary.send(Permit(name, "sha256:00", is_approved=False))
     assert worker.receive() == Tied()
     with ends[1].dup() as others:
         assert b"c1" in others.recv(PACKET_BYTES + 1)
-    assert worker.receive() == Word("c2", "sha256:00", is_approved=False)
+    assert worker.receive() == Permit("c2", "sha256:00", is_approved=False)
     with ends[1].dup() as others:
         assert b"c3" in others.recv(PACKET_BYTES + 1)
     assert is_empty(ends[1])
@@ -165,17 +165,17 @@ def test_two_ends_that_take_at_once_take_every_message_once(ends: Ends) -> None:
                     packet = others.recv(PACKET_BYTES + 1, socket.MSG_DONTWAIT)
                 except BlockingIOError:
                     break
-                taken.append(msgspec.msgpack.decode(packet[1:], type=NoWord).call_id)
+                taken.append(msgspec.msgpack.decode(packet[1:], type=NoPermit).call_id)
 
     def read() -> None:
-        while isinstance(message := whole(worker), NoWord):
+        while isinstance(message := whole(worker), NoPermit):
             kept.append(message.call_id)
 
     threads = [threading.Thread(target=run, daemon=True) for run in (take_back, read)]
     for thread in threads:
         thread.start()
     for number in range(count):
-        notary.send(NoWord(str(number)))
+        notary.send(NoPermit(str(number)))
     deadline = time.monotonic() + 60
     while len(kept) + len(taken) < count and all(thread.is_alive() for thread in threads):
         assert time.monotonic() < deadline, f"seed {seed}"
@@ -192,7 +192,7 @@ def test_two_ends_that_take_at_once_take_every_message_once(ends: Ends) -> None:
 def test_a_message_over_the_cap_is_not_sent_and_moves_nothing(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
     with pytest.raises(FrameError, match="exceeds the cap"):
-        notary.send(Word("c", "x" * CAP, is_approved=False))
+        notary.send(Permit("c", "x" * CAP, is_approved=False))
     assert is_empty(ends[1])
     notary.send(Tied())
     assert worker.receive() == Tied()
@@ -245,4 +245,4 @@ def test_an_end_that_may_not_wait_says_that_it_would(ends: Ends) -> None:
     notary.send(Tied())
     with pytest.raises(BlockingIOError):
         while True:
-            notary.send(NoWord("x" * 1000))
+            notary.send(NoPermit("x" * 1000))

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, decode_plan, seal
+from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, PlannedRequest, SecretUse, decode_plan, seal
 
 
 def plan(**changes: Any) -> Plan:
@@ -13,8 +13,8 @@ def plan(**changes: Any) -> Plan:
         "trace_id": "trc_1", "action_id": "a", "action_version": "1.0.0", "risk_level": "low",
         "provider_module_digest": "sha256:00", "required_imports": ("http",), "profile": "http", "isolation": "pooled",
         "principal": "p", "owner": "o", "session_id": "ses_1", "scopes": ("tools:call",), "lease_jti": "lea_1",
-        "request": "{}", "request_hash": "sha256:11", "provider_input": "{}", "limits": Limits(),
-        "egress": Egress("direct_allowlist", ("a.test",), ("GET",), "http://p", {"a.test": "127.0.0.1:1"}),
+        "request": "{}", "request_hash": "sha256:11", "provider_input": "{}", "limits": CallLimits(),
+        "egress": PlanEgress("direct_allowlist", ("a.test",), ("GET",), "http://p", {"a.test": "127.0.0.1:1"}),
         "files": FileAccess("/files", ("write",), ("**",), ("x",)),
         "http_request": PlannedRequest("GET", "http://a.test/", (("a", "b"),), "body"),
         "secrets": (SecretUse("token", header="Authorization"),), "targets": ("GET http://a.test/",),
@@ -83,8 +83,8 @@ def test_bytes_that_are_no_plan_are_refused(more: bytes) -> None:
 
 
 def test_the_order_of_a_map_does_not_matter() -> None:
-    one = plan(egress=Egress(unsafe_resolve={"a": "1", "b": "2"}))
-    two = plan(egress=Egress(unsafe_resolve={"b": "2", "a": "1"}))
+    one = plan(egress=PlanEgress(unsafe_resolve={"a": "1", "b": "2"}))
+    two = plan(egress=PlanEgress(unsafe_resolve={"b": "2", "a": "1"}))
     assert seal(one).digest == seal(two).digest
 
 

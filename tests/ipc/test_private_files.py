@@ -11,7 +11,7 @@ import pytest
 
 from ipc.exits import Exit
 from ipc.private_files import (
-    KeyFileError,
+    PrivateFileError,
     check_folder,
     check_private,
     hold_folder,
@@ -50,7 +50,7 @@ def test_a_file_that_others_may_touch_is_refused_with_its_mend(tmp_path: Path, m
     path = tmp_path / "file"
     write_private(path, b"secret")
     path.chmod(mode)
-    with pytest.raises(KeyFileError, match=rf"file: mode {mode:04o} lets others in\. Use chmod 0600\.$") as refused:
+    with pytest.raises(PrivateFileError, match=rf"file: mode {mode:04o} lets others in\. Use chmod 0600\.$") as refused:
         read_private(path)
     assert refused.value.exit_code == Exit.CONFIG
 
@@ -67,7 +67,7 @@ def test_a_file_of_another_user_is_refused_also_through_a_link(tmp_path: Path) -
     link = tmp_path / "link"
     link.symlink_to(theirs)
     for path in (theirs, link):
-        with pytest.raises(KeyFileError, match="belongs to user id") as refused:
+        with pytest.raises(PrivateFileError, match="belongs to user id") as refused:
             read_private(path)
         assert refused.value.exit_code == Exit.NO_PERMISSION
 
@@ -90,14 +90,14 @@ def test_a_group_may_read_what_kubernetes_or_systemd_hands_over_and_nothing_else
     credential.write_bytes(b"secret")
     credential.chmod(0o440)
     assert read_private(path) == b"secret"
-    with pytest.raises(KeyFileError, match="mode 0440"):
+    with pytest.raises(PrivateFileError, match="mode 0440"):
         read_private(credential)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     assert read_private(credential) == b"secret"
     for file in (path, credential):
         for mode in (0o460, 0o444, 0o442, 0o441):
             file.chmod(mode)
-            with pytest.raises(KeyFileError, match=f"mode {mode:04o}"):
+            with pytest.raises(PrivateFileError, match=f"mode {mode:04o}"):
                 read_private(file)
 
 
@@ -111,12 +111,12 @@ def test_a_file_of_root_is_private_to_the_user_who_can_read_it(tmp_path: Path, m
     for mode in (0o400, 0o440, 0o600, 0o640):
         check_private(path, status(0, mode))
     for mode in (0o404, 0o444, 0o460, 0o660, 0o644):
-        with pytest.raises(KeyFileError, match=f"mode {mode:04o}"):
+        with pytest.raises(PrivateFileError, match=f"mode {mode:04o}"):
             check_private(path, status(0, mode))
-    with pytest.raises(KeyFileError, match="mode 0440"):
+    with pytest.raises(PrivateFileError, match="mode 0440"):
         check_private(path, status(4711, 0o440))
     for uid in (4712, 65534):
-        with pytest.raises(KeyFileError, match=f"belongs to user id {uid}"):
+        with pytest.raises(PrivateFileError, match=f"belongs to user id {uid}"):
             check_private(path, status(uid, 0o400))
 
 
@@ -160,9 +160,9 @@ def test_a_path_that_is_no_regular_file_is_refused_without_waiting(tmp_path: Pat
     write_private(huge, b"")
     os.truncate(huge, 2_000_000)
     for name in ("pipe", "folder", "huge"):
-        with pytest.raises(KeyFileError, match="not a regular file"):
+        with pytest.raises(PrivateFileError, match="not a regular file"):
             read_private(tmp_path / name)
-    with pytest.raises(KeyFileError, match="cannot read it: No such file") as refused:
+    with pytest.raises(PrivateFileError, match="cannot read it: No such file") as refused:
         read_private(tmp_path / "missing")
     assert refused.value.exit_code == Exit.NO_PERMISSION
 
@@ -170,7 +170,7 @@ def test_a_path_that_is_no_regular_file_is_refused_without_waiting(tmp_path: Pat
 def test_a_write_that_fails_leaves_nothing_behind_and_nothing_changed(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "folder", tmp_path / "missing" / "file"):
-        with pytest.raises(KeyFileError, match="cannot write it") as refused:
+        with pytest.raises(PrivateFileError, match="cannot write it") as refused:
             write_private(path, b"content")
         assert refused.value.exit_code == Exit.NO_PERMISSION
     assert os.listdir(tmp_path) == ["folder"]
@@ -184,10 +184,10 @@ def test_folders_are_made_private_and_checked(tmp_path: Path) -> None:
     check_folder(folder, is_private=True)
     folder.chmod(0o755)
     check_folder(folder, is_private=False)
-    with pytest.raises(KeyFileError, match=r"mode 0755 lets others in\. Use chmod 0700\.$"):
+    with pytest.raises(PrivateFileError, match=r"mode 0755 lets others in\. Use chmod 0700\.$"):
         check_folder(folder, is_private=True)
     folder.chmod(0o775)
-    with pytest.raises(KeyFileError, match="0775"):
+    with pytest.raises(PrivateFileError, match="0775"):
         check_folder(folder, is_private=False)
 
 
@@ -197,11 +197,11 @@ def test_a_folder_that_is_not_private_is_refused(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
     for path in (file, link):
-        with pytest.raises(KeyFileError, match="is not a folder"):
+        with pytest.raises(PrivateFileError, match="is not a folder"):
             check_folder(path, is_private=True)
-    with pytest.raises(KeyFileError, match="cannot look at it"):
+    with pytest.raises(PrivateFileError, match="cannot look at it"):
         check_folder(tmp_path / "missing", is_private=True)
-    with pytest.raises(KeyFileError, match="cannot create the folder"):
+    with pytest.raises(PrivateFileError, match="cannot create the folder"):
         make_folder(file / "below")
     if os.geteuid() == 0:
         theirs = tmp_path / "theirs"
@@ -209,13 +209,13 @@ def test_a_folder_that_is_not_private_is_refused(tmp_path: Path) -> None:
         os.chown(theirs, 65534, 65534)
     else:
         theirs = Path("/")
-    with pytest.raises(KeyFileError, match="belongs to user id"):
+    with pytest.raises(PrivateFileError, match="belongs to user id"):
         check_folder(theirs, is_private=False)
 
 
 def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     with hold_folder(tmp_path):
-        with pytest.raises(KeyFileError, match="another process") as refused, hold_folder(tmp_path):
+        with pytest.raises(PrivateFileError, match="another process") as refused, hold_folder(tmp_path):
             pass
         assert refused.value.exit_code == Exit.LOCKED
     with hold_folder(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import rfc8785
 
 from frontend.calls.approvals.record import detailed
-from ipc.approvals import Body, Outcome, remains_of
+from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.canonical import sha256_hex
 from ipc.plan import seal
 from ipc.shown import NOT_HASHED, hash_of, shown
@@ -19,9 +19,9 @@ NOW = 1_000.0
 
 def a_held(
     request: str = '{"to":"acct"}', description: str | None = None, **given: Any
-) -> tuple[ApprovalRecord, Body]:  # fmt: skip
+) -> tuple[ApprovalRecord, HeldBody]:  # fmt: skip
     plan = a_plan(request=request, calls_remaining=3)
-    body = Body.of(seal(plan), "peercred", has_budget=True, description=description)
+    body = HeldBody.of(seal(plan), "peercred", has_budget=True, description=description)
     fields: dict[str, Any] = {
         "approval_id": "apr_1", "session_id": plan.session_id, "action_id": plan.action_id,
         "request_hash": plan.request_hash, "state": "pending", "created_at": NOW, "expires_at": NOW + 300,
@@ -50,7 +50,7 @@ def test_every_member_of_the_detail_is_hashed_or_changes_while_it_is_decided() -
 
 def test_the_hash_stays_while_a_decision_is_carried_out() -> None:
     record, _ = a_held()
-    outcome = Outcome(
+    outcome = DecisionOutcome(
         "ann", "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z", "rcpt_1", approval_signature="a.b.c"
     )
     decided = msgspec.structs.replace(record, state="claimed", outcome=msgspec.json.encode(outcome).decode())

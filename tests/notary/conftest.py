@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from notary.state import Limits
+from notary.state import NotaryLimits
 from tests.notary.running import Running
 from tests.notary.samples import hooks
 from tests.support.asking import Asker
@@ -38,7 +38,7 @@ def start_notary(tmp_path: Path) -> Iterator[StartNotary]:
     """Start a notary on a folder of the test, with these limits and settings; it is stopped at the end."""
     started: list[Running] = []
 
-    def start(folder: str = "state", *, limits: Limits = LIMITS, **settings: Any) -> Running:
+    def start(folder: str = "state", *, limits: NotaryLimits = LIMITS, **settings: Any) -> Running:
         started.append(Running(tmp_path / folder, limits=limits, **settings))
         return started[-1]
 

@@ -31,12 +31,12 @@ from ipc.operations.evidence import QueryEvents
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.reading.source import Source, opened
 from notary.reading.whole import WholeWalk
 from notary.servers.table import NOT_LOOKED_UP, Places
 from notary.signing.make_keys import make_keys
-from notary.state import Limits
+from notary.state import NotaryLimits
 from supervisor.programs import INTERPRETER
 from tests.notary.samples import NOW, make_result
 from tests.support.asking import Asker, Deliverer
@@ -97,21 +97,23 @@ def patient_places(settings: Settings) -> Places:
     from notary.backends.postgres import place
     from notary.backends.redis import client
 
-    redis_waits = client.Waits(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
+    redis_waits = client.RedisTimeouts(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
     seconds = int(WAIT_SECONDS)
-    postgres_waits = place.Waits(connect=seconds, unit=2 * seconds, lock=seconds, idle=seconds)
+    postgres_waits = place.PostgresTimeouts(connect=seconds, unit=2 * seconds, lock=seconds, idle=seconds)
     found: dict[str, object] = {}
     if settings.store.redis_url is not None:
-        found["redis"] = client.Place(settings.store, redis_waits)
+        found["redis"] = client.RedisTarget(settings.store, redis_waits)
     if settings.ledger.url is not None:
-        found["postgresql"] = place.Place(settings.ledger, postgres_waits)
+        found["postgresql"] = place.PostgresTarget(settings.ledger, postgres_waits)
     return found
 
 
 class Running:
     """The notary of one folder, in a thread. Started again, it is another one on what the first has left."""
 
-    def __init__(self, folder: Path, *, limits: Limits = LIMITS, is_patient: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, *, limits: NotaryLimits = LIMITS, is_patient: bool = False, **settings: Any
+    ) -> None:
         """`is_patient`: with Redis and PostgreSQL, whose waits are no part of what is tested."""
         self.folder = folder
         self.is_patient = is_patient
@@ -196,7 +198,7 @@ def walk(front: Asker) -> ChainReport:
         return _walked(connection)
 
 
-def _walked(connection: Connection) -> ChainReport:
+def _walked(connection: OpenTransaction) -> ChainReport:
     """Each step is a transaction, as of any reader: a notary may write meanwhile."""
     progress, goes_on = WholeWalk(), True
     while goes_on:

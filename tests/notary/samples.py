@@ -6,15 +6,15 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.approvals import Outcome
+from ipc.approvals import DecisionOutcome
 from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.evidence import Delivery
 from ipc.identifiers import new
 from ipc.messages.calling import Result, Verification
-from ipc.operations.calls import Approver, Closed, Open, Proof, Refuse, Terms
+from ipc.operations.calls import Approver, Closed, GrantTerms, Open, ProofRecord, Refuse
 from ipc.operations.deliveries import ClaimDeliveries, SettleDelivery
-from ipc.operations.evidence import Note
+from ipc.operations.evidence import WriteEvent
 from ipc.operations.holds import Hold, MoveHold
 from ipc.operations.leases import Issue, Revoke
 from ipc.settings import WebhookSettings
@@ -83,12 +83,12 @@ def own_event(**given: Any) -> AuditEvent:
     return call_event(**{"event_type": "GatewayStarted", "decision": "allow"} | given)
 
 
-def make_note(**given: Any) -> Note:
+def make_note(**given: Any) -> WriteEvent:
     """`given` are fields of its event."""
-    return Note(own_event(**given))
+    return WriteEvent(own_event(**given))
 
 
-def make_refuse(proof: Proof | None = None, *, unless_held: bool = False, **given: Any) -> Refuse:
+def make_refuse(proof: ProofRecord | None = None, *, unless_held: bool = False, **given: Any) -> Refuse:
     """Write a denied call, which is delivered to the endpoints; `given` are fields of its event."""
     event = call_event(**{"decision": "deny", "error_code": "policy_denied"} | given)
     return Refuse(event, proof, unless_held)
@@ -112,12 +112,12 @@ def make_event(**given: Any) -> AuditEvent:
     return AuditEvent(**fields | given)
 
 
-def make_terms(**given: Any) -> Terms:
+def make_terms(**given: Any) -> GrantTerms:
     fields: dict[str, Any] = {
         "plan_hash": DIGEST, "module_digest": DIGEST, "epoch": 0, "verifier_kind": "http_status",
         "max_response_bytes": 100_000, "fuel": 1_000_000, "memory_mb": 64, "timeout_seconds": 30.0, "max_io_calls": 8,
     }  # fmt: skip
-    return Terms(**fields | given)
+    return GrantTerms(**fields | given)
 
 
 def make_result(outcome: str = "success", **given: Any) -> Result:
@@ -129,8 +129,8 @@ def make_result(outcome: str = "success", **given: Any) -> Result:
     return Result(**fields | given)
 
 
-def fresh_proof() -> Proof:
-    return Proof(f"fresh-{next(_numbers)}")
+def fresh_proof() -> ProofRecord:
+    return ProofRecord(f"fresh-{next(_numbers)}")
 
 
 def make_open(*, epoch: int = 0, terms: dict[str, Any] | None = None, **given: Any) -> Open:
@@ -174,7 +174,7 @@ def make_hold(approval: ApprovalRecord | None = None, **given: Any) -> Hold:
 
 def outcome_text(**given: str) -> str:
     """An outcome as it is stored."""
-    return msgspec.json.encode(Outcome(**given)).decode()
+    return msgspec.json.encode(DecisionOutcome(**given)).decode()
 
 
 def make_claim(approval: ApprovalRecord, holder: str = "front-1", who: str = "alice") -> MoveHold:

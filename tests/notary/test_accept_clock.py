@@ -6,9 +6,9 @@ import time
 import msgspec
 import pytest
 
-from ipc.clock import Clock, ClockWrong, parse_iso
+from ipc.clock import ClockWrong, TimeSource, parse_iso
 from ipc.exits import Exit
-from ipc.operations.calls import Enter, Proof
+from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.holds import ListHolds
 from ipc.operations.leases import ReadEpoch
 from notary.accept_clock import accept, main
@@ -30,7 +30,7 @@ def ahead(notary: Running) -> None:
     grow(notary)
     notary.front.ask(make_issue(max_calls=3))
     notary.front.ask(make_hold())
-    notary.front.ask(Enter(Proof("used")))
+    notary.front.ask(UseProof(ProofRecord("used")))
     notary.stop()
     notary.clock.time = time.time()
 
@@ -44,7 +44,7 @@ def refuses_every_call(notary: Running) -> bool:
     return until is not None
 
 
-def _wrong_until(clock: Clock) -> float | None:
+def _wrong_until(clock: TimeSource) -> float | None:
     try:
         clock.now()
     except ClockWrong as error:
@@ -66,7 +66,9 @@ def test_it_leaves_an_event_ends_every_lease_and_restores_the_clock(notary: Runn
     assert walk(front).intact
     assert front.ask(ListHolds(("pending",), 10)).approvals == []
     notary.clock.time += DAY
-    assert not front.ask(Enter(Proof("used"))).is_fresh, "a proof of the time ahead can't be used when that has come"
+    assert not front.ask(UseProof(ProofRecord("used"))).is_fresh, (
+        "a proof of the time ahead can't be used when that has come"
+    )
 
 
 def test_evidence_that_follows_is_the_newest_from_then_on(notary: Running) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ipc.exits import Exit
-from ipc.operations.calls import Enter, Proof
+from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.operations.leases import ReadEpoch
 from ipc.settings import LedgerSettings, Settings, StoreSettings
@@ -64,7 +64,7 @@ def test_it_leaves_an_event_ends_every_lease_and_keeps_the_earlier_file(notary: 
     (kept,) = notary.folder.glob("checkpoints.until-*")
     assert [json.loads(line)["note"] for line in kept.read_text().splitlines()] == before
     assert walk(front).intact
-    assert front.ask(Enter(Proof("p"))).is_fresh
+    assert front.ask(UseProof(ProofRecord("p"))).is_fresh
 
 
 def test_where_nothing_was_lost_there_is_nothing_to_accept(notary: Running) -> None:

@@ -18,7 +18,7 @@ from notary.announcing import KIND, Announcements
 from notary.checkpoints import public_keys
 from notary.ledger.message import MAX_BODY_BYTES
 from notary.opening import open_state
-from notary.state import State
+from notary.state import NotaryState
 from notary.tree.notes import opened_checkpoint, signed
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
@@ -126,7 +126,7 @@ class Still:
         self.now = 1000.0
         self.state, self.made = self._opened()
 
-    def _opened(self) -> tuple[State, Announcements]:
+    def _opened(self) -> tuple[NotaryState, Announcements]:
         settings = msgspec.structs.replace(self.notary.settings, webhooks=TOLD)
         state = open_state(settings, self.notary.clock, limits=LIMITS)[0]
         return state, Announcements(state, lambda: self.now)

@@ -10,12 +10,12 @@ import pytest
 
 from ipc.evidence import EventQuery
 from ipc.messages.notary_frames import Answered
-from ipc.operations.calls import Enter, Proof, Withdraw
+from ipc.operations.calls import ProofRecord, UseProof, Withdraw
 from ipc.operations.deliveries import ClaimDeliveries
 from ipc.operations.evidence import QueryEvents
 from ipc.operations.holds import GetHold
 from ipc.operations.keys import FollowKeys
-from ipc.operations.leases import Issue, Issued
+from ipc.operations.leases import Issue, SignedLease
 from notary.backends.sqlite import connect
 from notary.units import remembered
 from tests.notary.conftest import StartNotary
@@ -61,8 +61,8 @@ def prepared(front: Asker) -> list[Any]:
     front.ask(make_hold(held))
     notify(front)
     return [
-        Enter(Proof("p")), changed(refused, proof=Proof("p")), Withdraw(left.intent_id, "error", "overloaded"),
-        make_refuse(Proof("q")), make_hold(), make_issue(max_calls=3), make_note(),
+        UseProof(ProofRecord("p")), changed(refused, proof=ProofRecord("p")), Withdraw(left.intent_id, "error", "overloaded"),
+        make_refuse(ProofRecord("q")), make_hold(), make_issue(max_calls=3), make_note(),
         make_claim(held, "asks-again"),
         FollowKeys(), Withdraw("intent_unknown", "error", "overloaded"),
         make_revoke(),
@@ -102,11 +102,11 @@ def test_a_lease_asked_again_of_the_next_notary_is_valid_and_its_token_was_never
     front = notary.attach("asks-again")
     asked = make_issue()
     (number,) = front.send(asked)
-    first = msgspec.msgpack.decode(front.heard(number).value, type=Issued)
+    first = msgspec.msgpack.decode(front.heard(number).value, type=SignedLease)
     notary.restart()
     again = notary.attach("asks-again")
     again.resend({number: asked})
-    lease = msgspec.msgpack.decode(again.heard(number).value, type=Issued)
+    lease = msgspec.msgpack.decode(again.heard(number).value, type=SignedLease)
     (key,) = again.in_force[-1].lease_keys
     public = jwt.PyJWK({"kty": "EC", "crv": "P-256", "x": key.x, "y": key.y})
     options: Any = {"verify_exp": False, "verify_iat": False, "verify_nbf": False}
@@ -170,8 +170,8 @@ def test_the_end_of_a_call_is_repeated_unchanged_and_no_worker_runs_it_again(not
 
 def test_a_call_that_was_refused_is_refused_to_its_worker_again(notary: Running) -> None:
     front = notary.attach("asks-again")
-    asked = make_open(proof=Proof("used"))
-    front.ask(Enter(Proof("used")))
+    asked = make_open(proof=ProofRecord("used"))
+    front.ask(UseProof(ProofRecord("used")))
     (number,) = front.send(asked)
     assert front.answer(number).code == "replay_detected"
     worker = notary.workers.of(asked.intent_id)
@@ -188,11 +188,11 @@ def test_a_call_that_was_refused_is_refused_to_its_worker_again(notary: Running)
 
 def test_another_front_does_not_get_the_answer_of_the_same_number(notary: Running) -> None:
     front = notary.attach("one")
-    (number,) = front.send(Enter(Proof("p")))
+    (number,) = front.send(UseProof(ProofRecord("p")))
     assert front.answer(number).is_fresh
     notary.restart()
     other = notary.attach("other")
-    other.resend({number: Enter(Proof("p"))})
+    other.resend({number: UseProof(ProofRecord("p"))})
     assert not other.answer(number).is_fresh
 
 
@@ -241,27 +241,27 @@ def test_an_answer_that_a_slow_front_had_not_taken_outlives_the_units_of_others(
 
 def test_an_answer_outlives_a_second_notary_that_was_not_asked_for_it(notary: Running) -> None:
     front = notary.attach("late")
-    (number,) = front.send(Enter(Proof("p")))
+    (number,) = front.send(UseProof(ProofRecord("p")))
     notary.restart()
     for _ in range(3):
         notary.front.ask(make_note())
     notary.restart()
     again = notary.attach("late")
-    again.resend({number: Enter(Proof("p"))})
+    again.resend({number: UseProof(ProofRecord("p"))})
     assert again.answer(number).is_fresh
 
 
 def test_answers_of_an_earlier_notary_are_forgotten_after_their_time(start_notary: StartNotary) -> None:
     notary = start_notary(limits=replace(UNDISTURBED, remembered_seconds=0.0))
     front = notary.attach("late")
-    (number,) = front.send(Enter(Proof("p")))
+    (number,) = front.send(UseProof(ProofRecord("p")))
     front.answer(number)
     notary.restart()
     notary.front.ask(make_note())
     with closing(connect(notary.path, writes=False)) as connection:
         assert list(remembered(connection)) == [("front-2", 1)]
     again = notary.attach("late")
-    again.resend({number: Enter(Proof("p"))})
+    again.resend({number: UseProof(ProofRecord("p"))})
     assert not again.answer(number).is_fresh
 
 
@@ -276,4 +276,4 @@ def test_a_call_asked_for_under_the_number_of_something_else_ends_no_notary(nota
     worker = notary.workers.of(asked.intent_id)
     while not worker.refused:
         worker.hear()
-    assert notary.front.ask(Enter(Proof("p"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("p"))).is_fresh

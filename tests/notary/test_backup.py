@@ -12,7 +12,7 @@ import pytest
 
 from ipc.exits import Exit
 from ipc.operations.evidence import ReadCheckpoint
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import LedgerSettings, Settings
 from notary import backup, checkpoint_file
 from notary.backup import NotBackedUp, back_up, main
@@ -180,8 +180,8 @@ def test_the_reason_of_a_failure_is_reported_even_if_the_cleanup_fails(
 ) -> None:
     def taken_away(folder: Path, *_: object, **__: object) -> None:
         folder.rename(tmp_path / "elsewhere")
-        raise KeyFileError("the disk went away", Exit.NO_PERMISSION)
+        raise PrivateFileError("the disk went away", Exit.NO_PERMISSION)
 
     monkeypatch.setattr(backup, "_manifest", taken_away)
-    with pytest.raises(KeyFileError, match="the disk went away"):
+    with pytest.raises(PrivateFileError, match="the disk went away"):
         back_up(notary.settings, tmp_path / "kept", with_keys=False)

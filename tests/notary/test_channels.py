@@ -9,19 +9,21 @@ import pytest
 
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
-from ipc.messages.notary_frames import Asked, InForce
+from ipc.messages.notary_frames import FrontFacts, NumberedOperation
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadEpoch
 from notary.channels import READ_BYTES, FrontChannel, FrontGone
 from tests.support.notary_thread import LIMITS
 
 ASKED = ReadEpoch()
-FIRST = InForce(0, 0.0, (), "{}", "{}", {})
-WORD = InForce(1, 0.0, (), "chat" * 1000, "{}", {})
+FIRST = FrontFacts(0, 0.0, (), "{}", "{}", {})
+WORD = FrontFacts(1, 0.0, (), "chat" * 1000, "{}", {})
 
 
 def frames(count: int, operation: ReadEpoch | GetHold = ASKED) -> bytes:
-    return b"".join(encode_frame(Asked(number, operation), MAX_NOTARY_FRAME) for number in range(1, count + 1))
+    return b"".join(
+        encode_frame(NumberedOperation(number, operation), MAX_NOTARY_FRAME) for number in range(1, count + 1)
+    )
 
 
 class Pair:

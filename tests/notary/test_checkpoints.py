@@ -20,7 +20,7 @@ from notary import checkpoint_file
 from notary.backends.sqlite import connect
 from notary.checkpoints import Checkpoints, RolledBack, problem_of_return, public_keys
 from notary.opening import open_state
-from notary.state import State
+from notary.state import NotaryState
 from notary.tree.checkpoint import Checkpoint, parted
 from notary.tree.merkle import check_consistency
 from notary.tree.notes import opened_checkpoint
@@ -42,7 +42,7 @@ def notes(notary: Running) -> list[str]:
     return [json.loads(line)["note"] for line in file_of(notary).read_text().splitlines()]
 
 
-def state_of(notary: Running) -> State:
+def state_of(notary: Running) -> NotaryState:
     assert notary.thread is not None
     return notary.thread.state
 

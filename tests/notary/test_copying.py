@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from notary.backends.sqlite import CHECKPOINT_PAGES, LEFT_PAGES, Database, FileLimits, connect
+from notary.backends.sqlite import CHECKPOINT_PAGES, LEFT_PAGES, FileLimits, SqliteDatabase, connect
 from notary.copier import copy
 from notary.copying import ANSWER_SECONDS, COPY, DONE, LOOK_SECONDS, PAUSE_SECONDS, CopierProcess, WalCopies
 from tests.support.logs import capture_logs
@@ -24,7 +24,7 @@ class Played:
     """A notary's database with a copier that the test plays: `ours` is its end of the channel."""
 
     def __init__(self, folder: Path) -> None:
-        self.database = Database(folder / "db", _table, FileLimits(reserved_pages=0))
+        self.database = SqliteDatabase(folder / "db", _table, FileLimits(reserved_pages=0))
         self.database.open()
         self.pid = os.posix_spawn("/bin/sleep", ["sleep", "600"], {})
         self.ours, notarys = socket.socketpair()

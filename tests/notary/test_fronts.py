@@ -11,24 +11,24 @@ import pytest
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import Woken
-from ipc.messages.notary_frames import Answered, Asked, InForce
+from ipc.messages.notary_frames import Answered, FrontFacts, NumberedOperation
 from ipc.operations.leases import ReadEpoch
 from notary.fronts import Fronts
 from notary.opening import open_state
-from notary.state import State
-from notary.tasks import Outcome, Task
+from notary.state import NotaryState
+from notary.tasks import Task, TaskOutcome
 from tests.notary.running import HandClock, settings_in
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
 
-FIRST = InForce(0, 0.0, (), "{}", "{}", {})
-WORD = InForce(1, 0.0, (), "chat" * 1000, "{}", {})
+FIRST = FrontFacts(0, 0.0, (), "{}", "{}", {})
+WORD = FrontFacts(1, 0.0, (), "chat" * 1000, "{}", {})
 NOTHING = msgspec.Raw(msgspec.msgpack.encode(None))
 
 
 def asked(count: int, first: int = 1) -> bytes:
     return b"".join(
-        encode_frame(Asked(number, ReadEpoch()), MAX_NOTARY_FRAME) for number in range(first, first + count)
+        encode_frame(NumberedOperation(number, ReadEpoch()), MAX_NOTARY_FRAME) for number in range(first, first + count)
     )
 
 
@@ -36,7 +36,7 @@ class Several:
     """Fronts without a notary around them."""
 
     def __init__(self, folder: Path) -> None:
-        self.state: State = open_state(settings_in(folder), HandClock(), limits=LIMITS)[0]
+        self.state: NotaryState = open_state(settings_in(folder), HandClock(), limits=LIMITS)[0]
         self.poll, self.gone, self.detached = select.epoll(), list[str](), list[str]()
         self.fronts = Fronts(self.state, self.poll, self.gone.append, self.detached.append)
         self.ends: dict[str, socket.socket] = {}
@@ -112,9 +112,9 @@ def test_a_front_that_does_not_take_its_answers_is_not_read_until_it_does(severa
     while not channel.wants_writing:
         several.fronts.say_to_all(WORD)
     task = Task("front-1", 1, ReadEpoch())
-    several.fronts.note_unheard(task, Outcome(7))
-    several.fronts.note_unheard(Task("front-2", 1, ReadEpoch()), Outcome(8))
-    assert several.fronts.unheard() == {("front-1", 1): Outcome(7)}
+    several.fronts.note_unheard(task, TaskOutcome(7))
+    several.fronts.note_unheard(Task("front-2", 1, ReadEpoch()), TaskOutcome(8))
+    assert several.fronts.unheard() == {("front-1", 1): TaskOutcome(7)}
     front.sendall(asked(1))
     assert several.serve() == [], "neither is there room, nor may anything be read"
     while several.fronts.unheard():

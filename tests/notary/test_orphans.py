@@ -17,9 +17,9 @@ from notary.opening import open_state
 from notary.operations.delivering import Orphaned
 from notary.operations.table import PERFORMERS
 from notary.orphans import Orphans
-from notary.state import State
+from notary.state import NotaryState
 from notary.tasks import Task
-from notary.units import Units
+from notary.units import TransactionRunner
 from tests.notary.conftest import StartNotary
 from tests.notary.running import HandClock, Running, settings_in
 from tests.notary.samples import NOW_MS, changed, hooks, make_refuse, notify
@@ -110,8 +110,8 @@ class Alone:
     def __init__(self, folder: Path) -> None:
         self.clock, self.now = HandClock(), 0.5
         settings = settings_in(folder, webhooks=hooks("gone"))
-        self.state: State = open_state(settings, self.clock, limits=LIMITS)[0]
-        self.units = Units(self.state, PERFORMERS)
+        self.state: NotaryState = open_state(settings, self.clock, limits=LIMITS)[0]
+        self.units = TransactionRunner(self.state, PERFORMERS)
         self.units.perform([Task("front-1", 1, make_refuse())])
         self.orphans = Orphans(self.state, lambda: self.now)
 

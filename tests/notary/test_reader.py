@@ -20,7 +20,7 @@ from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_READER_FRAME
 from ipc.messages.reading import NotRead, ReaderToFront, VerifyChain, Walking
-from ipc.operations.evidence import Note
+from ipc.operations.evidence import WriteEvent
 from ipc.sessions import READER_TO_FRONT
 from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
@@ -40,7 +40,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with played_supervisor(folder) as supervisor:
         front = supervisor.attach("front-1-a")
         for _ in range(EVENTS):
-            front.value(Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow")))
+            front.value(WriteEvent(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow")))
         supervisor.stop()
     file = folder / "state" / "ledger.sqlite3"
     with closing(sqlite3.connect(file)) as notarys:

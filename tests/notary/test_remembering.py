@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Enter, Entered, Proof
-from ipc.operations.evidence import Note
-from notary.database import Connection, DatabaseGone
+from ipc.operations.calls import Entered, ProofRecord, UseProof
+from ipc.operations.evidence import WriteEvent
+from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.journal import SLOT_BYTES
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.performing import Performer
 from notary.signing.make_keys import make_keys
-from notary.tasks import Outcome, Task
-from notary.unit import Unit
-from notary.units import Units, remembered
+from notary.tasks import Task, TaskOutcome
+from notary.unit import Transaction
+from notary.units import TransactionRunner, remembered
 from tests.notary.running import HandClock
 from tests.notary.samples import make_claim, make_denial, make_hold, make_issue, make_revoke
 from tests.support.front_core import settings_of
@@ -28,10 +28,10 @@ from tests.support.notary_thread import LIMITS
 def note(number: int) -> Task:
     """An event of a front."""
     event = AuditEvent(event_type="GatewayStarted", trace_id=f"trc_{number}", decision="allow")
-    return Task("front-1", number, Note(event))
+    return Task("front-1", number, WriteEvent(event))
 
 
-def breaks(unit: Unit, asked: Enter) -> Entered:
+def breaks(unit: Transaction, asked: UseProof) -> Entered:
     """Fail with an unexpected error."""
     raise RuntimeError("ours")
 
@@ -41,12 +41,17 @@ def test_every_answer_is_remembered_when_tasks_are_performed_one_by_one(tmp_path
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), limits=LIMITS)
     try:
-        units = Units(state, {**PERFORMERS, Enter: Performer(breaks, writes=True)})
-        tasks = [note(1), Task("front-1", 2, Enter(Proof("p"))), note(3), Task("front-2", 1, note(4).operation)]
+        units = TransactionRunner(state, {**PERFORMERS, UseProof: Performer(breaks, writes=True)})
+        tasks = [
+            note(1),
+            Task("front-1", 2, UseProof(ProofRecord("p"))),
+            note(3),
+            Task("front-2", 1, note(4).operation),
+        ]
         outcomes = units.perform(tasks)
         assert [outcome.problem for outcome in outcomes] == [None, "fault", None, None]
         with state.database.unit(writes=False) as connection:
-            known: dict[tuple[str, int], Outcome] = remembered(connection)
+            known: dict[tuple[str, int], TaskOutcome] = remembered(connection)
         assert set(known) == {("front-1", 1), ("front-1", 3), ("front-2", 1)}
         units.perform([note(5)])
         with state.database.unit(writes=False) as connection:
@@ -59,7 +64,7 @@ def test_the_end_of_a_hold_is_remembered_as_something_that_is_to_leave_the_log_o
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), HandClock(), limits=LIMITS)
     try:
-        units, hold = Units(state, PERFORMERS), make_hold()
+        units, hold = TransactionRunner(state, PERFORMERS), make_hold()
         told = []
         for number, asked in enumerate((hold, make_claim(hold.approval), make_denial(hold.approval))):
             assert units.perform([Task("front-1", number, asked)])[0].value is not None
@@ -77,17 +82,17 @@ def test_a_revocation_whose_unit_failed_although_it_was_committed_is_in_force(
     begin = state.database.unit
 
     @contextmanager
-    def answerless(**asked: bool) -> Iterator[Connection]:
+    def answerless(**asked: bool) -> Iterator[OpenTransaction]:
         with begin(**asked) as connection:
             yield connection
         raise DatabaseGone("the answer was lost")
 
     try:
-        units = Units(state, PERFORMERS)
+        units = TransactionRunner(state, PERFORMERS)
         with monkeypatch.context() as patching:
             patching.setattr(state.database, "unit", answerless)
             (failed,) = units.perform([Task("front-1", 1, make_revoke())])
-        (entered,) = units.perform([Task("front-1", 2, Enter(Proof("p")))])
+        (entered,) = units.perform([Task("front-1", 2, UseProof(ProofRecord("p")))])
         assert (failed.problem, entered.value) == ("unavailable", Entered(is_fresh=True, epoch=1))
     finally:
         state.database.close()
@@ -97,7 +102,7 @@ def test_answers_that_no_journal_takes_are_remembered_as_they_are(tmp_path: Path
     make_keys(tmp_path)
     state, _ = open_state(settings_of(tmp_path, "jkt"), limits=replace(LIMITS, unsettled_slots=1))
     try:
-        units = Units(state, PERFORMERS)
+        units = TransactionRunner(state, PERFORMERS)
         tasks = [Task("front-1", number, make_issue()) for number in range(40)]
         told = [outcome.remembered() for outcome in units.perform(tasks)]
         assert sum(map(len, told)) > SLOT_BYTES

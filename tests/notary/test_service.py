@@ -18,7 +18,7 @@ from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import Woken
 from ipc.messages.notarising import FrontDetached, NotaryReady, StopNotary, WorkerEnded
-from ipc.messages.notary_frames import Asked
+from ipc.messages.notary_frames import NumberedOperation
 from ipc.operations.evidence import QueryEvents
 from ipc.operations.holds import DueHolds, GetHold, OrphanedHolds
 from ipc.operations.leases import ReadEpoch, RevokeSession
@@ -28,7 +28,7 @@ from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.service import Service
 from notary.tasks import Task
-from notary.units import Units
+from notary.units import TransactionRunner
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, settings_in, walk
 from tests.notary.samples import (
@@ -65,8 +65,12 @@ BROKEN = {
     "nothing": struct.pack(">I", 0),
     "another direction": encode_frame(Woken(("chat",)), MAX_NOTARY_FRAME),
     "a message of another channel": encode_frame(StopNotary(), MAX_NOTARY_FRAME),
-    "an unknown operation": encode_frame(Asked(1, ReadEpoch()), MAX_NOTARY_FRAME).replace(b"ReadEpoch", b"RiseEpoch"),
-    "a field too many": encode_frame(Asked(1, GetHold("a")), MAX_NOTARY_FRAME).replace(b"approval_id", b"approval_ix"),
+    "an unknown operation": encode_frame(NumberedOperation(1, ReadEpoch()), MAX_NOTARY_FRAME).replace(
+        b"ReadEpoch", b"RiseEpoch"
+    ),
+    "a field too many": encode_frame(NumberedOperation(1, GetHold("a")), MAX_NOTARY_FRAME).replace(
+        b"approval_id", b"approval_ix"
+    ),
 }
 
 
@@ -110,7 +114,7 @@ def test_requests_before_a_protocol_violation_are_done_whole_or_not_at_all(
     notary: Running,
 ) -> None:
     hostile = notary.attach("hostile")
-    hostile.send_raw(encode_frame(Asked(1, make_note()), MAX_NOTARY_FRAME) + BROKEN["no message"])
+    hostile.send_raw(encode_frame(NumberedOperation(1, make_note()), MAX_NOTARY_FRAME) + BROKEN["no message"])
     assert is_gone(hostile)
     assert walk(notary.front).total_events in (0, 1)
     assert walk(notary.front).intact
@@ -257,7 +261,7 @@ def test_a_notary_with_work_waits_for_nothing(service: Service) -> None:
 def test_a_front_that_comes_after_a_failure_gets_the_state_in_force(notary: Running, tmp_path: Path) -> None:
     assert notary.thread is not None
     state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
-    units = Units(state, PERFORMERS)
+    units = TransactionRunner(state, PERFORMERS)
     session_id = units.perform([Task("front-1", 1, make_issue())])[0].value.session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
     for number, asked in enumerate((RevokeSession(session_id, event), make_revoke()), 2):

@@ -11,7 +11,7 @@ from notary.checkpoints import Checkpoints
 from notary.ledger.witnesses import Cosigned
 from notary.opening import open_state
 from notary.tree.checkpoint import Checkpoint
-from notary.unit import Unit
+from notary.unit import Transaction
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import NOW, own_event
 from tests.support.logs import capture_logs
@@ -37,7 +37,7 @@ class Signing:
         """A checkpoint of one event more."""
         if grows:
             with self.state.database.unit() as connection:
-                unit = Unit(self.state, connection)
+                unit = Transaction(self.state, connection)
                 unit.append(own_event())
                 unit.finish([])
             unit.commit()

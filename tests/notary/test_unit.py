@@ -12,7 +12,7 @@ from ipc.evidence import EventQuery
 from ipc.logs import log
 from ipc.messages.delivering import Welcome
 from ipc.messages.notarising import FrontDetached, NotaryReady
-from ipc.operations.calls import Enter, Proof, Withdraw
+from ipc.operations.calls import ProofRecord, UseProof, Withdraw
 from ipc.operations.deliveries import ClaimDeliveries, ListDeliveries, NextDelivery
 from ipc.operations.evidence import QueryEvents
 from ipc.operations.holds import GetHold
@@ -22,8 +22,8 @@ from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.tasks import Task
-from notary.unit import Unit
-from notary.units import Units, count_backlog
+from notary.unit import Transaction
+from notary.units import TransactionRunner, count_backlog
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (
@@ -101,7 +101,7 @@ def test_a_failed_operation_leaves_no_change(notary: Running) -> None:
     front, hold = notary.front, make_hold()
     for operation in (
         make_issue(max_calls=2, event=changed(make_issue().event, budgets_before=NOT_CANONICAL)),
-        make_revoke(budgets_before=NOT_CANONICAL), make_refuse(Proof("p"), budgets_before=NOT_CANONICAL),
+        make_revoke(budgets_before=NOT_CANONICAL), make_refuse(ProofRecord("p"), budgets_before=NOT_CANONICAL),
         changed(hold, event=changed(hold.event, budgets_before=NOT_CANONICAL)),
     ):  # fmt: skip
         with pytest.raises(Told, match="NotCanonical"):
@@ -117,9 +117,9 @@ DAMAGE: list[tuple[str, list[tuple[Any, str]], list[Any]]] = [
     (
         "proofs",
         [
-            (Enter(Proof("p")), "store"),
+            (UseProof(ProofRecord("p")), "store"),
             (make_open(), "store"),
-            (make_refuse(Proof("p")), "store"),
+            (make_refuse(ProofRecord("p")), "store"),
             (ReadStore(), "store"),
         ],
         [make_issue(max_calls=3), make_note(), make_refuse()],
@@ -127,14 +127,14 @@ DAMAGE: list[tuple[str, list[tuple[Any, str]], list[Any]]] = [
     (
         "budgets",
         [(make_issue(max_calls=3), "budget"), (make_open(has_budget=True), "budget"), (ReadBudget("s"), "budget")],
-        [make_issue(), make_open(), Enter(Proof("p")), make_hold()],
+        [make_issue(), make_open(), UseProof(ProofRecord("p")), make_hold()],
     ),
     (
         "approvals",
         [(make_hold(), "approvals"), (GetHold("apr_1"), "approvals"), (make_refuse(unless_held=True), "approvals")],
-        [make_issue(max_calls=3), make_open(), Enter(Proof("p")), make_refuse()],
+        [make_issue(max_calls=3), make_open(), UseProof(ProofRecord("p")), make_refuse()],
     ),
-    ("outbox", [(ListDeliveries(None, 5), "ledger")], [make_open(), Enter(Proof("p")), make_hold()]),
+    ("outbox", [(ListDeliveries(None, 5), "ledger")], [make_open(), UseProof(ProofRecord("p")), make_hold()]),
 ]
 
 
@@ -150,7 +150,9 @@ def test_a_missing_table_fails_what_needs_it_and_names_the_part(
         for operation in works:
             assert problem(front, operation)[0] is None, operation
         # The same in one unit.
-        numbers = front.send(fails[0][0], *[Enter(Proof(f"u{n}")) for n in range(3)] if table != "proofs" else [])
+        numbers = front.send(
+            fails[0][0], *[UseProof(ProofRecord(f"u{n}")) for n in range(3)] if table != "proofs" else []
+        )
         assert [front.heard(number).problem for number in numbers][1:] == [None] * (len(numbers) - 1)
         stranger.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
     assert problem(front, fails[0][0])[0] is None
@@ -184,7 +186,7 @@ def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_no
         record_call(front)
         front.begin(make_open())
         assert problem(front, QueryEvents(EventQuery())) == ("unavailable", "ledger")
-        for operation in (make_note(), make_open(), Enter(Proof("p")), ReadLedger()):
+        for operation in (make_note(), make_open(), UseProof(ProofRecord("p")), ReadLedger()):
             assert problem(front, operation)[0] == "unavailable", operation
         stranger.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
     front.ask(make_note())
@@ -203,7 +205,7 @@ def test_the_oldest_abandoned_call_is_reported_with_its_time(notary: Running) ->
 def test_an_internal_error_is_reported_with_its_part_and_its_name_alone(
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(unit: Unit, asked: Any) -> None:
+    def fails(unit: Transaction, asked: Any) -> None:
         raise RuntimeError("a secret text")
 
     assert notary.thread is not None
@@ -218,14 +220,14 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
     front = notary.front
     with notary.stranger() as stranger, capture_logs() as lines:
         stranger.execute("BEGIN IMMEDIATE")
-        answers = [front.heard(number) for number in front.send(*[make_note()] * 5, Enter(Proof("p")))]
+        answers = [front.heard(number) for number in front.send(*[make_note()] * 5, UseProof(ProofRecord("p")))]
         assert {(answered.problem, answered.part) for answered in answers} == {("unavailable", "ledger")}
         assert "locked" in (answers[0].cause or "")
         with pytest.raises(Told, match="locked"):
             front.ask(ReadLedger())
         stranger.execute("ROLLBACK")
         assert front.ask(ReadLedger()).unresolved == 0
-        assert front.ask(Enter(Proof("p"))).is_fresh
+        assert front.ask(UseProof(ProofRecord("p"))).is_fresh
     assert [line["event"] for line in lines].count("the database can be written again") == 1
     assert walk(front).total_events == 0
 
@@ -248,7 +250,7 @@ def test_a_unit_that_finds_the_file_locked_waits_for_it_once_and_not_for_each_op
         return begin(writes=writes, is_durable=is_durable)
 
     monkeypatch.setattr(state.database, "unit", counted)
-    units = Units(state, PERFORMERS)
+    units = TransactionRunner(state, PERFORMERS)
     with notary.stranger() as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         outcomes = units.perform([Task("front-1", number, make_note()) for number in range(5)])
@@ -262,7 +264,7 @@ def test_a_file_that_was_taken_away_is_missed_and_not_made_again(notary: Running
     front = notary.front
     front.ask(make_note())
     notary.path.rename(notary.folder / "elsewhere")
-    for operation in (make_note(), ReadLedger(), Enter(Proof("p")), ReadBudget("s")):
+    for operation in (make_note(), ReadLedger(), UseProof(ProofRecord("p")), ReadBudget("s")):
         assert problem(front, operation)[0] == "unavailable"
     assert not notary.path.exists()
 

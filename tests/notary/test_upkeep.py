@@ -14,10 +14,10 @@ from notary.backends.sqlite import FileLimits, connect
 from notary.ledger.settling import SETTLED_AT
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
-from notary.state import State
+from notary.state import NotaryState
 from notary.store import holds, proofs
 from notary.tasks import Task
-from notary.units import Units
+from notary.units import TransactionRunner
 from notary.upkeep import Upkeep
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import changed, make_approval, make_note
@@ -34,8 +34,8 @@ class Kept:
     def __init__(self, folder: Path) -> None:
         self.clock, self.now = HandClock(), 100.0
         limits = replace(LIMITS, quiet_seconds=QUIET, wal_seconds=60.0)
-        self.state: State = open_state(settings_in(folder), self.clock, limits=limits)[0]
-        self.units = Units(self.state, PERFORMERS)
+        self.state: NotaryState = open_state(settings_in(folder), self.clock, limits=limits)[0]
+        self.units = TransactionRunner(self.state, PERFORMERS)
         self.perform(FollowKeys())  # the key set that was just published is news, too
         self.upkeep = Upkeep(self.state, lambda: self.now)
 

@@ -9,9 +9,9 @@ import pytest
 from ipc.expected import FileToLeave
 from ipc.limits import MAX_AHEAD
 from ipc.messages import attesting
-from ipc.messages.attesting import Look, NoWord, Seen, Word, WorkerToNotary
+from ipc.messages.attesting import LookAtFile, NoPermit, Permit, Seen, WorkerToNotary
 from ipc.messages.calling import Result
-from notary.workers import WorkerChannel, WorkerFault
+from notary.workers import WorkerFault, WorkerLink
 from tests.notary.samples import DIGEST, make_result
 from tests.support.played_workers import PlayedWorker
 
@@ -23,11 +23,11 @@ class Tied:
 
     def __init__(self) -> None:
         self.worker = PlayedWorker("front-1")
-        self.channels: list[WorkerChannel] = []
+        self.channels: list[WorkerLink] = []
 
-    def tie(self) -> WorkerChannel:
+    def tie(self) -> WorkerLink:
         ends = [socket.socket(fileno=os.dup(end.fileno())) for end in (self.worker.notarys, self.worker.own)]
-        self.channels.append(WorkerChannel(self.worker.worker_id, "front-1", *ends))
+        self.channels.append(WorkerLink(self.worker.worker_id, "front-1", *ends))
         return self.channels[-1]
 
     def heard(self) -> list[object]:
@@ -38,7 +38,7 @@ class Tied:
         return [message for message in messages if not isinstance(message, attesting.Tied)]
 
     def words(self) -> list[str]:
-        return [message.call_id for message in self.heard() if isinstance(message, Word)]
+        return [message.call_id for message in self.heard() if isinstance(message, Permit)]
 
     def close(self) -> None:
         for channel in self.channels:
@@ -54,11 +54,11 @@ def tied() -> Iterator[Tied]:
 
 
 @pytest.fixture
-def channel(tied: Tied) -> WorkerChannel:
+def channel(tied: Tied) -> WorkerLink:
     return tied.tie()
 
 
-def give(channel: WorkerChannel, *names: str, is_repeated: bool = False) -> None:
+def give(channel: WorkerLink, *names: str, is_repeated: bool = False) -> None:
     more = {"is_repeated": True} if is_repeated else {}
     for name in names:
         assert channel.give_word(name, DIGEST, is_approved=False, **more) is None
@@ -68,13 +68,11 @@ def result(name: str) -> Result:
     return make_result(call_id=name)
 
 
-def taken(channel: WorkerChannel) -> list[WorkerToNotary]:
+def taken(channel: WorkerLink) -> list[WorkerToNotary]:
     return channel.results(to_the_end=False)
 
 
-def test_a_result_before_the_repeated_permit_counts_and_the_permit_is_not_sent(
-    tied: Tied, channel: WorkerChannel
-) -> None:
+def test_a_result_before_the_repeated_permit_counts_and_the_permit_is_not_sent(tied: Tied, channel: WorkerLink) -> None:
     tied.worker.tell(result("a"))
     (told,) = taken(channel)
     assert isinstance(told, Result)
@@ -86,15 +84,15 @@ def test_a_result_before_the_repeated_permit_counts_and_the_permit_is_not_sent(
     assert not channel.accepts(told)
     give(channel, "b")
     (word,) = tied.heard()
-    assert word == Word("b", DIGEST, False, ("a",))
+    assert word == Permit("b", DIGEST, False, ("a",))
 
 
-def test_an_early_result_without_a_repeated_permit_is_kept_once(channel: WorkerChannel) -> None:
+def test_an_early_result_without_a_repeated_permit_is_kept_once(channel: WorkerLink) -> None:
     assert not channel.accepts(result("a"))
     assert (channel.late_result("a"), channel.late_result("a")) == (result("a"), None)
 
 
-def test_a_worker_is_believed_once_of_each_call_that_it_has_the_word_for(channel: WorkerChannel) -> None:
+def test_a_worker_is_believed_once_of_each_call_that_it_has_the_word_for(channel: WorkerLink) -> None:
     give(channel, "a", "b")
     assert channel.accepts(result("b"))
     assert not channel.accepts(result("b")), "repeated, as its word may have been"
@@ -104,7 +102,7 @@ def test_a_worker_is_believed_once_of_each_call_that_it_has_the_word_for(channel
 
 
 def test_before_its_first_word_a_worker_tells_of_as_many_calls_as_it_may_hold_and_of_each_once(
-    channel: WorkerChannel,
+    channel: WorkerLink,
 ) -> None:
     for number in range(MAX_AHEAD):
         assert not channel.accepts(result(f"call-{number}"))
@@ -113,7 +111,7 @@ def test_before_its_first_word_a_worker_tells_of_as_many_calls_as_it_may_hold_an
             channel.accepts(result(name))
 
 
-def test_nothing_beyond_the_result_of_its_one_call_is_taken_from_a_worker(tied: Tied, channel: WorkerChannel) -> None:
+def test_nothing_beyond_the_result_of_its_one_call_is_taken_from_a_worker(tied: Tied, channel: WorkerLink) -> None:
     give(channel, "a", "b", "c")
     for name in ("a", "a", "b", "c", "c"):
         tied.worker.tell(result(name))
@@ -134,28 +132,28 @@ def test_nothing_beyond_the_result_of_its_one_call_is_taken_from_a_worker(tied: 
 
 
 def test_words_that_were_not_taken_are_taken_back_and_all_else_is_said_again_in_order(
-    tied: Tied, channel: WorkerChannel
+    tied: Tied, channel: WorkerLink
 ) -> None:
     give(channel, "settled")
     assert tied.words() == ["settled"]
     channel.finish("settled")
     give(channel, "a", "b")
-    channel.tell(NoWord("n"))
+    channel.tell(NoPermit("n"))
     give(channel, "c")
     assert channel.take_back("a") == ["a"]
     assert channel.take_back("unknown") == []
     assert list(channel.calls) == ["b", "c"]
     said = tied.heard()
-    assert said == [Word("b", DIGEST, False, ()), NoWord("n"), Word("c", DIGEST, False, ())]
+    assert said == [Permit("b", DIGEST, False, ()), NoPermit("n"), Permit("c", DIGEST, False, ())]
     assert (channel.take_back(), channel.take_back("b"), tied.heard()) == ([], [], [])
     give(channel, "d")
-    assert tied.heard() == [Word("d", DIGEST, False, ("settled",))], "what the word said that was taken back"
+    assert tied.heard() == [Permit("d", DIGEST, False, ("settled",))], "what the word said that was taken back"
     give(channel, "e", "f")
     assert (channel.take_back(), tied.heard(), list(channel.calls)) == (["e", "f"], [], ["b", "c", "d"])
 
 
 def test_a_word_of_a_call_that_has_ended_meanwhile_is_neither_taken_back_nor_said_again(
-    tied: Tied, channel: WorkerChannel
+    tied: Tied, channel: WorkerLink
 ) -> None:
     give(channel, "a", "b")
     channel.finish("a")
@@ -166,9 +164,9 @@ def test_a_word_that_the_notary_before_may_have_given_is_never_taken_back(tied: 
     before = tied.tie()
     give(before, "taken", "untaken")
     assert tied.worker.word().call_id == "taken"
-    before.tell(NoWord("n"))
+    before.tell(NoPermit("n"))
     channel = tied.tie()
-    assert tied.heard() == [NoWord("n")], "whoever waits for a plan hears that it is refused"
+    assert tied.heard() == [NoPermit("n")], "whoever waits for a plan hears that it is refused"
     give(channel, "taken", "untaken", is_repeated=True)
     give(channel, "fresh")
     assert channel.take_back() == ["untaken", "fresh"], "the worker has not taken them, and never will"
@@ -183,11 +181,11 @@ def seen(number: int, state: str = "matches", sha256: str | None = DIGEST) -> Se
 
 
 def test_a_worker_is_believed_of_what_it_was_asked_to_look_at_and_of_one_look_that_the_notary_before_asked_for(
-    tied: Tied, channel: WorkerChannel
+    tied: Tied, channel: WorkerLink
 ) -> None:
     for number in (1, 2):
         channel.look(number, "fs_hash", FILE, 3.0)
-    assert tied.heard() == [Look(1, "fs_hash", FILE, 3.0), Look(2, "fs_hash", FILE, 3.0)]
+    assert tied.heard() == [LookAtFile(1, "fs_hash", FILE, 3.0), LookAtFile(2, "fs_hash", FILE, 3.0)]
     assert channel.accepts_look(seen(1))
     assert channel.accepts_look(seen(2, sha256=None))
     assert channel.looks == set()
@@ -199,7 +197,7 @@ def test_a_worker_is_believed_of_what_it_was_asked_to_look_at_and_of_one_look_th
 
 
 @pytest.mark.parametrize("told", [seen(1, "no state"), seen(1, sha256=DIGEST[:-1]), seen(1, sha256=f"{DIGEST}0")])
-def test_a_look_that_cannot_be_is_no_look(channel: WorkerChannel, told: Seen) -> None:
+def test_a_look_that_cannot_be_is_no_look(channel: WorkerLink, told: Seen) -> None:
     channel.look(1, "fs_hash", FILE, 3.0)
     with pytest.raises(WorkerFault, match="a look that cannot be"):
         channel.accepts_look(told)

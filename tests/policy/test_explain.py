@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData, parse_data
 from frontend.policy.engine import PolicySources
-from frontend.policy.tools.examiner import Examiner
-from frontend.policy.tools.explain import Explanation, Step, explain
+from frontend.policy.tools.examiner import ExaminerClient
+from frontend.policy.tools.explain import ExplainStep, Explanation, explain
 from frontend.policy.tools.testing import ORDINARY
 from tests.policy.test_default_policy import DATA
 from tests.policy.test_documentation import REGO, with_the_additional_rule
@@ -27,7 +27,7 @@ ORDER = [
 
 
 @pytest.fixture(scope="module")
-def examiner() -> Iterator[Examiner]:
+def examiner() -> Iterator[ExaminerClient]:
     running = RunningExaminer()
     yield running.examiner
     running.close()
@@ -40,17 +40,17 @@ def policy(source: str = DEFAULT_POLICY.read_text(), data: dict[str, Any] = DATA
     return PolicyFiles(PolicySources({"gateway.rego": source}, text, "1"), parsed)
 
 
-def asked(examiner: Examiner, files: PolicyFiles | None = None, **changes: Any) -> Explanation:
+def asked(examiner: ExaminerClient, files: PolicyFiles | None = None, **changes: Any) -> Explanation:
     question = json.loads(json.dumps(ORDINARY.as_input())) | {"action_id": "read"} | changes
     return explain(files or policy(), question, examiner)
 
 
-def step(found: Explanation, rule: str) -> Step:
+def step(found: Explanation, rule: str) -> ExplainStep:
     (one,) = [one for one in found.trail if one.rule == rule]
     return one
 
 
-def test_the_trail_is_in_the_order_of_the_document_and_says_what_each_rule_reads(examiner: Examiner) -> None:
+def test_the_trail_is_in_the_order_of_the_document_and_says_what_each_rule_reads(examiner: ExaminerClient) -> None:
     explanation = asked(examiner, action_risk_level="high")
     assert [one.rule for one in explanation.trail] == ORDER
     assert [one.rule for one in explanation.trail if one.is_deciding] == ["hold_high_risk"]
@@ -67,7 +67,7 @@ def test_the_trail_is_in_the_order_of_the_document_and_says_what_each_rule_reads
     assert step(explanation, "acl").line == DEFAULT_POLICY.read_text().splitlines().index("applies_acl if {") + 1
 
 
-def test_what_is_not_there_is_said_of_the_whole_and_not_of_its_parts(examiner: Examiner) -> None:
+def test_what_is_not_there_is_said_of_the_whole_and_not_of_its_parts(examiner: ExaminerClient) -> None:
     explanation = asked(examiner, principal="nobody", action_id="pay")
     assert explanation.decision is not None
     assert explanation.decision.rule == "acl"
@@ -75,7 +75,7 @@ def test_what_is_not_there_is_said_of_the_whole_and_not_of_its_parts(examiner: E
     assert not [read for read in step(explanation, "acl").reads if read.name.startswith('data.acl["nobody"].')]
 
 
-def test_rules_behind_the_one_that_decides_are_asked_as_well(examiner: Examiner) -> None:
+def test_rules_behind_the_one_that_decides_are_asked_as_well(examiner: ExaminerClient) -> None:
     explanation = asked(examiner, action_trust_verdict="mismatch", scopes=[], action_risk_level="high")
     assert [one.rule for one in explanation.trail if one.applies] == ["trust", "scope", "hold_high_risk"]
     assert [one.rule for one in explanation.trail if one.is_deciding] == ["trust"]
@@ -97,7 +97,7 @@ QUESTIONS = st.fixed_dictionaries(
 @settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(question=QUESTIONS)
 def test_the_first_rule_of_the_trail_that_applies_is_the_one_that_decided(
-    examiner: Examiner, question: dict[str, Any]
+    examiner: ExaminerClient, question: dict[str, Any]
 ) -> None:
     explanation = asked(examiner, **question)
     assert explanation.decision is not None
@@ -105,7 +105,7 @@ def test_the_first_rule_of_the_trail_that_applies_is_the_one_that_decided(
     assert explanation.decision.rule == (applying[0] if applying else "allow")
 
 
-def test_a_rule_that_was_added_as_the_document_says_is_in_the_trail(examiner: Examiner) -> None:
+def test_a_rule_that_was_added_as_the_document_says_is_in_the_trail(examiner: ExaminerClient) -> None:
     data = {"interns": ["team-summer"], "acl": {"*": {"actions": ["read"]}}}
     explanation = asked(examiner, policy(with_the_additional_rule(), data), owner="team-summer", fs_path="reports/a")
     assert explanation.decision is not None
@@ -115,7 +115,7 @@ def test_a_rule_that_was_added_as_the_document_says_is_in_the_trail(examiner: Ex
     assert ("data.interns", '["team-summer"]') in [(read.name, read.value) for read in drafts.reads]
 
 
-def test_of_another_policy_the_values_of_its_rules_are_told(examiner: Examiner) -> None:
+def test_of_another_policy_the_values_of_its_rules_are_told(examiner: ExaminerClient) -> None:
     explanation = asked(examiner, policy(REGO[3], {"agents": ["a"]}))
     assert explanation.decision is not None
     assert (explanation.decision.rule, explanation.trail) == ("not_an_agent", ())
@@ -124,7 +124,7 @@ def test_of_another_policy_the_values_of_its_rules_are_told(examiner: Examiner) 
     ]
 
 
-def test_a_policy_that_gives_no_decision_is_explained_as_that(examiner: Examiner) -> None:
+def test_a_policy_that_gives_no_decision_is_explained_as_that(examiner: ExaminerClient) -> None:
     body = f'decision := {document()} if input.action_version != "9.9.9"\n\nbroken := 1 / count(input.targets)\n'
     explanation = asked(examiner, policy(HEADER + body), action_version="9.9.9")
     assert explanation.decision is None

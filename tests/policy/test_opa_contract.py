@@ -53,7 +53,7 @@ def in_opa(engine: Opa, data: dict[str, Any]) -> Decide:
 
     def decided(**changes: object) -> Decision:
         answer = engine.http.post(wire.DECISION, json={"input": question(**changes).as_input()})
-        result = wire.found_in(wire.Answer(answer.status_code, answer.content))
+        result = wire.found_in(wire.OpaAnswer(answer.status_code, answer.content))
         return parse_decision(wire.document_in(result) or "")
 
     return decided
@@ -83,4 +83,4 @@ def test_data_that_is_gone_decides_nothing_in_either(engine: Opa) -> None:
         engine.http.delete(f"/v1/data/{name}")
     answer = engine.http.post(wire.DECISION, json={"input": question().as_input()})
     assert isinstance(answer, httpx.Response)
-    assert wire.document_in(wire.found_in(wire.Answer(answer.status_code, answer.content))) is None
+    assert wire.document_in(wire.found_in(wire.OpaAnswer(answer.status_code, answer.content))) is None

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from frontend.policy.rules import rules_of
-from frontend.policy.tools.examiner import Examiner
+from frontend.policy.tools.examiner import ExaminerClient
 from frontend.policy.tools.testing import ORDINARY, run_tests
 from tests.policy.test_documentation import REGO, with_the_additional_rule
 from tests.support.examining import RunningExaminer
@@ -25,7 +25,7 @@ REASONS = re.findall(r'^reason\("(\w+)"\)', SOURCE, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def examiner() -> Iterator[Examiner]:
+def examiner() -> Iterator[ExaminerClient]:
     running = RunningExaminer()
     yield running.examiner
     running.close()
@@ -41,7 +41,7 @@ def has_failure(policy: str, rule: str) -> bool:
     return any(compiled.value(DOCUMENT, one.entry) != "true" for one in tests)
 
 
-def test_the_tests_of_the_default_policy_pass(examiner: Examiner) -> None:
+def test_the_tests_of_the_default_policy_pass(examiner: ExaminerClient) -> None:
     tried = list(run_tests(str(FOLDER), examiner))
     assert len(tried) >= 24
     assert not [one for one in tried if not one.is_passed]
@@ -61,7 +61,7 @@ def test_with_another_reason_a_test_fails(reason: str) -> None:
     assert has_failure(other, reason)
 
 
-def test_the_test_in_the_document_tests_the_rule_in_the_document(tmp_path: Path, examiner: Examiner) -> None:
+def test_the_test_in_the_document_tests_the_rule_in_the_document(tmp_path: Path, examiner: ExaminerClient) -> None:
     (tmp_path / "data.json").write_text('{"policy_version": "1", "interns": ["team-summer"]}')
     (tmp_path / "gateway_test.rego").write_text(REGO[4])
     (tmp_path / "gateway.rego").write_text(with_the_additional_rule())

@@ -16,7 +16,7 @@ from gateway_client import (
     Unavailable,
     Unreachable,
 )
-from gateway_client.wire import Request
+from gateway_client.wire import SentRequest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,7 +107,7 @@ def test_a_lease_endpoint_that_hangs_leaves_the_call_half_of_its_time() -> None:
     execute(world, core)
     world.time += 250
 
-    def hang(request: Request) -> None:
+    def hang(request: SentRequest) -> None:
         if request.target == "/v1/leases":
             world.time += world.seconds[-1]
 

@@ -13,7 +13,7 @@ from gateway_client.errors import GatewayError, NotFound
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.catalog import Catalog
 from gateway_client.mcp_server.names import MAX_NAME, STATUS_TOOL, name_of, table_of
-from gateway_client.mcp_server.serving import Options, server_for
+from gateway_client.mcp_server.serving import McpOptions, server_for
 from gateway_client.mcp_server.tools import annotations_of, tool_of
 from gateway_client.results import Executed, Manifest
 from hypothesis import given
@@ -44,7 +44,7 @@ def manifest(**fields: Any) -> Manifest:
 async def serving(script: ScriptedGateway, mode: str = "auto", **options: Any) -> AsyncIterator[Client]:
     """A client of a server of its own, in this process."""
     async with AsyncAgentClient(script.url) as agent, anyio.create_task_group() as tasks:
-        server = server_for(agent, tasks, Options(**{"refresh_seconds": 0, **options}))
+        server = server_for(agent, tasks, McpOptions(**{"refresh_seconds": 0, **options}))
         async with Client(server, mode=mode) as client:
             yield client
         tasks.cancel_scope.cancel()
@@ -147,7 +147,7 @@ async def test_a_client_is_notified_when_actions_come_or_go(mode: str) -> None:
                 heard.set()
 
         async with AsyncAgentClient(gate.url) as agent, anyio.create_task_group() as tasks:
-            server = server_for(agent, tasks, Options(refresh_seconds=0.01))
+            server = server_for(agent, tasks, McpOptions(refresh_seconds=0.01))
             async with Client(server, mode=mode, message_handler=on_message) as client:
                 if mode == "legacy":
                     await client.list_tools()

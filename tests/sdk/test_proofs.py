@@ -7,7 +7,7 @@ import jwt
 from gateway_client import ProofKey
 from gateway_client.keys import b64url
 from gateway_client.proofs import Prover, uuid7
-from gateway_client.wire import Call, path_of, query_of
+from gateway_client.wire import UnprovenCall, path_of, query_of
 from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm
@@ -21,7 +21,7 @@ VERIFIER = DpopVerifier(BASE)
 
 
 def test_a_proof_says_what_the_interface_asks_for() -> None:
-    call = Call("POST", "/v1/actions/a/execute", "x=1")
+    call = UnprovenCall("POST", "/v1/actions/a/execute", "x=1")
     proof = Prover(KEY, BASE, lambda: NOW).proof(call, "the token")
     header = jwt.get_unverified_header(proof)
     assert header == {"typ": "dpop+jwt", "alg": "ES256", "jwk": KEY.jwk}
@@ -58,7 +58,7 @@ def test_the_gateway_accepts_every_proof_and_none_equals_another(calls: list[tup
     for method, segment in calls * 2:
         if segment in {".", ".."}:
             continue
-        call = Call(method, path_of("v1", segment), query_of(a=segment))
+        call = UnprovenCall(method, path_of("v1", segment), query_of(a=segment))
         proof = prover.proof(call, token)
         seen = VERIFIER.verify(
             proof, method=method, path=call.target, access_token=token, expected_jkt=KEY.thumbprint, now=NOW

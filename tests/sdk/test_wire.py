@@ -28,7 +28,7 @@ from gateway_client.contract.receipts import Receipt
 from gateway_client.decoding import decode, parse_json
 from gateway_client.hints import HINTS, OF_FAULT, OF_UNAVAILABLE
 from gateway_client.sending import http_request
-from gateway_client.wire import Answer, Request, path_of, query_of
+from gateway_client.wire import ReceivedAnswer, SentRequest, path_of, query_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,7 +76,7 @@ def test_a_path_arrives_as_it_was_proven(segment: str, value: str) -> None:
     path = path_of("v1", segment)
     assert path.count("/") == 2
     target = f"{path}?{query_of(q=value)}"
-    request = http_request(Address.parse("http://h"), Request("GET", target, ()), Limits(), 1.0)
+    request = http_request(Address.parse("http://h"), SentRequest("GET", target, ()), Limits(), 1.0)
     assert request.url.raw_path.decode() == target
     assert httpx.QueryParams(request.url.query.decode())["q"] == value
 
@@ -296,6 +296,6 @@ def test_any_json_decodes_or_is_a_protocol_violation(value: Any) -> None:
 
 
 def test_requests_and_answers_do_not_show_headers_or_bodies() -> None:
-    shown = repr(Request("GET", "/x", (("Authorization", "DPoP secret"),), b"secret"))
-    shown += repr(Answer(200, {"x": "secret"}, b"secret", ("secret",)))
+    shown = repr(SentRequest("GET", "/x", (("Authorization", "DPoP secret"),), b"secret"))
+    shown += repr(ReceivedAnswer(200, {"x": "secret"}, b"secret", ("secret",)))
     assert "secret" not in shown

@@ -7,13 +7,13 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from ipc.operations.askable import OF_DELIVERERS, OF_FRONTS
-from ipc.operations.calls import Enter, Recall
+from ipc.operations.calls import Recall, UseProof
 from ipc.operations.operation import DelivererOperation, FrontOperation, Operation, answer_type
 from notary.operations import table
 from notary.operations.table import MODULES, PERFORMERS
 from notary.performing import performs
 from notary.tasks import Looking, SecretAnswer, Started
-from notary.unit import Unit
+from notary.unit import Transaction
 
 ACCEPTED = {*OF_FRONTS, *OF_DELIVERERS}
 WITHOUT_UNIT = {Recall}
@@ -34,7 +34,7 @@ def test_the_notary_performs_nothing_else_but_the_operations_that_it_declares_it
 
 def test_a_second_function_for_an_operation_is_refused() -> None:
     with pytest.raises(ValueError, match="Enter has two functions"):
-        performs(Enter)(lambda unit, asked: None)
+        performs(UseProof)(lambda unit, asked: None)
 
 
 def test_every_module_that_performs_something_is_imported_by_the_table() -> None:
@@ -47,7 +47,7 @@ def test_every_module_that_performs_something_is_imported_by_the_table() -> None
 def test_a_function_takes_its_operation_and_answers_as_that_declares(operation: type[Operation[Any]]) -> None:
     hints = get_type_hints(PERFORMERS[operation].perform)
     answers, declared = _members(hints.pop("return")), _members(answer_type(operation))
-    assert list(hints.values()) == [Unit, operation]
+    assert list(hints.values()) == [Transaction, operation]
     assert answers - NOT_YET <= declared
     assert answers & NOT_YET or answers == declared
 

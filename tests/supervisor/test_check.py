@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from frontend.egress.rules import Rule, Rules, encode_rules
+from frontend.egress.rules import LearnedRule, Rules, encode_rules
 from ipc.exits import Exit
 from tests.supervisor.test_cli import here
 from tests.support.checked import gateway, rewrite_yaml, tree_of, whole_configuration
@@ -208,7 +208,7 @@ def test_braces_without_quotes_and_a_host_that_no_domain_allows_are_said_at_thei
             "egress.allowed_domains, so every call would wait for a person. Add it there, or correct the host.",
         ],
     )
-    learned = Rule("http_post", "upstream.gateway.test", "cli", "2026-01-01T00:00:00.000Z", "ann")
+    learned = LearnedRule("http_post", "upstream.gateway.test", "cli", "2026-01-01T00:00:00.000Z", "ann")
     (folder / "state").mkdir(mode=0o700)
     (folder / "state" / "learned.json").write_bytes(encode_rules(Rules(domains=(learned,))))
     (folder / "state" / "learned.json").chmod(0o600)

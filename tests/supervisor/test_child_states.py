@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.child_states import FAILING, MOVES, IllegalMove, after
+from supervisor.child_states import FAILING, MOVES, IllegalChildMove, after
 from supervisor.standings import Standings
 
 STATES = ("waiting", "starting", "serving", "looping", "retrying", "proving")
@@ -15,7 +15,7 @@ def test_a_transition_that_the_table_lacks_is_illegal(state: str, event: str) ->
     if (state, event) in MOVES:
         assert after(state, event) in STATES
     else:
-        with pytest.raises(IllegalMove):
+        with pytest.raises(IllegalChildMove):
             after(state, event)
 
 

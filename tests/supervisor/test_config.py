@@ -8,7 +8,7 @@ import pytest
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings
 from supervisor.config import check
 from supervisor.document import Document, parse_document
-from supervisor.kind import Context
+from supervisor.kind import PathContext
 from supervisor.operators import digest_of
 from supervisor.problems import Problem, in_order, report
 
@@ -18,21 +18,21 @@ JKT = "x" * 42 + "w"
 
 
 def problems_of(text: str, environ: Mapping[str, str] | None = None, folder: Path = Path("/etc/gateway")) -> list[str]:
-    context = Context(folder, environ or {})
+    context = PathContext(folder, environ or {})
     loaded = check(*with_context(parse_document("g.toml", text.encode()), context))
     assert (loaded.settings is None) == bool(loaded.problems)
     return [str(problem) for problem in in_order(loaded.problems)]
 
 
 def with_context(
-    parsed: tuple[Document, list[Problem]], context: Context
-) -> tuple[Document, Context, list[Problem]]:  # fmt: skip
+    parsed: tuple[Document, list[Problem]], context: PathContext
+) -> tuple[Document, PathContext, list[Problem]]:  # fmt: skip
     document, problems = parsed
     return document, context, problems
 
 
 def settings_of(text: str, folder: Path = Path("/etc/gateway")) -> Settings:
-    loaded = check(*with_context(parse_document("g.toml", text.encode()), Context(folder, {})))
+    loaded = check(*with_context(parse_document("g.toml", text.encode()), PathContext(folder, {})))
     assert loaded.settings is not None, loaded.problems
     return loaded.settings
 
@@ -113,9 +113,9 @@ drain_second = 3
 
 def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
     document, problems = parse_document("g.toml", (NEEDED + "a = 1").encode())
-    loaded = check(document, Context(Path("/"), {}), problems)
+    loaded = check(document, PathContext(Path("/"), {}), problems)
     assert report(loaded.problems).endswith('unknown key "a".\n1 problem, nothing started.\n')
-    empty = check(parse_document("e.toml", b"")[0], Context(Path("/"), {}), [])
+    empty = check(parse_document("e.toml", b"")[0], PathContext(Path("/"), {}), [])
     assert "2 problems, nothing started." in report(empty.problems)
 
 
@@ -221,7 +221,7 @@ def test_each_wrong_setting_is_named_with_what_is_wrong(line: str, said: str) ->
 @pytest.mark.parametrize("form", ["$CREDENTIALS_DIRECTORY/secrets.json", "${CREDENTIALS_DIRECTORY}/secrets.json"])
 def test_paths_may_start_at_the_credentials_directory(form: str) -> None:
     text = NEEDED + f'secrets.file = "{form}"'
-    context = Context(Path("/etc/gateway"), {"CREDENTIALS_DIRECTORY": "/run/credentials/gateway"})
+    context = PathContext(Path("/etc/gateway"), {"CREDENTIALS_DIRECTORY": "/run/credentials/gateway"})
     loaded = check(*with_context(parse_document("g.toml", text.encode()), context))
     assert loaded.settings is not None
     assert loaded.settings.secrets.file == "/run/credentials/gateway/secrets.json"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ipc.settings import Settings
 from supervisor.config import check, open_document
 from supervisor.document import parse_document
-from supervisor.kind import Context
+from supervisor.kind import PathContext
 from supervisor.problems import in_order
 from tests.supervisor.test_config import NEEDED
 
@@ -81,7 +81,7 @@ def test_problems_of_the_environment_are_named_by_variable_after_those_of_the_fi
 )  # fmt: skip
 def test_a_file_that_is_not_toml_is_the_only_problem(raw: bytes, said: str) -> None:
     document, problems = parse_document("g.toml", raw)
-    loaded = check(document, Context(Path("/"), {}), problems)
+    loaded = check(document, PathContext(Path("/"), {}), problems)
     assert [said in str(problem) for problem in loaded.problems] == [True], loaded.problems
 
 
@@ -118,7 +118,7 @@ DOCUMENT = st.lists(
 @given(st.one_of(DOCUMENT.map(str.encode), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> None:
     document, problems = parse_document("g.toml", raw)
-    loaded = check(document, Context(Path("/etc/gateway"), {}), problems)
+    loaded = check(document, PathContext(Path("/etc/gateway"), {}), problems)
     assert (loaded.settings is None) == bool(loaded.problems)
     assert all("\n" not in str(problem) for problem in loaded.problems)
 

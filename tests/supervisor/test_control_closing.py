@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from ipc.logs import Lines, write_lines
+from ipc.logs import LogWriter, write_lines
 from ipc.messages.control import FrontToSupervisor, StartFront
 from ipc.messages.message import Message
 from ipc.sessions import FRONT_TO_SUPERVISOR
@@ -41,7 +41,7 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 async def test_a_child_that_closed_its_channel_and_stays_is_killed(
     sleeper: "subprocess.Popen[bytes]", capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_lines(Lines())
+    write_lines(LogWriter())
     control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
     child = Child("front 1", sleeper)
 

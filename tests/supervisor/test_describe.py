@@ -13,7 +13,7 @@ from hypothesis import given
 from supervisor.config import check
 from supervisor.describe import configuration_schema
 from supervisor.document import parse_document
-from supervisor.kind import Context
+from supervisor.kind import PathContext
 from tests.supervisor.test_cli import PRODUCTION, here
 from tests.supervisor.test_config import JKT, NEEDED
 from tests.supervisor.test_config_sources import DOCUMENT
@@ -31,7 +31,7 @@ NOT_A_MATTER_OF_FORM = re.compile(
 
 def problems_of(text: str) -> list[str]:
     document, problems = parse_document("g.toml", text.encode())
-    return [str(problem) for problem in check(document, Context(Path("/etc/gateway"), {}), problems).problems]
+    return [str(problem) for problem in check(document, PathContext(Path("/etc/gateway"), {}), problems).problems]
 
 
 def test_the_schema_is_one() -> None:

@@ -11,7 +11,7 @@ from frontend.telemetry.metrics import Metrics
 from ipc.front_memory import Layout
 from ipc.settings import PoolSettings, Settings, WorkerSettings
 from supervisor.front_memory import FrontMemory
-from supervisor.kind import Context
+from supervisor.kind import PathContext
 from supervisor.pool_shares import divided
 from supervisor.schema import MAX_FRONTS, SCHEMA, Leaf
 
@@ -72,4 +72,4 @@ def test_auto_is_one_front_less_than_there_are_cores_and_one_at_least(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     leaf = SCHEMA.fields["front_processes"]
     assert isinstance(leaf, Leaf)
-    assert leaf.kind("auto", Context(folder=None, environ={})) == fronts  # type: ignore[arg-type]
+    assert leaf.kind("auto", PathContext(folder=None, environ={})) == fronts  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from supervisor.config import check
 from supervisor.document import parse_document
-from supervisor.kind import Context
+from supervisor.kind import PathContext
 from supervisor.loading import load_for_production
 from supervisor.problems import as_json, in_order
 from tests.supervisor.test_cli import PRODUCTION
@@ -30,7 +30,7 @@ WORDS = [
 @given(spoilt(FILES, WORDS))
 def test_a_spoilt_configuration_is_settings_or_problems_with_places(data: bytes) -> None:
     document, problems = parse_document("g.toml", data)
-    loaded = check(document, Context(Path("/etc/gateway"), {}), problems)
+    loaded = check(document, PathContext(Path("/etc/gateway"), {}), problems)
     assert (loaded.settings is None) is bool(loaded.problems)
     assert (loaded.judged is None) is document.is_broken
     assert loaded.settings in (None, loaded.judged)

@@ -14,7 +14,7 @@ from ipc.settings import Settings
 from supervisor.children import Children
 from supervisor.programs import Programs
 from supervisor.readers import ReaderKeeper
-from supervisor.state import State
+from supervisor.state import SupervisorState
 from tests.support.logs import capture_logs
 from tests.support.supervised import wait_until
 
@@ -49,7 +49,7 @@ class PlayedFront:
 async def keeper(seconds: float = 600.0) -> AsyncIterator[tuple[ReaderKeeper, PlayedFront, trio.CancelScope]]:
     """A keeper at work, the front it posts to, and the scope of its life."""
     settings = Settings(state_dir="/nowhere", public_base_url="http://h")
-    state = State(settings, Programs(reader=WAITS), Children(os.environ))
+    state = SupervisorState(settings, Programs(reader=WAITS), Children(os.environ))
     kept, front = ReaderKeeper(state, seconds), PlayedFront()
 
     async def reap(task_status: trio.TaskStatus[None]) -> None:

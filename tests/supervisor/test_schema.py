@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WitnessSettings
-from supervisor.kind import Context, Wrong
-from supervisor.schema import SCHEMA, Leaf, Names, Rows, Table, leaf_paths, node_at, spellings
+from supervisor.kind import PathContext, Wrong
+from supervisor.schema import SCHEMA, Leaf, Names, SettingsTable, TableArray, leaf_paths, node_at, spellings
 
 SET_BY_THE_GATEWAY = {
     "dev_mode", "weakened", "version", "walls.missing", "walls.uid", "walls.gid", "workers.compute.workers",
@@ -35,11 +35,11 @@ def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:
 
 
 def schema_leaves(node: Any = SCHEMA, path: tuple[str, ...] = ()) -> set[str]:
-    if isinstance(node, Table):
+    if isinstance(node, SettingsTable):
         return set().union(*(schema_leaves(child, (*path, key)) for key, child in node.fields.items()))
-    if isinstance(node, Rows):
+    if isinstance(node, TableArray):
         return schema_leaves(node.row, path)
-    if isinstance(node, Names) and isinstance(node.value, Table):
+    if isinstance(node, Names) and isinstance(node.value, SettingsTable):
         return schema_leaves(node.value, path)
     return {".".join(path)}
 
@@ -71,7 +71,7 @@ DEFAULTS = [
 def test_every_default_is_a_value_that_the_table_accepts(path: tuple[str, ...], value: Any) -> None:
     node = node_at(path)
     assert isinstance(node, Leaf)
-    assert node.kind(value, Context(Path("/"), {})) == value
+    assert node.kind(value, PathContext(Path("/"), {})) == value
 
 
 NUMBERS = [path for path, value in DEFAULTS if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -83,7 +83,7 @@ def test_no_number_is_accepted_out_of_bounds_or_as_something_else(path: tuple[st
     node = node_at(path)
     assert isinstance(node, Leaf)
     with pytest.raises(Wrong):
-        node.kind(value, Context(Path("/"), {}))
+        node.kind(value, PathContext(Path("/"), {}))
 
 
 def test_zero_is_refused_wherever_it_makes_no_sense() -> None:
@@ -92,7 +92,7 @@ def test_zero_is_refused_wherever_it_makes_no_sense() -> None:
         node = node_at(path)
         assert isinstance(node, Leaf)
         try:
-            node.kind(0, Context(Path("/"), {}))
+            node.kind(0, PathContext(Path("/"), {}))
         except Wrong:
             continue
         accepted.append(path[-1])

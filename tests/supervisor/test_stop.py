@@ -9,16 +9,16 @@ from ipc.messages.control import Drain, Draining, Stop
 from ipc.messages.message import Message
 from ipc.settings import LimitSettings, Settings
 from supervisor.children import Children
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.programs import Programs
-from supervisor.state import State
+from supervisor.state import SupervisorState
 from supervisor.stop import LEAVING_SECONDS, stop_fronts
 
 
-class Posted(Front):
+class Posted(FrontLife):
     """A front without a process, which records each message with its time."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SupervisorState) -> None:
         self._state = state
         self.told: list[tuple[Message, float]] = []
         self._began = trio.current_time()
@@ -27,10 +27,10 @@ class Posted(Front):
         self.told.append((message, trio.current_time() - self._began))
 
 
-def opened(drain_seconds: float) -> tuple[State, Posted, list[Front]]:
+def opened(drain_seconds: float) -> tuple[SupervisorState, Posted, list[FrontLife]]:
     """A serving gateway with one front that has a call in flight, and the fronts that live."""
     settings = Settings("/nowhere", "http://gateway.test", limits=LimitSettings(drain_seconds=drain_seconds))
-    state = State(settings, Programs(), Children({}))
+    state = SupervisorState(settings, Programs(), Children({}))
     state.lifecycle.move("ready")
     front = Posted(state)
     front.note_draining(Draining(1))

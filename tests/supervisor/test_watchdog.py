@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from supervisor.notify import Notifier
-from supervisor.watchdog import Pulse, Watchdog, watchdog_seconds
+from supervisor.watchdog import SignOfLife, Watchdog, watchdog_seconds
 
 SECONDS = 8.0
 
@@ -51,7 +51,7 @@ async def test_it_is_fed_twice_in_its_time_while_all_answer(
 ) -> None:
     notifier, heard = manager
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Watchdog(notifier, SECONDS, lambda: None, lambda: {"notary": Pulse()}).run)
+        nursery.start_soon(Watchdog(notifier, SECONDS, lambda: None, lambda: {"notary": SignOfLife()}).run)
         await pass_time(mock_clock, SECONDS)
         assert heard.beats() >= 2
         nursery.cancel_scope.cancel()
@@ -61,7 +61,7 @@ async def test_it_starves_while_one_is_silent_and_is_fed_again_at_once_when_that
     manager: tuple[Notifier, Heard], mock_clock: MockClock
 ) -> None:
     notifier, heard = manager
-    notary, front = Pulse(), Pulse()
+    notary, front = SignOfLife(), SignOfLife()
 
     def ask() -> None:
         front.expect()  # a front that speaks by itself
@@ -84,7 +84,7 @@ async def test_a_process_that_is_being_started_owes_no_word(
     manager: tuple[Notifier, Heard], mock_clock: MockClock
 ) -> None:
     notifier, heard = manager
-    pulse = Pulse()
+    pulse = SignOfLife()
     pulse.expect()
     pulse.settle()
     async with trio.open_nursery() as nursery:

@@ -8,7 +8,7 @@ import pytest
 from ipc.settings import WEBHOOK_KINDS, Settings, WebhookSettings
 from supervisor.config import Loaded, check
 from supervisor.document import parse_document
-from supervisor.kind import Context
+from supervisor.kind import PathContext
 from supervisor.problems import as_json
 from supervisor.production import weakened
 from supervisor.webhooks import MAX_ENDPOINTS
@@ -20,7 +20,7 @@ NAME, URL, SECRET = 'name = "chat"', 'url = "https://hooks.example/T0/B1"', 'sec
 def loaded(*tables: str) -> Loaded:
     text = NEEDED + "".join(f"[[webhooks]]\n{table}\n" for table in tables)
     document, problems = parse_document("g.toml", text.encode())
-    return check(document, Context(Path("/etc/gateway"), {}), problems)
+    return check(document, PathContext(Path("/etc/gateway"), {}), problems)
 
 
 def of(*lines: str) -> Settings:
@@ -103,7 +103,7 @@ def test_an_invalid_endpoint_is_refused_with_its_place_and_without_secrets(lines
 )
 def test_a_misplaced_value_may_be_a_secret_and_is_not_shown(text: str, said: str) -> None:
     document, problems = parse_document("g.toml", (text + "\n").encode())
-    reported = check(document, Context(Path("/etc/gateway"), {}), problems).problems
+    reported = check(document, PathContext(Path("/etc/gateway"), {}), problems).problems
     assert [said in str(problem) for problem in reported].count(True) == 1, reported
     assert "hush" not in as_json(reported)
 

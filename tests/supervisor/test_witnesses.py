@@ -8,7 +8,7 @@ from ipc.settings import EvidenceSettings, WitnessSettings
 from ipc.verifier_keys import LOG, WITNESS, VerifierKey
 from supervisor.config import Loaded, check
 from supervisor.document import parse_document
-from supervisor.kind import Context
+from supervisor.kind import PathContext
 from supervisor.witnesses import MAX_WITNESSES
 
 NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
@@ -25,7 +25,7 @@ KEY = f'key = "{key_text()}"'
 def loaded(*tables: str, more: str = "") -> Loaded:
     text = NEEDED + more + "".join(f"[[evidence.witnesses]]\n{table}\n" for table in tables)
     document, problems = parse_document("g.toml", text.encode())
-    return check(document, Context(Path("/etc/gateway"), {}), problems)
+    return check(document, PathContext(Path("/etc/gateway"), {}), problems)
 
 
 def test_a_witness_needs_a_name_an_address_and_a_key_and_has_the_documented_defaults() -> None:

@@ -15,9 +15,9 @@ from ipc.messages.forking import SpawnWorker, WorkerExited, WorkerStarted
 from ipc.messages.message import Message
 from ipc.settings import PoolSettings, Settings, WorkerSettings
 from supervisor.children import Children
-from supervisor.fronts import Front
+from supervisor.fronts import FrontLife
 from supervisor.programs import Programs
-from supervisor.state import State
+from supervisor.state import SupervisorState
 from supervisor.worker_supply import WorkerSupply
 
 NONE = PoolSettings(min_spare=0, max=1)
@@ -26,7 +26,7 @@ SETTINGS = Settings(
 )  # fmt: skip
 
 
-class PlayedFront(Front):
+class PlayedFront(FrontLife):
     """A front without a process, which drops its messages."""
 
     def __init__(self, number: int) -> None:
@@ -40,7 +40,7 @@ class Supplied:
     """A supply of one front; the test plays the template."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
-        state = State(SETTINGS, Programs(), Children({}))
+        state = SupervisorState(SETTINGS, Programs(), Children({}))
         state.lifecycle.move("ready")
         self.spawned: list[str] = []
         self.supply = WorkerSupply(state, nursery, self._ordered, lambda: None, _tell)

@@ -14,7 +14,7 @@ from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.calling import Result
 from ipc.messages.delivering import AskedByDeliverer, NotaryToDeliverer, Welcome, Woken
-from ipc.messages.notary_frames import Answered, Asked, Begun, InForce, NotaryToFront
+from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFront, NumberedOperation
 from ipc.operations.askable import OF_DELIVERERS
 from ipc.operations.calls import Open
 from ipc.operations.operation import answer_type
@@ -43,7 +43,7 @@ class Asker:
 
     _union: Any = NotaryToFront
     _table: Table = NOTARY_TO_FRONT
-    _asked_in: Any = Asked
+    _asked_in: Any = NumberedOperation
 
     def __init__(
         self, sock: socket.socket, path: Path, front_id: str = "", workers: Workers | None = None,
@@ -51,7 +51,7 @@ class Asker:
     ) -> None:  # fmt: skip
         sock.settimeout(ANSWER_SECONDS)
         self.front_id = front_id
-        self.in_force: list[InForce] = []
+        self.in_force: list[FrontFacts] = []
         self.welcomes: list[Welcome] = []
         self.woken: list[tuple[str, ...]] = []
         """Every wake-up that has come: to a deliverer alone."""
@@ -158,7 +158,7 @@ class Asker:
     def _take(self, message: Any) -> None:
         self.frames += 1
         match message:
-            case InForce():
+            case FrontFacts():
                 self.in_force.append(message)
             case Welcome():
                 self.welcomes.append(message)

@@ -15,7 +15,7 @@ import trio
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect
-from frontend.notary.waiting import Course, Waiter
+from frontend.notary.waiting import CallHooks, PendingOperation
 from ipc.operations.calls import Assign, Open, Withdraw
 from ipc.operations.operation import Operation
 from notary.database import DatabaseGone
@@ -155,10 +155,10 @@ class BreakableClient(NotaryClient):
         """Called for every call that a worker may run, when this front is notified of it."""
         self.patience: dict[str, float] = {}
         """Operation -> seconds until it is given up, where the test wants others than usual."""
-        self._unasked: dict[Waiter[Any], Callable[[], Waiter[Any]]] = {}
+        self._unasked: dict[PendingOperation[Any], Callable[[], PendingOperation[Any]]] = {}
         self._withdraws = threading.Event()
         self._closings: dict[str, _Closing] = {}
-        self._closing_of: dict[Waiter[Any], _Closing] = {}
+        self._closing_of: dict[PendingOperation[Any], _Closing] = {}
 
     def guard(self, notary: NotaryThread) -> None:
         """Have the fault `Close` reached by this notary."""
@@ -188,8 +188,8 @@ class BreakableClient(NotaryClient):
             raise
 
     def begin(
-        self, operation: Operation[Any], course: Course | None = None, *, seconds: float | None = None
-    ) -> Waiter[Any]:  # fmt: skip
+        self, operation: Operation[Any], course: CallHooks | None = None, *, seconds: float | None = None
+    ) -> PendingOperation[Any]:  # fmt: skip
         """As NotaryClient.begin. An operation with a fault is sent only when its answer is awaited."""
         name = type(operation).__name__
         if course is None and name != "Withdraw":
@@ -204,22 +204,22 @@ class BreakableClient(NotaryClient):
         begin = partial(super().begin, operation, course, seconds=self.patience.get(name, seconds))
         if name not in self.faults:
             return self._noted(begin(), closing)
-        waiter = Waiter(type(operation), 0, b"", 0.0, 0.0, course, lambda _waiter: None)
+        waiter = PendingOperation(type(operation), 0, b"", 0.0, 0.0, course, lambda _waiter: None)
         self._unasked[waiter] = lambda: self._noted(begin(), closing)
         return waiter
 
-    def _noted(self, waiter: Waiter[Any], closing: _Closing | None) -> Waiter[Any]:
+    def _noted(self, waiter: PendingOperation[Any], closing: _Closing | None) -> PendingOperation[Any]:
         if closing is not None:
             self._closing_of[waiter] = closing
         return waiter
 
-    def forget(self, waiter: Waiter[Any]) -> bool:
+    def forget(self, waiter: PendingOperation[Any]) -> bool:
         """As NotaryClient.forget."""
         if self._unasked.pop(waiter, None) is not None:
             return True
         return super().forget(waiter)
 
-    async def answer_of(self, waiter: Waiter[Any]) -> Any:
+    async def answer_of(self, waiter: PendingOperation[Any]) -> Any:
         """As NotaryClient.answer_of, unless the test wants something else."""
         begin = self._unasked.pop(waiter, None)
         if begin is None:
@@ -235,7 +235,7 @@ class BreakableClient(NotaryClient):
                 self.observe(waiter.kind, 0.0, "unavailable", error.part)
             raise
 
-    async def _ended(self, waiter: Waiter[Any]) -> Any:
+    async def _ended(self, waiter: PendingOperation[Any]) -> Any:
         closing = self._closing_of.pop(waiter, None)
         if closing is None:
             return await super().answer_of(waiter)

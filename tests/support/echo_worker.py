@@ -19,14 +19,14 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages.attesting import NotaryToWorker, Word
+from ipc.messages.attesting import NotaryToWorker, Permit
 from ipc.messages.calling import Call, FrontToWorker, ProviderFailure, Result, Verification, WorkerReady
 from ipc.packets import PacketChannel
 from ipc.parent import die_with_parent
 from ipc.plan import hash_of
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from workers.crew import Crew
-from workers.desk import Desk, FrontChannel, NotaryChannel
+from workers.desk import FrontChannel, NotaryChannel, WorkerLoop
 
 GO_ON = signal.SIGUSR1
 """Ends the waiting of a call with the action `wait`."""
@@ -93,7 +93,7 @@ class EchoRunner:
         self.last: Call | None = None
         self.retires: Callable[[], None] = lambda: None
 
-    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
         """As workers.runtime.call.Runner."""
         self.served += 1
         self.last = call
@@ -129,7 +129,7 @@ KNOWN = frozenset(
 )  # fmt: skip
 
 
-class EchoDesk(Desk):
+class EchoDesk(WorkerLoop):
     """A desk that may tell its front something else than the notary. In the http profile it runs shared calls."""
 
     def __init__(self, sock: socket.socket, front: FrontChannel, notary: NotaryChannel, profile: str) -> None:

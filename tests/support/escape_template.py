@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ipc.messages.attesting import Word
+from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call, Result, Verification
 from tests.support.escape_frames import LIES
 from tests.support.escape_steps import IS_X86
@@ -34,7 +34,7 @@ def int80() -> Any:
 class EscapingRunner(Runner):
     """Runs the steps that plans name, and everything else as the product does."""
 
-    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
         """Try a step."""
         request = json.loads(call.plan.provider_input)
         if "step" not in request:

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 
-from frontend.policy.tools.examiner import Examiner
+from frontend.policy.tools.examiner import ExaminerClient
 from tests.support.policy import REPOSITORY, end
 
 
@@ -25,7 +25,7 @@ class RunningExaminer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
             )  # fmt: skip
-        self.examiner = Examiner(self.sock)
+        self.examiner = ExaminerClient(self.sock)
 
     def close(self) -> None:
         """Close the channel and end the process."""

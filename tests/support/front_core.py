@@ -25,7 +25,7 @@ from frontend.actions.trust import Trusted
 from frontend.api.dispatch import Dispatch
 from frontend.clock import ClockError, iso
 from frontend.compose import build_services
-from frontend.control import Control
+from frontend.control import SupervisorLink
 from frontend.deadlines import Deadlines
 from frontend.errors import GateError
 from frontend.http.answers import Answer
@@ -346,7 +346,7 @@ async def front_core(
     client.guard(notary)
     desk = Desk(ties, front_id, ties.numbers)
     ours, theirs = socket.socketpair()
-    control = Control(ours, deadlines.control)
+    control = SupervisorLink(ours, deadlines.control)
     control.kill_worker = desk.kill  # type: ignore[method-assign]  # no supervisor reads this front's channel
     start = StartFront(front_id, (front_id,), settings, ())
     services = build_services(start, control, client, clock, deadlines=deadlines)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gateway_client.cli.desk import Desk
+from gateway_client.cli.desk import CliContext
 from gateway_client.cli.main import run
 
 from tests.support.readable import readable
@@ -78,7 +78,7 @@ class Gatectl:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def here(self, *arguments: str, desk: Desk | None = None) -> Ran:
+    def here(self, *arguments: str, desk: CliContext | None = None) -> Ran:
         """The same code in this process, without a terminal."""
         before, out, err = dict(os.environ), _written(), _written()
         os.environ.clear()
@@ -151,7 +151,7 @@ class Gatectl:
             os.close(ours)
 
 
-def _code_of(arguments: list[str], desk: Desk | None) -> int:
+def _code_of(arguments: list[str], desk: CliContext | None) -> int:
     try:
         return int(run(arguments, desk))
     except SystemExit as left:  # completion leaves by itself

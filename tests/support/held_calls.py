@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ipc.approvals import CLAIMED, PENDING, Outcome
+from ipc.approvals import CLAIMED, PENDING, DecisionOutcome
 from ipc.messages.modules import ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.operations.holds import GetHold
 from tests.support.front_core import HOLD, Agent, Core, action
@@ -46,7 +46,7 @@ async def corrupt(core: Core, approval_id: str, body: str) -> None:
 
 async def claimed(core: Core, approval_id: str, holder: str) -> None:
     """A front that is not this one claims it, and is not there to settle it: the notary would have it from that one."""
-    outcome = msgspec.json.encode(Outcome(claimed_by="alice", claimed_at="2026-01-01T00:00:00.000Z")).decode()
+    outcome = msgspec.json.encode(DecisionOutcome(claimed_by="alice", claimed_at="2026-01-01T00:00:00.000Z")).decode()
     with closing(sqlite3.connect(Path(core.services.settings.state_dir) / "ledger.sqlite3")) as connection, connection:
         changed = connection.execute(
             "UPDATE approvals SET state = ?, holder = ?, outcome = ? WHERE approval_id = ? AND state = ?",

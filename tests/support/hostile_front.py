@@ -10,10 +10,10 @@ from ipc.clock import parse_iso
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
 from ipc.identifiers import new
-from ipc.operations.calls import Closed, Open, Proof, Refusal, Terms
-from ipc.operations.evidence import Note, QueryEvents
-from ipc.operations.holds import Held, Hold, MoveHold
-from ipc.operations.leases import Issue, Issued, ReadBudget
+from ipc.operations.calls import Closed, GrantTerms, Open, ProofRecord, Refusal
+from ipc.operations.evidence import QueryEvents, WriteEvent
+from ipc.operations.holds import Hold, HoldInForce, MoveHold
+from ipc.operations.leases import Issue, ReadBudget, SignedLease
 from ipc.operations.operation import Operation
 from ipc.store import ApprovalRecord, Budget
 from tests.support.ledger_file import settled
@@ -38,18 +38,18 @@ def call_event(**given: Any) -> AuditEvent:
     return AuditEvent(**fields | given)
 
 
-def terms(**given: Any) -> Terms:
+def terms(**given: Any) -> GrantTerms:
     fields: dict[str, Any] = {
         "plan_hash": DIGEST, "module_digest": DIGEST, "epoch": 0, "verifier_kind": "none", "max_response_bytes": 1000,
         "fuel": 1_000_000, "memory_mb": 64, "timeout_seconds": 30.0, "max_io_calls": 8,
     }  # fmt: skip
-    return Terms(**fields | given)
+    return GrantTerms(**fields | given)
 
 
 def an_open(**given: Any) -> Open:
     fields: dict[str, Any] = {
         "intent_id": new("intent_"), "event": call_event(), "terms": terms(), "worker_id": "",
-        "proof": Proof(new("proof_")),
+        "proof": ProofRecord(new("proof_")),
     }  # fmt: skip
     return Open(**fields | given)
 
@@ -70,7 +70,7 @@ def with_budget(front: PlayedFront, calls: int) -> str:
     """A session of its own with so many calls."""
     event = AuditEvent(event_type="LeaseIssued", trace_id=new("trc_"), principal="p", decision="allow")
     asked = Issue("p", None, ("tools:call",), calls, "thumbprint", "none", event)
-    issued: Issued = front.value(asked, Issued)
+    issued: SignedLease = front.value(asked, SignedLease)
     return issued.session_id
 
 
@@ -92,7 +92,7 @@ def a_hold(approval_id: str = "", session_id: str = "ses_1", **given: Any) -> Ho
 
 def now_of(front: PlayedFront) -> float:
     """The notary's time, as its newest event has it."""
-    front.value(Note(AuditEvent(event_type="AdminDrain", trace_id="trc_t", decision="allow")))
+    front.value(WriteEvent(AuditEvent(event_type="AdminDrain", trace_id="trc_t", decision="allow")))
     return parse_iso(events(front, event_type="AdminDrain")[0]["timestamp"])
 
 
@@ -101,8 +101,8 @@ def held(front: PlayedFront, seconds: float = 300.0) -> tuple[str, str]:
     session_id, now = with_budget(front, 2), now_of(front)
     asked = a_hold(session_id=session_id)
     approval = msgspec.structs.replace(asked.approval, created_at=now, expires_at=now + seconds)
-    answer = front.value(msgspec.structs.replace(asked, approval=approval), Held | Refusal)
-    assert isinstance(answer, Held)
+    answer = front.value(msgspec.structs.replace(asked, approval=approval), HoldInForce | Refusal)
+    assert isinstance(answer, HoldInForce)
     return approval.approval_id, session_id
 
 

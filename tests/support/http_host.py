@@ -11,10 +11,10 @@ from ipc.plan import Plan
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import Answer, Upstream, upstream
 from workers.host.connection import make_tls
-from workers.host.http import HttpHost, Request
+from workers.host.http import GuestRequest, HttpHost
 from workers.host.kept import KeptConnections
 from workers.host.meter import HostError, Meter
-from workers.host.outside import Outside, ProxyLimits
+from workers.host.outside import NetworkContext, ProxyLimits
 from workers.host.resolver import Resolver
 from workers.host.wire import Response
 
@@ -37,9 +37,9 @@ class Names(Resolver):
         return self.answers.pop(0)
 
 
-def request(url: str = URL, method: str = "GET", **changes: Any) -> Request:
+def request(url: str = URL, method: str = "GET", **changes: Any) -> GuestRequest:
     values: dict[str, Any] = {"headers": (), "body": "", "body_encoding": "utf8", "timeout_ms": None}
-    return Request(method, url, **(values | changes))
+    return GuestRequest(method, url, **(values | changes))
 
 
 class Client:
@@ -55,13 +55,13 @@ class Client:
         self.meter = Meter(budget, time.monotonic() + seconds)
         own = KeptConnections()
         weakref.finalize(self, own.close)
-        outside = Outside(names or Names(), tls or TLS, proxy_limits, proxy_tls, kept or own)
+        outside = NetworkContext(names or Names(), tls or TLS, proxy_limits, proxy_tls, kept or own)
         self.host = HttpHost(plan, secrets or {}, self.meter, outside, is_approved=is_approved)
 
-    def send(self, wanted: Request) -> Response:
+    def send(self, wanted: GuestRequest) -> Response:
         return self.host.send(wanted)
 
-    def refused(self, wanted: Request) -> tuple[str, str]:
+    def refused(self, wanted: GuestRequest) -> tuple[str, str]:
         """(kind, message) of a request that had no response."""
         with pytest.raises(HostError) as caught:
             self.host.send(wanted)
@@ -70,12 +70,16 @@ class Client:
         return caught.value.failure.kind, caught.value.failure.message
 
 
-def asked(answer: Answer, wanted: Request, seconds: float = 300, **changes: Any) -> tuple[Response, Upstream, Client]:
+def asked(
+    answer: Answer, wanted: GuestRequest, seconds: float = 300, **changes: Any
+) -> tuple[Response, Upstream, Client]:
     with upstream(answer) as up:
         client = Client(http_plan(address=up.address, **changes), seconds=seconds)
         return client.send(wanted), up, client
 
 
-def failing(answer: Answer, wanted: Request | None = None, seconds: float = 300, **changes: Any) -> tuple[str, str]:
+def failing(
+    answer: Answer, wanted: GuestRequest | None = None, seconds: float = 300, **changes: Any
+) -> tuple[str, str]:
     with upstream(answer) as up:
         return Client(http_plan(address=up.address, **changes), seconds=seconds).refused(wanted or request())

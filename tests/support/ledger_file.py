@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from notary.backends.sqlite import Database as SqliteDatabase
+from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
 from notary.database import Database
 from notary.ledger import journal
 from notary.ledger.settling import settle, unsettled

@@ -14,7 +14,7 @@ from typing import Any
 
 from frontend.errors import GateError
 from ipc.blocking import BlockingChannel
-from ipc.clock import Clock, ClockWrong, iso
+from ipc.clock import ClockWrong, TimeSource, iso
 from ipc.exits import Exit
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.message import Message
@@ -40,14 +40,14 @@ from notary.operations.closing import Lost, Reported, lose_call, report_call
 from notary.operations.opening import open_call
 from notary.servers.table import NOT_LOOKED_UP, Places
 from notary.service import Control, Service
-from notary.state import Limits
-from notary.unit import Unit
+from notary.state import NotaryLimits
+from notary.unit import Transaction
 from tests.support.readable import readable
 
 END_SECONDS = 60.0
 SMALL_WAL = FileLimits(reserved_pages=0)
 """Hundreds of short tests need not write a megabyte for each of their files before they begin."""
-LIMITS = Limits(database=SMALL_WAL)
+LIMITS = NotaryLimits(database=SMALL_WAL)
 """Those of a notary of tests; all else as it is by default."""
 
 
@@ -55,7 +55,7 @@ class NotaryThread:
     """One notary. `attach` gives a front its channel."""
 
     def __init__(
-        self, settings: Settings, clock: Clock | None = None, *, remembers: bool = True, limits: Limits = LIMITS,
+        self, settings: Settings, clock: TimeSource | None = None, *, remembers: bool = True, limits: NotaryLimits = LIMITS,
         is_accepted: bool = False, places: Places = NOT_LOOKED_UP,
     ) -> None:  # fmt: skip
         ours, theirs = socket.socketpair()
@@ -128,16 +128,16 @@ class NotaryThread:
         """Call this, in the notary's thread, before a call is opened."""
         self._opening = guard
 
-    def _open(self, unit: Unit, asked: Open) -> Any:
+    def _open(self, unit: Transaction, asked: Open) -> Any:
         self._opening()
         return open_call(unit, asked)
 
-    def _report(self, unit: Unit, asked: Reported) -> Closed:
+    def _report(self, unit: Transaction, asked: Reported) -> Closed:
         for guard in self._guards:
             guard(asked.result.call_id)
         return report_call(unit, asked)
 
-    def _lose(self, unit: Unit, asked: Lost) -> Closed:
+    def _lose(self, unit: Transaction, asked: Lost) -> Closed:
         for guard in self._guards:
             guard(asked.intent_id)
         return lose_call(unit, asked)
@@ -165,7 +165,7 @@ class NotaryThread:
 class _NotarysClock:
     """The test's clock, with the notary's own error."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: TimeSource) -> None:
         self._clock = clock
 
     def now(self) -> float:
@@ -194,7 +194,7 @@ def lost_store(folder: Path) -> None:
 
 
 @contextmanager
-def shared_notary(settings: Settings, clock: Clock) -> Iterator[NotaryThread]:
+def shared_notary(settings: Settings, clock: TimeSource) -> Iterator[NotaryThread]:
     """The notary of this state folder: one for all fronts of a test that are at work together."""
     folder = Path(settings.state_dir)
     if folder not in _shared:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ipc.plan import Egress, Limits, Plan
+from ipc.plan import CallLimits, Plan, PlanEgress
 
 
 def a_plan(**changes: Any) -> Plan:
@@ -11,7 +11,7 @@ def a_plan(**changes: Any) -> Plan:
         "trace_id": "trc_1", "action_id": "a", "action_version": "1.0.0", "risk_level": "low",
         "provider_module_digest": "sha256:00", "required_imports": (), "profile": "compute", "isolation": "pooled",
         "principal": "p", "owner": None, "session_id": "ses_1", "scopes": ("tools:call",), "lease_jti": "lea_1",
-        "request": "{}", "request_hash": "sha256:11", "provider_input": "{}", "limits": Limits(), "egress": Egress(),
+        "request": "{}", "request_hash": "sha256:11", "provider_input": "{}", "limits": CallLimits(), "egress": PlanEgress(),
         "files": None, "http_request": None, "secrets": (), "targets": (), "sinks": (), "unresolved_domains": (),
         "unresolved_paths": (), "verifier_kind": "none", "verification_config": "{}", "response_schema": None,
         "enforce_response_schema": True, "max_response_bytes": 1000, "policy_version": "1", "policy_rule": "allow",

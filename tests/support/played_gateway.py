@@ -10,20 +10,20 @@ from gateway_client import Address, Executed, Held, LeaseTerms, Limits, ProofKey
 from gateway_client.agent_core import AgentCore
 from gateway_client.errors import GatewayError
 from gateway_client.flows import Alone, Clock, Flow, Pause, Send
-from gateway_client.wire import Answer, Request
+from gateway_client.wire import ReceivedAnswer, SentRequest
 
 T = TypeVar("T")
 
 START = 1_800_000_000.0
 
 
-def answer(status: int, body: Any, **headers: str) -> Answer:
+def answer(status: int, body: Any, **headers: str) -> ReceivedAnswer:
     """A JSON answer; underscores in header names become dashes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status, {"content-type": "application/json"} | named, json.dumps(body).encode())
+    return ReceivedAnswer(status, {"content-type": "application/json"} | named, json.dumps(body).encode())
 
 
-def refusal(status: int, code: str, retry_after: int | None = None) -> Answer:
+def refusal(status: int, code: str, retry_after: int | None = None) -> ReceivedAnswer:
     headers = {} if retry_after is None else {"retry_after": str(retry_after)}
     return answer(status, {"error": code}, **headers)
 
@@ -42,7 +42,7 @@ RECEIPT: dict[str, Any] = {
     "finished_at": "2026-11-21T11:12:13.125Z", "failure_class": None,
 }  # fmt: skip
 
-Reply = Answer | GatewayError
+Reply = ReceivedAnswer | GatewayError
 
 
 @dataclass
@@ -53,11 +53,11 @@ class World:
     lease_replies: list[Reply] = field(default_factory=list)
     lease_seconds: float = 300.0
     time: float = START
-    sent: list[Request] = field(default_factory=list)
+    sent: list[SentRequest] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     paused: list[float] = field(default_factory=list)
     leases: int = 0
-    on_send: Callable[[Request], None] = lambda request: None
+    on_send: Callable[[SentRequest], None] = lambda request: None
 
     @property
     def clock(self) -> Clock:
@@ -74,7 +74,7 @@ class World:
             result: T = end.value
             return result
 
-    def steps(self, flow: Flow[T]) -> Generator[Request, None, Any]:
+    def steps(self, flow: Flow[T]) -> Generator[SentRequest, None, Any]:
         """Perform a flow and stop at every request before it is answered, so that several can be interleaved."""
         try:
             step = next(flow)
@@ -109,7 +109,7 @@ class World:
             if key == name and path in (None, request.target)
         ]
 
-    def _reply(self, step: Send) -> Answer:
+    def _reply(self, step: Send) -> ReceivedAnswer:
         self.sent.append(step.request)
         self.seconds.append(step.seconds)
         self.on_send(step.request)
@@ -121,7 +121,7 @@ class World:
             raise reply
         return reply
 
-    def _lease(self) -> Answer:
+    def _lease(self) -> ReceivedAnswer:
         self.leases += 1
         end = datetime.fromtimestamp(self.time + self.lease_seconds, UTC).isoformat().replace("+00:00", "Z")
         body = {

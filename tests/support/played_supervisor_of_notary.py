@@ -30,9 +30,9 @@ from ipc.messages.notarising import (
     StopNotary,
     WorkerBroke,
 )
-from ipc.messages.notary_frames import Answered, Asked, Begun, InForce, NotaryToFront
+from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFront, NumberedOperation
 from ipc.operations.calls import Closed, Open
-from ipc.operations.evidence import Note
+from ipc.operations.evidence import WriteEvent
 from ipc.reloadable import Reloadable
 from ipc.sessions import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
@@ -65,7 +65,7 @@ class PlayedFront:
         sock.settimeout(SECONDS)
         self.front_id = front_id
         self.sock = sock
-        self.in_force: InForce | None = None
+        self.in_force: FrontFacts | None = None
         self.begun: set[int] = set()
         """Numbers of calls that the notary said of that they were begun."""
         self.workers = workers
@@ -139,7 +139,7 @@ class PlayedFront:
 
     def _hear(self) -> Any:
         message = self._channel.receive()
-        if isinstance(message, InForce):
+        if isinstance(message, FrontFacts):
             self.in_force = message
         if isinstance(message, Begun):
             self.begun.add(message.number)
@@ -160,7 +160,7 @@ class PlayedFront:
 
 def framed(number: int, operation: Any) -> bytes:
     """One operation as it goes over the channel."""
-    return encode_frame(Asked(number, operation), MAX_NOTARY_FRAME)
+    return encode_frame(NumberedOperation(number, operation), MAX_NOTARY_FRAME)
 
 
 def framed_raw(fields: Any) -> bytes:
@@ -265,7 +265,7 @@ def sound_notary(folder: Path, **settings: Any) -> Iterator[PlayedSupervisor]:
         yield running
         assert running.process.poll() is None
         sound = running.attach("front-9-sound")
-        sound.value(Note(AuditEvent(event_type="GatewayStopped", trace_id="trc_end", decision="allow")))
+        sound.value(WriteEvent(AuditEvent(event_type="GatewayStopped", trace_id="trc_end", decision="allow")))
         assert running.stop() == 0
         checked_offline(Path(running.settings.state_dir))
         assert "Traceback" not in running.log.read_text()

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages.attesting import NotaryToWorker, NoWord, Tied, Word, WorkerToNotary
+from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Result, Verification
 from ipc.messages.message import Message
 from ipc.messages.notarising import TieWorker, WorkerEnded
@@ -48,7 +48,7 @@ class PlayedWorker:
         self.front_id = front_id
         self.calls: set[str] = set()
         """The calls that its front believes it has."""
-        self.words: list[Word] = []
+        self.words: list[Permit] = []
         """All that it has heard, repeated ones too."""
         self.refused: list[str] = []
         """Calls that it heard NoWord of."""
@@ -67,9 +67,9 @@ class PlayedWorker:
         while (message := self._channel.receive()) is None:
             pass
         match message:
-            case Word():
+            case Permit():
                 self.words.append(message)
-            case NoWord():
+            case NoPermit():
                 self.refused.append(message.call_id)
         return message
 
@@ -78,9 +78,9 @@ class PlayedWorker:
         while not isinstance(self.hear(), Tied):
             pass
 
-    def word(self) -> Word:
+    def word(self) -> Permit:
         """Take the next word."""
-        while not isinstance(message := self.hear(), Word):
+        while not isinstance(message := self.hear(), Permit):
             pass
         return message
 
@@ -97,7 +97,7 @@ class PlayedWorker:
         for packet in packets:
             self.own.send(packet)
 
-    def run(self, word: Word, result: Result) -> None:
+    def run(self, word: Permit, result: Result) -> None:
         """Act as a correct worker on a permit: run the plan once with this result, and repeat an earlier report. It
         keeps a report until it is known to be durable, as workers/desk.py does.
         """
@@ -203,7 +203,7 @@ class Workers:
             if not ready:
                 raise TimeoutError("the notary says nothing")
             for descriptor in ready:
-                if (worker := obeying.get(descriptor)) is not None and isinstance(word := worker.hear(), Word):
+                if (worker := obeying.get(descriptor)) is not None and isinstance(word := worker.hear(), Permit):
                     worker.run(word, self._result())
             if sock.fileno() in ready:
                 return

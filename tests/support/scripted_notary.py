@@ -15,7 +15,7 @@ from frontend.notary.link import FRONTS, Dialect
 from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.message import Message
-from ipc.messages.notary_frames import Answered, Asked, FrontToNotary
+from ipc.messages.notary_frames import Answered, FrontToNotary, NumberedOperation
 
 
 class Scripted:
@@ -24,11 +24,11 @@ class Scripted:
     def __init__(self, sock: socket.socket, *, greets: bool = True) -> None:
         self._raw = sock
         self._sock = trio.socket.from_stdlib_socket(sock)
-        self._decoder: Decoder[Asked] = Decoder(FrontToNotary, MAX_NOTARY_FRAME)
-        self._heard: deque[Asked] = deque()
+        self._decoder: Decoder[NumberedOperation] = Decoder(FrontToNotary, MAX_NOTARY_FRAME)
+        self._heard: deque[NumberedOperation] = deque()
         self._greets = greets
 
-    async def asked(self) -> Asked:
+    async def asked(self) -> NumberedOperation:
         """The next operation."""
         with trio.fail_after(60):
             while not self._heard:

@@ -14,12 +14,12 @@ from frontend.pool.pool import Pools
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages.attesting import Tied, Word, WorkerToNotary
+from ipc.messages.attesting import Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Call, Result
 from ipc.messages.control import AttachWorker
 from ipc.messages.notarising import WorkerBroke
 from ipc.packets import PacketChannel, packet_pair
-from ipc.plan import Egress, Limits, Plan, hash_of, seal
+from ipc.plan import CallLimits, Plan, PlanEgress, hash_of, seal
 from ipc.sessions import WORKER_TO_NOTARY
 from supervisor.backoff import reason_of
 from tests.support.echo_template import EchoProcess, echo_template
@@ -31,7 +31,7 @@ PLAN = Plan(
     trace_id="trc_1", action_id="echo", action_version="1.0.0", risk_level="low", provider_module_digest="sha256:00",
     required_imports=(), profile="compute", isolation="pooled", principal="dev:anonymous", owner=None,
     session_id="ses_1", scopes=("tools:call",), lease_jti="lea_1", request="{}", request_hash="sha256:00",
-    provider_input="{}", limits=Limits(), egress=Egress(), files=None, http_request=None, secrets=(), targets=(),
+    provider_input="{}", limits=CallLimits(), egress=PlanEgress(), files=None, http_request=None, secrets=(), targets=(),
     sinks=(), unresolved_domains=(), unresolved_paths=(), verifier_kind="unverifiable", verification_config="{}",
     response_schema=None, enforce_response_schema=True, max_response_bytes=1024, policy_version="1",
     policy_rule="allow", calls_remaining=None, epoch=0, created_at="2026-01-01T00:00:00.000Z",
@@ -78,7 +78,7 @@ class PlayedNotary:
     def word(self, worker_id: str, call: Call) -> None:
         """The plan of this call may run."""
         with suppress(OSError):  # it is gone, and will tell nothing
-            self._channels[worker_id].send(Word(call.call_id, hash_of(call.encoded), is_approved=False))
+            self._channels[worker_id].send(Permit(call.call_id, hash_of(call.encoded), is_approved=False))
 
     async def heard(self, worker_id: str) -> Result | None:
         """The next result of a worker; None once it has ended."""

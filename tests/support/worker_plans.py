@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from ipc.messages.attesting import Word
+from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call
-from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, seal
+from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, PlannedRequest, SecretUse, seal
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILTINS = ROOT / "workers" / "providers"
@@ -33,7 +33,7 @@ def make_plan(**changes: Any) -> Plan:
         "provider_module_digest": digest_of(builtin("echo")), "required_imports": (), "profile": "compute",
         "isolation": "pooled", "principal": "p", "owner": None, "session_id": "ses_1", "scopes": ("tools:call",),
         "lease_jti": "lea_1", "request": request, "request_hash": digest_of(request.encode()),
-        "provider_input": request, "limits": Limits(timeout_seconds=600.0), "egress": Egress(), "files": None,
+        "provider_input": request, "limits": CallLimits(timeout_seconds=600.0), "egress": PlanEgress(), "files": None,
         "http_request": None, "secrets": (), "targets": (), "sinks": (), "unresolved_domains": (),
         "unresolved_paths": (), "verifier_kind": "none", "verification_config": "{}", "response_schema": None,
         "enforce_response_schema": True, "max_response_bytes": 1_048_576, "policy_version": "1", "policy_rule": "r",
@@ -49,7 +49,7 @@ def plan_for(name: str, request: object, **changes: Any) -> Plan:
 
 def endless_plan() -> Plan:
     """A plan that computes until its worker is killed."""
-    limits = Limits(fuel=2**62, timeout_seconds=3600.0)
+    limits = CallLimits(fuel=2**62, timeout_seconds=3600.0)
     return plan_for("spin", {"seconds": 3600}, required_imports=("clock",), limits=limits)
 
 
@@ -58,15 +58,15 @@ def call_of(plan: Plan, call_id: str = "c1") -> Call:
     return Call(call_id, seal(plan).encoded, plan.limits.timeout_seconds)
 
 
-def word_for(plan: Plan, call_id: str = "c1", **changes: Any) -> Word:
+def word_for(plan: Plan, call_id: str = "c1", **changes: Any) -> Permit:
     """The notary's word that this very plan may run; `changes` replace fields."""
     values: dict[str, Any] = {"plan_hash": seal(plan).digest, "is_approved": False}
-    return Word(call_id, **(values | changes))
+    return Permit(call_id, **(values | changes))
 
 
 def http_plan(url_host: str = "upstream.test", address: str | None = None, **changes: Any) -> Plan:
     """A plan of the http profile for `http_probe`, allowed to GET and POST to one host that leads to `address`."""
-    egress = Egress(
+    egress = PlanEgress(
         profile="direct_allowlist", allowed_domains=(url_host,), allowed_methods=("GET", "POST", "HEAD"),
         unsafe_resolve={url_host: address} if address else {},
     )  # fmt: skip

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from wasmtime import Engine
 from wasmtime.component import Component
 
-from ipc.messages.attesting import Word
+from ipc.messages.attesting import Permit
 from ipc.messages.calling import Result
 from ipc.plan import Plan
 from tests.support.worker_plans import call_of, word_for
 from workers.host.connection import make_tls
-from workers.host.outside import Outside
+from workers.host.outside import NetworkContext
 from workers.host.resolver import Resolver
 from workers.interfaces import ENTRY
 from workers.runtime.call import Runner
@@ -46,14 +46,14 @@ class Bench:
         """A fresh Runner of a profile."""
         outside = None
         if profile == "http":
-            outside = Outside(Resolver(), make_tls())
+            outside = NetworkContext(Resolver(), make_tls())
             outside.resolver.start()
         runner = Runner(self.engine, self.modules, PROFILES[profile], self.ticker, outside, files_dir)
         if outside is not None:
             weakref.finalize(runner, outside.kept.close)
         return runner
 
-    def run(self, plan: Plan, secrets: Mapping[str, str] | None = None, word: Word | None = None) -> Result:
+    def run(self, plan: Plan, secrets: Mapping[str, str] | None = None, word: Permit | None = None) -> Result:
         """Run a plan as a worker of its own profile would, on the word for it unless another is given."""
         files_dir = plan.files.root if plan.files else ""
         return self.runner(plan.profile, files_dir).run(call_of(plan), word or word_for(plan), secrets or {})

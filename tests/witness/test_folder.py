@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.verifier_keys import WITNESS, read_verifier_key
-from witness.folder import KEY_FILE, Record, held, make_key, read_key, read_records, record_file, write_record
+from witness.folder import KEY_FILE, CosignedTree, held, make_key, read_key, read_records, record_file, write_record
 
-RECORD = Record("log.example/a", 7, "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=", "note")
+RECORD = CosignedTree("log.example/a", 7, "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=", "note")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_key_is_private_and_read_as_it_was_made(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "a+b", "a\n"])
 def test_a_name_that_no_note_can_have_makes_no_key(folder: Path, name: str) -> None:
-    with pytest.raises(KeyFileError, match="--name"):
+    with pytest.raises(PrivateFileError, match="--name"):
         make_key(folder, name)
     assert read_key(folder) is None
 
@@ -42,11 +42,11 @@ def test_a_key_that_is_damaged_or_open_to_others_is_refused(folder: Path) -> Non
     whole = path.read_text()
     for damaged in ("", "x", whole.replace("witness", "wit"), whole[:-9] + "\n", whole.replace("PRIVATE", "PUBLIC")):
         path.write_text(damaged)
-        with pytest.raises(KeyFileError, match="damaged"):
+        with pytest.raises(PrivateFileError, match="damaged"):
             read_key(folder)
     path.write_text(whole)
     path.chmod(0o644)
-    with pytest.raises(KeyFileError, match="lets others in"):
+    with pytest.raises(PrivateFileError, match="lets others in"):
         read_key(folder)
 
 
@@ -63,11 +63,11 @@ def test_a_record_is_read_as_it_was_written_and_only_that_of_its_log(folder: Pat
 def test_a_record_that_is_damaged_is_not_taken_for_a_log_that_was_never_seen(folder: Path, damaged: bytes) -> None:
     write_record(folder, RECORD)
     record_file(folder, RECORD.origin).write_bytes(damaged)
-    with pytest.raises(KeyFileError, match="damaged"):
+    with pytest.raises(PrivateFileError, match="damaged"):
         read_records(folder, [RECORD.origin])
 
 
 def test_a_second_process_is_kept_out(folder: Path) -> None:
-    with held(folder), pytest.raises(KeyFileError) as refused, held(folder):
+    with held(folder), pytest.raises(PrivateFileError) as refused, held(folder):
         pass
     assert refused.value.exit_code == Exit.LOCKED

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ipc.messages.attesting import Word
+from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call, Result, Verification
 from ipc.plan import seal
 from tests.support.worker_plans import make_plan, word_for
@@ -25,7 +25,7 @@ class HeldRunner:
     def __init__(self, may_end: threading.Event) -> None:
         self.may_end = may_end
 
-    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
         assert self.may_end.wait(300)
         if call.call_id == "fails":
             raise MemoryError
@@ -124,7 +124,7 @@ def test_an_error_of_a_runner_is_taken_as_the_end_of_its_call() -> None:
 
 def test_a_thread_that_still_looks_up_a_name_is_the_last_to_get_another_call() -> None:
     class Looking(HeldRunner):
-        def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+        def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
             self.outside = SimpleNamespace(resolver=SimpleNamespace(is_stuck=call.call_id == "stuck"))
             runners[call.call_id] = self
             return super().run(call, word, secrets)

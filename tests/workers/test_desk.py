@@ -6,7 +6,7 @@ import pytest
 
 from ipc.exits import Exit
 from ipc.limits import MAX_AHEAD
-from ipc.messages.attesting import Word
+from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call, Result, Secrets
 from ipc.plan import hash_of, seal
 from tests.support.worker_plans import plan_for, post_plan, word_for, write_plan
@@ -48,7 +48,7 @@ def test_bytes_that_are_no_plan_end_the_worker_and_nothing_runs(running: Templat
     worker = running.born("fs")
     encoded = seal(write_plan(tmp_path, "a")).encoded[:-1]
     worker.channel.send(Call("c1", encoded, 30.0))
-    worker.notary.send(Word("c1", hash_of(encoded), is_approved=False))
+    worker.notary.send(Permit("c1", hash_of(encoded), is_approved=False))
     assert running.exit_status(worker) == Exit.PROTOCOL
     assert list(tmp_path.iterdir()) == []
 

@@ -6,7 +6,7 @@ import pytest
 
 from ipc.exits import Exit
 from ipc.limits import MAX_AHEAD
-from ipc.messages.attesting import NotaryToWorker, NoWord, Word
+from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit
 from ipc.messages.calling import Drop
 from tests.support.worker_plans import plan_for, post_plan
 from tests.support.worker_template import Template, busy
@@ -49,7 +49,7 @@ def test_words_that_a_busy_worker_has_not_taken_can_be_taken_back_and_are_not_ru
             plan = post_plan(up.address, path=f"/{name}")
             worker.start(plan, name)
         taken = [msgspec.msgpack.decode(packet[1:], type=NotaryToWorker) for packet in worker.take_back()]
-        assert [word.call_id for word in taken if isinstance(word, Word)] == ["c2", "c3"]
+        assert [word.call_id for word in taken if isinstance(word, Permit)] == ["c2", "c3"]
         release.set()
         assert worker.ended("c1").outcome == "success"
         for name in ("c2", "c3"):
@@ -81,7 +81,7 @@ def test_a_call_that_is_refused_while_the_worker_is_busy_is_not_run(running: Tem
     with busy(running) as (worker, up, release):
         for name in ("c2", "c3"):
             worker.give(post_plan(up.address, path=f"/{name}"), name)
-        worker.notary.send(NoWord("c2"))
+        worker.notary.send(NoPermit("c2"))
         worker.allow(post_plan(up.address, path="/c3"), "c3")
         worker.channel.send(Drop("c2"))
         release.set()
@@ -97,7 +97,7 @@ def test_plans_that_were_refused_take_no_room(running: Template) -> None:
     before = process.memory_info().rss
     for number in range(REFUSED_PLANS):
         worker.give(plan, f"refused-{number}")
-        worker.notary.send(NoWord(f"refused-{number}"))
+        worker.notary.send(NoPermit(f"refused-{number}"))
         worker.channel.send(Drop(f"refused-{number}"))
     assert worker.call(plan).outcome == "success"
     assert process.memory_info().rss - before < 20 * 1024 * 1024
@@ -109,7 +109,7 @@ def test_a_plan_that_was_dropped_before_the_notary_refused_it_is_forgotten_as_we
         name = f"refused-{number}"
         worker.give(ECHO, name, {"token": "s3cret-value"})
         worker.channel.send(Drop(name))
-        worker.notary.send(NoWord(name))
+        worker.notary.send(NoPermit(name))
     assert worker.call(ECHO).outcome == "success"
 
 
@@ -118,7 +118,7 @@ def test_no_word_for_a_call_is_heard_twice_without_harm(running: Template) -> No
     worker.give(ECHO, "refused")
     worker.channel.send(Drop("refused"))
     for _ in range(3):
-        worker.notary.send(NoWord("refused"))
+        worker.notary.send(NoPermit("refused"))
     assert worker.call(ECHO).outcome == "success"
 
 
@@ -126,7 +126,7 @@ def test_no_word_for_a_call_is_heard_twice_without_harm(running: Template) -> No
 def test_a_worker_that_waits_for_its_front_notices_that_it_is_gone(running: Template, is_refused: bool) -> None:
     worker = running.born()
     if is_refused:
-        worker.notary.send(NoWord("c1"))
+        worker.notary.send(NoPermit("c1"))
     else:
         worker.allow(ECHO, "c1")
     worker.wait_for(worker.has_heard)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ipc.expected import FileToLeave
-from ipc.messages.attesting import Look, Seen
+from ipc.messages.attesting import LookAtFile, Seen
 from ipc.plan import Plan
 from ipc.verifiers import kept_file
 from tests.support.worker_peers import Worker
@@ -16,7 +16,7 @@ from tests.support.worker_template import Template
 
 
 def seen(worker: Worker, file: FileToLeave, number: int = 1, seconds: float = 60.0) -> Seen:
-    worker.notary.send(Look(number, "fs_hash", file, seconds))
+    worker.notary.send(LookAtFile(number, "fs_hash", file, seconds))
     told = worker.told()
     assert isinstance(told, Seen)
     assert told.number == number

@@ -12,10 +12,10 @@ import pytest
 
 from ipc.exits import Exit
 from ipc.limits import HTTP_WORKER_THREADS, MAX_AHEAD, MAX_SHARED_MEMORY_MB
-from ipc.messages.attesting import NoWord
+from ipc.messages.attesting import NoPermit
 from ipc.messages.calling import Drop, Result, Secrets
 from ipc.messages.modules import ModuleFile
-from ipc.plan import Limits, Plan
+from ipc.plan import CallLimits, Plan
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import file_plan, plan_for, post_plan
 from tests.support.worker_template import Template, kill, template
@@ -33,7 +33,7 @@ def shared(plan: Plan, **changes: Any) -> Plan:
 def spinning(request: dict[str, Any], **limits: Any) -> Plan:
     """A shared plan that computes or takes memory."""
     values: dict[str, Any] = {"fuel": 2**60, "timeout_seconds": 600.0}
-    plan = plan_for("spin", request, required_imports=("clock",), profile="http", limits=Limits(**values | limits))
+    plan = plan_for("spin", request, required_imports=("clock",), profile="http", limits=CallLimits(**values | limits))
     return shared(plan)
 
 
@@ -125,7 +125,7 @@ def test_a_call_that_uses_up_what_it_has_touches_no_other(running: Template, pla
 def test_a_call_whose_upstream_hangs_ends_at_its_deadline_and_others_well(running: Template) -> None:
     worker = running.born("http")
     with holding() as (silent, _), upstream(ok(b"{}", "201 Created")) as up:
-        hanging = shared(post_plan(silent.address), limits=Limits(timeout_seconds=1.0))
+        hanging = shared(post_plan(silent.address), limits=CallLimits(timeout_seconds=1.0))
         worker.start(hanging, "hangs")
         others = {name: shared(post_plan(up.address)) for name in NAMES[1:]}
         start(worker, others)
@@ -211,7 +211,7 @@ def test_results_go_out_while_the_worker_waits_for_its_front(running: Template) 
         assert worker.ended("c2").outcome == "success"
         release.clear()
         worker.start(shared(post_plan(up.address, path="/c3")), "c3")
-        worker.notary.send(NoWord("c4"))
+        worker.notary.send(NoPermit("c4"))
         worker.wait_for(lambda: len(up.requests) == 3 and worker.has_heard())
         release.set()
         assert worker.ended("c3").outcome == "success"
@@ -229,7 +229,7 @@ def test_a_call_that_its_front_has_given_up_holds_up_no_other(running: Template)
             worker.give(secret, name)
             worker.channel.send(Drop(name, is_given_up=True))
         worker.allow(secret, "c2")
-        worker.notary.send(NoWord("c3"))
+        worker.notary.send(NoPermit("c3"))
         told = worker.ended("c2")
         assert (told.outcome, told.io_calls) == ("plan_refused", 0)
         assert told.failure is not None

@@ -20,17 +20,17 @@ import workers.desk
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME
-from ipc.messages.attesting import NotaryToWorker, NoWord, Word
+from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit
 from ipc.messages.calling import Call, Drop, FrontToWorker, Observation, Result, Verification, WorkerReady
 from ipc.packets import PacketChannel, packet_pair
-from ipc.plan import Limits, SecretUse
+from ipc.plan import CallLimits, SecretUse
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
 from tests.support.readable import readable
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan
 from workers.crew import Crew
-from workers.desk import DROP_SECONDS, Desk
-from workers.sandbox.places import Standing
+from workers.desk import DROP_SECONDS, WorkerLoop
+from workers.sandbox.places import WalledPaths
 
 CAP = 2000
 PLAN = make_plan()
@@ -53,7 +53,7 @@ class FakeRunner:
     outside: FakeOutside | None = None
     ran: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
-    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
         assert word.call_id == call.call_id
         self.ran.append((call.call_id, secrets))
         return msgspec.structs.replace(self.result, call_id=call.call_id)
@@ -62,7 +62,7 @@ class FakeRunner:
 class Seated(NamedTuple):
     """A desk and the peers of its worker."""
 
-    desk: Desk
+    desk: WorkerLoop
     peers: Worker
     runner: FakeRunner
     channels: tuple[socket.socket, socket.socket]
@@ -80,7 +80,7 @@ Seating = Callable[..., Seated]
 def seat(request: pytest.FixtureRequest) -> Seating:
     def seat(
         runner: FakeRunner | None = None, *, recycle_after_calls: int = 1000, drop_seconds: float = DROP_SECONDS,
-        crew: Crew | None = None, standing: Standing | None = None,
+        crew: Crew | None = None, standing: WalledPaths | None = None,
     ) -> Seated:  # fmt: skip
         runner = runner or FakeRunner()
         fronts, workers = socket.socketpair()
@@ -94,7 +94,9 @@ def seat(request: pytest.FixtureRequest) -> Seating:
         peers = Worker("w", 1, fronts, attesting, attested.dup())
         peers.tie()
         played: Any = runner
-        desk = Desk(front, notary, played, recycle_after_calls, drop_seconds=drop_seconds, crew=crew, standing=standing)
+        desk = WorkerLoop(
+            front, notary, played, recycle_after_calls, drop_seconds=drop_seconds, crew=crew, standing=standing
+        )
         desk.wait_tied()
         front.send(WorkerReady("w", 1, "compute"))
         peers.receive(WorkerReady)
@@ -108,7 +110,7 @@ def seat(request: pytest.FixtureRequest) -> Seating:
 class Serving:
     """The desk at work in a thread, until its front is gone."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: WorkerLoop) -> None:
         self._desk = desk
         self._left: list[Exit] = []
         self.fault = ""
@@ -170,7 +172,7 @@ def test_a_worker_leaves_whose_shared_call_does_not_end(seat: Seating, capfd: py
     may_end = threading.Event()
 
     class StuckRunner(FakeRunner):
-        def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+        def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
             may_end.wait(300)
             return super().run(call, word, secrets)
 
@@ -180,7 +182,7 @@ def test_a_worker_leaves_whose_shared_call_does_not_end(seat: Seating, capfd: py
     desk, peers, _, _ = seat(crew=crew)
     serving = Serving(desk)
     try:
-        peers.start(make_plan(isolation="shared", limits=Limits(timeout_seconds=0.05)), "c1")
+        peers.start(make_plan(isolation="shared", limits=CallLimits(timeout_seconds=0.05)), "c1")
         assert serving.left() == Exit.FAILED
     finally:
         may_end.set()
@@ -194,7 +196,7 @@ class HeldRunner(FakeRunner):
 
     may_end = threading.Event()
 
-    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
         if call.call_id == "fails":
             raise MemoryError
         assert self.may_end.wait(300)
@@ -252,10 +254,10 @@ def test_a_shared_call_without_a_result_costs_none_of_the_others_theirs(
     assert {(line["message"], line["trace_id"]) for line in lines} == {("a call failed", "trc_fails")}
 
 
-def replaced(path: Path) -> Standing:
+def replaced(path: Path) -> WalledPaths:
     """A worker's look at a file, which is another one by now."""
     path.write_text("nameserver 192.0.2.1")
-    standing = Standing(str(path))
+    standing = WalledPaths(str(path))
     path.with_suffix(".new").write_text("nameserver 192.0.2.2")
     path.with_suffix(".new").rename(path)
     return standing
@@ -339,7 +341,7 @@ def test_a_word_taken_back_at_the_last_moment_leaves_the_worker_attentive_to_its
 def test_a_front_that_never_drops_a_refused_call_ends_its_worker(seat: Seating, meanwhile: bytes) -> None:
     desk, peers, runner, _ = seat(drop_seconds=0.05)
     peers.give(PLAN, "c1")
-    peers.notary.send(NoWord("c1"))
+    peers.notary.send(NoPermit("c1"))
     peers.raw(meanwhile)
     serving = Serving(desk)
     assert serving.left() == Exit.PROTOCOL

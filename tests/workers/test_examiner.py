@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from frontend.policy.engine import PolicyRefused
-from frontend.policy.tools.examiner import Examiner, ExaminerLost
+from frontend.policy.tools.examiner import ExaminerClient, ExaminerLost
 from frontend.policy.tools.testing import ORDINARY
 from ipc.checking import Evaluated
 from tests.support.examining import RunningExaminer
@@ -43,7 +43,7 @@ def running() -> Iterator[RunningExaminer]:
     started.close()
 
 
-def value(examiner: Examiner, name: str) -> Evaluated:
+def value(examiner: ExaminerClient, name: str) -> Evaluated:
     return examiner.value(f"gateway/{name}", ORDINARY.as_input())
 
 

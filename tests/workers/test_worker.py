@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ipc.plan import Limits
+from ipc.plan import CallLimits
 from tests.support.worker_plans import digest_of, endless_plan, make_plan, plan_for, post_plan, write_plan
 from tests.support.worker_template import Template, kill
 from tests.support.worker_upstream import ok, upstream
@@ -48,7 +48,7 @@ def test_one_worker_serves_calls_of_every_outcome_in_a_row(running: Template) ->
     plans = [
         (plan_for("echo", {}), "success"),
         (plan_for("spin", {"fuel": 10**9}, **clock), "fuel"),
-        (plan_for("spin", {"seconds": 5}, **clock, limits=Limits(fuel=2**60, timeout_seconds=0.1)), "timeout"),
+        (plan_for("spin", {"seconds": 5}, **clock, limits=CallLimits(fuel=2**60, timeout_seconds=0.1)), "timeout"),
         (plan_for("spin", {"memory_mb": 500}, **clock), "memory"),
         (plan_for("spin", {"memory_mb": -1}, **clock), "provider_error"),
         (plan_for("echo", []), "bad_output"),
@@ -70,7 +70,7 @@ def test_an_http_action_works_in_its_own_profile_and_its_secret_stays_there(runn
 
 def test_a_large_result_reaches_both_peers(running: Template) -> None:
     text = json.dumps({"v": "x" * 3_000_000})
-    plan = plan_for("echo", {}, provider_input=text, max_response_bytes=4_000_000, limits=Limits(fuel=2**60))
+    plan = plan_for("echo", {}, provider_input=text, max_response_bytes=4_000_000, limits=CallLimits(fuel=2**60))
     worker = running.born()
     for _ in range(2):
         result = worker.call(plan)

@@ -8,7 +8,7 @@ import pytest
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_AHEAD, MAX_CALL_FRAME, MAX_CONTROL_FRAME
-from ipc.messages.attesting import NoWord
+from ipc.messages.attesting import NoPermit
 from ipc.messages.calling import Drop, Retire, Secrets
 from ipc.messages.message import Message
 from ipc.messages.modules import ModuleFile
@@ -148,7 +148,7 @@ def test_a_message_of_the_notary_over_the_cap_ends_the_worker(running: Template)
     assert running.exit_status(worker) == Exit.PROTOCOL
 
 
-@pytest.mark.parametrize("message", [word_for(ECHO), NoWord("c1")], ids=["a word", "no word"])
+@pytest.mark.parametrize("message", [word_for(ECHO), NoPermit("c1")], ids=["a word", "no word"])
 def test_a_notary_that_does_not_begin_with_tied_ends_the_worker(running: Template, message: Message) -> None:
     worker = running.spawn()
     worker.packet(b"\x03" + msgspec.msgpack.encode(message))

@@ -16,9 +16,9 @@ from ipc.messages.calling import ProviderFailure
 from workers.host.encoding import BASE64, UTF8, to_text
 from workers.host.fs import FileHost
 from workers.host.functions import define
-from workers.host.http import HttpHost, Request
+from workers.host.http import GuestRequest, HttpHost
 from workers.host.meter import HostError, IoBudgetExceeded, Meter
-from workers.host.notes import Notes
+from workers.host.notes import GuestLog
 from workers.host.wire import Headers, Response
 from workers.interfaces import INTERFACES
 from workers.log import write_failure
@@ -41,7 +41,7 @@ class HostCalls:
     """The resources of one call. None: the plan does not describe it, and every such call is denied."""
 
     meter: Meter
-    notes: Notes
+    notes: GuestLog
     http: HttpHost | None = None
     files: FileHost | None = None
 
@@ -111,7 +111,7 @@ class HostFunctions:
     def _http_send(self, request: dict[str, Any]) -> HttpAnswer:
         if self.current is None or self.current.http is None:
             raise HostError(_NO_ACCESS.kind, _NO_ACCESS.message)
-        return _answer(self.current.http.send(Request(**request)))
+        return _answer(self.current.http.send(GuestRequest(**request)))
 
     def _log_message(self, level: str, text: str) -> None:
         if self.current is not None:

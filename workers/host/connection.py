@@ -31,7 +31,7 @@ def make_tls(authorities: str | None = None) -> ssl.SSLContext:
     return context
 
 
-class Connection:
+class UpstreamConnection:
     """A connected stream whose every operation ends at `deadline` (time.monotonic()). `peer` is who is there."""
 
     def __init__(self, stream: Stream, deadline: float, peer: str = UPSTREAM) -> None:

@@ -7,7 +7,7 @@ kept only after an answer that was accepted and ended where it said. Knows no pl
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workers.host.connection import Connection, is_quiet
+from workers.host.connection import UpstreamConnection, is_quiet
 from workers.host.kept import KeptConnection, KeptConnections
 from workers.host.layered import Stream
 from workers.host.meter import UPSTREAM, HostError
@@ -75,7 +75,7 @@ class Exchange:
 
     def _over(self, way: KeptConnection, data: bytes, accept: Callable[[Response], None]) -> Response | None:
         """The answer; None if the upstream had given up a connection that was kept, and may be asked again."""
-        connection = Connection(way.stream, self.deadline)
+        connection = UpstreamConnection(way.stream, self.deadline)
         may_repeat = way.is_used and self.method in _REPEATABLE
         try:
             connection.send(data)

@@ -35,7 +35,7 @@ MAX_ENTRIES = 1000
 T = TypeVar("T")
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """One file or folder: `kind` is file or directory, `size` in bytes (0 for a folder)."""
 
     name: str
@@ -124,11 +124,11 @@ class FileHost:
         write_whole(file, content, self._meter.remaining)
         return size, _Effect(before, digest(file, self._meter.remaining), size)
 
-    def list_folder(self, path: str) -> list[Entry]:
+    def list_folder(self, path: str) -> list[FolderEntry]:
         """Files and folders in a folder (the empty path is the root), by name; what is denied is left out."""
 
-        def act(root: int, segments: list[str]) -> tuple[list[Entry], _Effect]:
-            listed: list[Entry] = []
+        def act(root: int, segments: list[str]) -> tuple[list[FolderEntry], _Effect]:
+            listed: list[FolderEntry] = []
             with open_folder(root, segments) as folder, os.scandir(folder) as entries:
                 for entry in entries:
                     if self._is_hidden(segments, entry.name):
@@ -142,10 +142,10 @@ class FileHost:
 
         return self._perform("list", path, act)
 
-    def stat(self, path: str) -> Entry:
+    def stat(self, path: str) -> FolderEntry:
         """Name, kind and size of a file or folder."""
 
-        def act(root: int, segments: list[str]) -> tuple[Entry, _Effect]:
+        def act(root: int, segments: list[str]) -> tuple[FolderEntry, _Effect]:
             with open_folder(root, segments[:-1]) as folder:
                 name = segments[-1] if segments else "."
                 entry = _entry(segments[-1] if segments else "", os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -208,10 +208,10 @@ def _digest_of(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-def _entry(name: str, status: os.stat_result) -> Entry | None:
+def _entry(name: str, status: os.stat_result) -> FolderEntry | None:
     if stat.S_ISDIR(status.st_mode):
-        return Entry(name, "directory", 0)
-    return Entry(name, "file", status.st_size) if stat.S_ISREG(status.st_mode) else None
+        return FolderEntry(name, "directory", 0)
+    return FolderEntry(name, "file", status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
 _KINDS = {

@@ -23,7 +23,7 @@ from workers.host.encoding import to_bytes
 from workers.host.exchange import Exchange, may_share
 from workers.host.layered import Stream
 from workers.host.meter import HostError, Meter
-from workers.host.outside import Outside
+from workers.host.outside import NetworkContext
 from workers.host.reflections import Reflections
 from workers.host.tunnel import Proxy, tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
@@ -43,7 +43,7 @@ _HOSTS_OWN = frozenset({
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
-class Request(NamedTuple):
+class GuestRequest(NamedTuple):
     """The request of a guest. `timeout_ms` can only shorten the call's own deadline."""
 
     method: str
@@ -58,7 +58,7 @@ class HttpHost:
     """Outgoing HTTP of one call."""
 
     def __init__(
-        self, plan: Plan, secrets: Mapping[str, str], meter: Meter, outside: Outside, *, is_approved: bool
+        self, plan: Plan, secrets: Mapping[str, str], meter: Meter, outside: NetworkContext, *, is_approved: bool
     ) -> None:
         """`is_approved`: a person approved this very plan, and with it the domains that it calls unresolved."""
         self._plan = plan
@@ -72,7 +72,7 @@ class HttpHost:
         self._mapped = {} if plan.egress.profile == PROXIED else plan.egress.unsafe_resolve
         self._domains = plan.egress.allowed_domains + (plan.unresolved_domains if is_approved else ())
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: GuestRequest) -> Response:
         """Send one request. Raises HostError when no response came, IoBudgetExceeded when the call may not go on."""
         self._meter.charge()
         target = f"{request.method[:16]} {request.url[:MAX_URL_CHARACTERS]}"
@@ -90,7 +90,7 @@ class HttpHost:
         )  # fmt: skip
         return response
 
-    def _send(self, request: Request) -> Response:
+    def _send(self, request: GuestRequest) -> Response:
         deadline = time.monotonic() + self._meter.remaining()
         if request.timeout_ms is not None:
             deadline = min(deadline, time.monotonic() + request.timeout_ms / 1000)
@@ -144,7 +144,7 @@ class HttpHost:
             raise HostError("unavailable", "the credentials of the proxy were not given")
         return self._secrets[name]
 
-    def _permitted(self, request: Request, body: bytes) -> Target:
+    def _permitted(self, request: GuestRequest, body: bytes) -> Target:
         """Raises HostError denied unless the plan allows this request."""
         if self._egress.profile not in (DIRECT, PROXIED):
             raise HostError("denied", "the action has no egress")
@@ -161,7 +161,7 @@ class HttpHost:
             raise HostError("denied", "the request is not the one that was planned")
         return target
 
-    def _headers(self, target: Target, request: Request, body: bytes) -> Headers:
+    def _headers(self, target: Target, request: GuestRequest, body: bytes) -> Headers:
         # SECURITY: with a planned request, its headers are sent and the guest's are not even looked at.
         planned = self._plan.http_request
         given = planned.headers if planned is not None else request.headers

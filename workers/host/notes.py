@@ -11,7 +11,7 @@ MAX_LINE_CHARACTERS = 1000
 _LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error"}
 
 
-class Notes:
+class GuestLog:
     """The log of one call."""
 
     def __init__(self, trace_id: str, action_id: str) -> None:

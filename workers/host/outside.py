@@ -29,7 +29,7 @@ class ProxyLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class NetworkContext:
     """How a worker of the http profile reaches the world."""
 
     resolver: Resolver

@@ -12,16 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from workers.host.connection import Connection, dial, reached, seconds_left, secured
+from workers.host.connection import UpstreamConnection, dial, reached, seconds_left, secured
 from workers.host.layered import Stream
 from workers.host.meter import PROXY, HostError
-from workers.host.outside import Outside, ProxyLimits
+from workers.host.outside import NetworkContext, ProxyLimits
 from workers.host.resolver import Resolver
 from workers.host.urls import Target
 from workers.host.wire import USER_AGENT, encode_request, read_connect_answer
 
 
-class _Refused(HostError):
+class _ProxyRefused(HostError):
     """The proxy does not let through to the upstream."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ def authorization(credentials: str) -> str:
     return f"Basic {base64.b64encode(credentials.encode()).decode()}"
 
 
-def tunnel(proxy: "Proxy", target: Target, deadline: float, outside: Outside, patience: float = 0.0) -> Stream:
+def tunnel(proxy: "Proxy", target: Target, deadline: float, outside: NetworkContext, patience: float = 0.0) -> Stream:
     """A stream to the target through the proxy, with TLS inside it for https.
 
     A refusal is final after `patience` seconds, and so is silence: a proxy that reads a new list may close its port
@@ -65,7 +65,7 @@ def tunnel(proxy: "Proxy", target: Target, deadline: float, outside: Outside, pa
     return reached(stream, deadline, outside.tls_for(target), target.host)
 
 
-def _security(proxy_url: str, outside: Outside) -> tuple[ssl.SSLContext, str] | None:
+def _security(proxy_url: str, outside: NetworkContext) -> tuple[ssl.SSLContext, str] | None:
     """How to agree on TLS with the proxy, and whose certificate it must have."""
     parts = urlsplit(proxy_url)
     return (outside.proxy_tls or outside.tls, parts.hostname or "") if parts.scheme == "https" else None
@@ -104,7 +104,7 @@ class _Way:
         while True:
             try:
                 return self._opened()
-            except (_Refused, _Silent):
+            except (_ProxyRefused, _Silent):
                 if self.limits.clock() + pause > min(patient_until, self.deadline):
                     raise
                 self.limits.sleep(pause)
@@ -138,7 +138,7 @@ class _Way:
             if status >= 500:
                 raise HostError("unavailable", f"{PROXY} could not reach the upstream", retryable=True)
             if status >= 300:
-                raise _Refused
+                raise _ProxyRefused
         except BaseException:
             stream.close()
             raise
@@ -146,7 +146,7 @@ class _Way:
 
     def _ask(self, stream: Stream) -> int:
         """The answer of the proxy to CONNECT: a status of 200 or more."""
-        connection = Connection(stream, self.deadline, PROXY)
+        connection = UpstreamConnection(stream, self.deadline, PROXY)
         is_silent = True
 
         def receive(count: int) -> bytes:

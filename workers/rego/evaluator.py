@@ -16,7 +16,7 @@ from workers.rego.diagnostics import error_of_answer, explained, spelling_proble
 from workers.rego.form import form_problems
 from workers.rego.inputs import program_input_problems
 from workers.rego.program import program_problems, read_program
-from workers.rego.reads import Reads, reads_of_bundle
+from workers.rego.reads import FieldReads, reads_of_bundle
 from workers.rego.values import Input, canonical_json
 from workers.rego.withs import with_problems
 
@@ -69,7 +69,7 @@ class CompiledPolicy:
             self._interpreter, self._bundle = _compiled({**modules, **padding}, data, entries)
 
     @property
-    def reads(self) -> Reads:
+    def reads(self) -> FieldReads:
         """Which fields of the input its answers depend on, read from the program that is run."""
         return reads_of_bundle(_lib.regoBundleNode(self._bundle._impl))
 

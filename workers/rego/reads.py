@@ -57,7 +57,7 @@ _STATEMENTS = frozenset(
 
 
 @dataclass(frozen=True)
-class Reads:
+class FieldReads:
     """`fields` of the input, sorted; or None, and `unknown` is a sentence that says why."""
 
     fields: tuple[str, ...] | None
@@ -68,12 +68,12 @@ class _Unknown(Exception):
     """The reading of `input` can't be told; the text says what stands against it."""
 
 
-def reads_of_bundle(bundle: int) -> Reads:
+def reads_of_bundle(bundle: int) -> FieldReads:
     """Which fields of the input a compiled bundle reads, on any way from its entry points."""
     try:
-        return Reads(tuple(sorted(_Scan(bundle).run())))
+        return FieldReads(tuple(sorted(_Scan(bundle).run())))
     except _Unknown as reason:
-        return Reads(None, str(reason))
+        return FieldReads(None, str(reason))
 
 
 class _Scan:

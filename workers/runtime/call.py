@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from wasmtime import Engine, Store, WasmtimeError
 
-from ipc.messages.attesting import Word
+from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call, Observation, ProviderFailure, Result, Verification
 from ipc.plan import Plan, hash_of
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost
 from workers.host.http import HttpHost
 from workers.host.meter import Meter
-from workers.host.notes import Notes
-from workers.host.outside import Outside
+from workers.host.notes import GuestLog
+from workers.host.outside import NetworkContext
 from workers.host.space import FileSpace
 from workers.runtime.deadline import set_deadline
 from workers.runtime.entry import TooLong, call_entry
@@ -52,7 +52,7 @@ class Runner:
 
     def __init__(
         self, engine: Engine, modules: Mapping[str, Module], profile: Profile, ticker: EpochTicker,
-        outside: Outside | None, files_dir: str, space: FileSpace | None = None,
+        outside: NetworkContext | None, files_dir: str, space: FileSpace | None = None,
     ) -> None:  # fmt: skip
         """`modules` by digest; `outside` only for the http profile; files are opened below `files_dir` alone, and
         written where `space` has room."""
@@ -65,7 +65,7 @@ class Runner:
         self.outside = outside
         self._functions = HostFunctions(engine)
 
-    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
         """Run a plan to its outcome. Raises nothing that the plan or its provider can cause."""
         begun = time.monotonic()
         plan = call.plan
@@ -92,7 +92,7 @@ class Runner:
             violation=ran.violation,
         )
 
-    def _check(self, call: Call, word: Word) -> None:
+    def _check(self, call: Call, word: Permit) -> None:
         # SECURITY: what runs is decoded from the very bytes that the notary has the intent of.
         if hash_of(call.encoded) != word.plan_hash:
             raise PlanRefused("the notary's word is for another plan")
@@ -105,7 +105,7 @@ class Runner:
             raise PlanRefused(f"the plan asks for more memory than a worker has ({MAX_GUEST_MEMORY_MB} MB)")
 
     def _execute(
-        self, plan: Plan, word: Word, secrets: Mapping[str, str], meter: Meter
+        self, plan: Plan, word: Permit, secrets: Mapping[str, str], meter: Meter
     ) -> tuple[_Ran, dict[str, Any]]:  # fmt: skip
         """Run the provider; return its outcome, and its answer as a value."""
         module = self._modules.get(plan.provider_module_digest)
@@ -119,14 +119,14 @@ class Runner:
             self._functions.current = None
         return _checked(ran, plan)
 
-    def _host_calls(self, plan: Plan, word: Word, secrets: Mapping[str, str], meter: Meter) -> HostCalls:
+    def _host_calls(self, plan: Plan, word: Permit, secrets: Mapping[str, str], meter: Meter) -> HostCalls:
         http = files = None
         if self.outside is not None and "http" in plan.required_imports:
             http = HttpHost(plan, secrets, meter, self.outside, is_approved=word.is_approved)
         if plan.files is not None and "fs" in plan.required_imports:
             approved = plan.unresolved_paths if word.is_approved else ()
             files = FileHost(plan.files, meter, self.files_dir, approved, space=self._space)
-        return HostCalls(meter, Notes(plan.trace_id, plan.action_id), http, files)
+        return HostCalls(meter, GuestLog(plan.trace_id, plan.action_id), http, files)
 
     def _run_module(self, module: Module, plan: Plan, meter: Meter) -> _Ran:
         limits = plan.limits

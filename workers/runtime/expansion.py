@@ -35,7 +35,7 @@ _FROM_INSTANCE, _FROM_CORE_INSTANCE, _FROM_OUTSIDE = range(3)
 _DEFINES: Final = frozenset({CORE_INSTANCE, INSTANCE, ALIAS, CANON, IMPORT, EXPORT})
 
 
-class TooLarge(NotAComponent):
+class ModuleTooLarge(NotAComponent):
     """It makes more than is compiled."""
 
 
@@ -51,9 +51,11 @@ class _Component:
         self.instances += instances
         self.bytes += size
         if self.instances > MAX_INSTANCES:
-            raise TooLarge(f"makes more than {MAX_INSTANCES} instances of components and modules")
+            raise ModuleTooLarge(f"makes more than {MAX_INSTANCES} instances of components and modules")
         if self.bytes > MAX_BYTES:
-            raise TooLarge(f"its definitions take more than {MAX_BYTES} bytes, each counted as often as it is made")
+            raise ModuleTooLarge(
+                f"its definitions take more than {MAX_BYTES} bytes, each counted as often as it is made"
+            )
 
 
 def check_expansion(data: bytes) -> None:
@@ -67,7 +69,7 @@ def check_expansion(data: bytes) -> None:
 def _read(data: bytes, begin: int, end: int, outside: list[_Component]) -> _Component:
     """The component that these bytes are. `outside` are those around it, the outermost first."""
     if len(outside) > MAX_DEPTH:
-        raise TooLarge(f"components lie in each other more than {MAX_DEPTH} deep")
+        raise ModuleTooLarge(f"components lie in each other more than {MAX_DEPTH} deep")
     this = _Component()
     around = [*outside, this]
     for section, first, last in sections(data, begin, end):

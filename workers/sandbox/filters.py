@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
-from ipc.walls.bpf import Bits, Rule
+from ipc.walls.bpf import Bits, SyscallRule
 from ipc.walls.bpf import errno as refusal
 from ipc.walls.calls import allow, common, internet
 from ipc.walls.seccomp import Rules, compile_rules
@@ -28,13 +28,13 @@ _FS: Final = (
 )
 
 
-def _http() -> dict[str, Rule]:
-    reads = Rule(conditions=(Bits(2, _WRITES),), otherwise=refusal(errno.EACCES))
+def _http() -> dict[str, SyscallRule]:
+    reads = SyscallRule(conditions=(Bits(2, _WRITES),), otherwise=refusal(errno.EACCES))
     return {
         **allow(_HTTP),
         "openat": reads,
         "socket": internet(),
-        "bind": Rule(action=refusal(errno.EACCES)),
+        "bind": SyscallRule(action=refusal(errno.EACCES)),
     }
 
 

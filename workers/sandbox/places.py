@@ -3,11 +3,11 @@
 import os
 from contextlib import suppress
 
-from ipc.walls.landlock import CHANGE, Place
+from ipc.walls.landlock import CHANGE, PathRule
 from ipc.walls.privileges import User
 
 
-class Standing:
+class WalledPaths:
     """Whether what walls were built around is still what has that name: a worker can't open what takes its place."""
 
     def __init__(self, path: str | None) -> None:
@@ -41,9 +41,9 @@ def owner_of_files(files_dir: str, user: User | None) -> User | None:
         return None
 
 
-def files_place(files_dir: str) -> Place:
+def files_place(files_dir: str) -> PathRule:
     """The folder of the actions' files, which is made where it is missing. It may be that it can't be: then a worker
     reaches no file, and its calls say so."""
     with suppress(OSError):
         os.makedirs(files_dir, mode=0o700, exist_ok=True)
-    return Place(files_dir, CHANGE)
+    return PathRule(files_dir, CHANGE)

@@ -16,11 +16,11 @@ from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.walls import given as names
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
-from ipc.walls.landlock import Place, Scope
+from ipc.walls.landlock import PathRule, Scope
 from ipc.walls.limits import Limits, can_forbid_files
 from ipc.walls.places import outside_places
 from workers.sandbox.filters import program_of
-from workers.sandbox.places import Standing, files_place, owner_of_files
+from workers.sandbox.places import WalledPaths, files_place, owner_of_files
 from workers.sandbox.refused import SandboxRefused
 
 MIB = 1024 * 1024
@@ -77,7 +77,7 @@ class Profile:
     def walls(self, given: Given, files_dir: str) -> Walls:
         """The walls around a worker of this profile."""
         has_network = "http" in self.interfaces
-        places: tuple[Place, ...] = ()
+        places: tuple[PathRule, ...] = ()
         if has_network:
             places = outside_places()
         elif "fs" in self.interfaces:
@@ -104,28 +104,28 @@ PROFILES = {
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedProfile:
     """A profile whose walls can be built."""
 
     profile: Profile
     confinement: Confinement
-    standing: Standing
+    standing: WalledPaths
     """The places that this worker opens by name, as they were before the walls stood."""
 
 
-def prepare(name: str, given: Given, files_dir: str) -> Prepared:
+def prepare(name: str, given: Given, files_dir: str) -> PreparedProfile:
     """Open what the walls of this profile need. Raises SandboxRefused, also for a profile that does not exist."""
     profile = PROFILES.get(name)
     if profile is None:
         raise SandboxRefused(f"no profile {name!r}")
     try:
         confinement = Confinement(profile.walls(given, files_dir), given)
-        return Prepared(profile, confinement, Standing(profile.opens(files_dir)))
+        return PreparedProfile(profile, confinement, WalledPaths(profile.opens(files_dir)))
     except (OSError, ValueError) as error:
         raise SandboxRefused(str(error)) from error
 
 
-def enter(prepared: Prepared, start_threads: Callable[[], None]) -> None:
+def enter(prepared: PreparedProfile, start_threads: Callable[[], None]) -> None:
     """Build the walls, for good; the process must have one thread. `start_threads` starts all that it will ever have,
     in the one moment when they can be started and have the walls. Raises SandboxRefused."""
     try:

@@ -11,7 +11,7 @@ from ipc.walls import given as names
 from ipc.walls.calls import forbidden
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
-from ipc.walls.landlock import CHANGE, Place
+from ipc.walls.landlock import CHANGE, PathRule
 from ipc.walls.privileges import KILL, SETGID, SETPCAP, SETUID, SYS_ADMIN, SYS_CHROOT
 from ipc.walls.seccomp import compile_rules
 from workers.sandbox.refused import SandboxRefused
@@ -46,7 +46,7 @@ def compiler_walls(folder: str | None) -> Walls:
     """The walls around a compiler, which writes to this folder or to none."""
     return Walls(
         filter=compile_rules(forbidden(), is_list_of_refused=True),
-        places=() if folder is None else (Place(folder, CHANGE, is_required=True),),
+        places=() if folder is None else (PathRule(folder, CHANGE, is_required=True),),
         namespaces=frozenset(
             {names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMESPACE}
         ),

@@ -4,7 +4,7 @@ from contract.approvals import ApprovalDetail, ApprovalList, ApprovalPoll, Denie
 from contract.execution import ExecutionResult
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.calls.approvals.record import detailed, listed, polled
-from frontend.calls.approvals.signatures import Asked
+from frontend.calls.approvals.signatures import SignedRequest
 from frontend.calls.approvals.states import state_at
 from frontend.contract.annotations import codes
 from frontend.contract.approvals import ApprovalDetailQuery, ApprovalQuery, ApproveQuery, ApproveRequest, DenyRequest
@@ -72,7 +72,7 @@ async def approve(
     One operator wins; one who loses, or comes when it has expired, gets 404. Goes on when the connection drops.
     A rule to learn must be one that the action may have; it is stored once the call has succeeded.
     """
-    asked = Asked(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)
+    asked = SignedRequest(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)
     with services.admission.enter(while_draining=True):
         approved = await services.settlement.approve(approval_id, operator, asked)
     if not approved.executed.succeeded:
@@ -86,7 +86,7 @@ async def approve(
 )  # fmt: skip
 async def deny(services: Services, body: DenyRequest, operator: OperatorCaller, approval_id: str) -> Denied:
     """End a held call without running it; the call goes back to the session's budget."""
-    asked = Asked(DENY, reason=body.reason, signature=body.signature)
+    asked = SignedRequest(DENY, reason=body.reason, signature=body.signature)
     return await services.settlement.deny(approval_id, operator, asked)
 
 

@@ -3,8 +3,8 @@
 from typing import Annotated, Any
 
 from contract.execution import ExecutionResult, PendingApproval
-from frontend.calls.executed import Executed
-from frontend.contract.annotations import Reads, Status, codes
+from frontend.calls.executed import ExecutedCall
+from frontend.contract.annotations import ReadsBody, StatusCode, codes
 from frontend.http.requests import Request
 from frontend.services import Services
 
@@ -19,14 +19,14 @@ CALL = (
 
 @codes(*CALL)
 async def execute(
-    services: Services, request: Annotated[Request, Reads(Any)], action_id: str
-) -> ExecutionResult | Annotated[PendingApproval, Status(202)]:
+    services: Services, request: Annotated[Request, ReadsBody(Any)], action_id: str
+) -> ExecutionResult | Annotated[PendingApproval, StatusCode(202)]:
     """Call an action.
 
     200 with the result, its receipt durable; 202 when a person has to approve the call first. The body is what the
     action's request schema asks for; a missing one is `{}`. The same call again while it is held is the same hold.
     """
     outcome = await services.pipeline.call(request, action_id)
-    if isinstance(outcome, Executed) and not outcome.succeeded:
+    if isinstance(outcome, ExecutedCall) and not outcome.succeeded:
         raise outcome.failure()
     return outcome.body()

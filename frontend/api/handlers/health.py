@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from contract.health import Alive, NotReady, Readiness
-from frontend.contract.annotations import Status, codes
+from frontend.contract.annotations import StatusCode, codes
 from frontend.services import Services
 
 
@@ -14,7 +14,7 @@ async def healthz(_services: Services) -> Alive:
 
 
 @codes()
-async def readyz(services: Services) -> Readiness | Annotated[NotReady, Status(503)]:
+async def readyz(services: Services) -> Readiness | Annotated[NotReady, StatusCode(503)]:
     """Tell whether calls can be let through, with every dependency by name.
 
     `degraded` is 200 as well: the core works, and only what needs the egress proxy does not. A gateway that drains is

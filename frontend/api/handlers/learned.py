@@ -16,7 +16,7 @@ from contract.learned import (
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
 from frontend.contract.learned import DomainForm, OfAction, PathForm
-from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind, below_root
+from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, LearnedKind, below_root
 from frontend.errors import GateError
 from frontend.services import Services
 
@@ -91,7 +91,7 @@ async def clear_paths(services: Services, query: OfAction, operator: OperatorCal
     return Cleared(cleared=True, count=await services.learned.clear(PATHS, query.action, operator))
 
 
-async def _added(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> str:
+async def _added(services: Services, kind: LearnedKind, action_id: str, text: str, operator: OperatorCaller) -> str:
     rule = _normal(services, kind, action_id, text)
     if services.registry.get(action_id) is None:
         raise GateError("unknown_action")
@@ -101,7 +101,9 @@ async def _added(services: Services, kind: Kind, action_id: str, text: str, oper
     return rule
 
 
-async def _removed(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> Removed:
+async def _removed(
+    services: Services, kind: LearnedKind, action_id: str, text: str, operator: OperatorCaller
+) -> Removed:
     # An action that is not registered any more may have left rules: they can be removed.
     is_as_given = kind is PATHS and text.startswith("/") and _root(services, action_id) is None
     rule = text if is_as_given else _normal(services, kind, action_id, text)
@@ -110,7 +112,7 @@ async def _removed(services: Services, kind: Kind, action_id: str, text: str, op
     return Removed(removed=True)
 
 
-def _normal(services: Services, kind: Kind, action_id: str, text: str) -> str:
+def _normal(services: Services, kind: LearnedKind, action_id: str, text: str) -> str:
     """The rule in normal form; an absolute path below the action's root relative to that."""
     try:
         return kind.normal(below_root(text, _root(services, action_id)) if kind is PATHS else text)

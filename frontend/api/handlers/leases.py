@@ -6,8 +6,8 @@ from contract.leases import GrantedBudgets, Lease
 from contract.noun import LEFT_OUT
 from frontend.auth.identity import Identity, identify, intersect_scopes
 from frontend.auth.keys import parse_jwk
-from frontend.calls.refusals import Refusal
-from frontend.contract.annotations import Reads, codes
+from frontend.calls.refusals import RefusedRequest
+from frontend.contract.annotations import ReadsBody, codes
 from frontend.contract.forms import MAX_BODY_BYTES, parse_body
 from frontend.contract.leases import LeaseRequest
 from frontend.errors import GateError
@@ -25,7 +25,7 @@ from ipc.operations.leases import Issue, TooManySessions
     "budget_exhausted", "budget_store_unavailable", "replay_cache_unavailable", "evidence_store_unavailable",
     "ledger_full",
 )  # fmt: skip
-async def issue(services: Services, request: Annotated[Request, Reads(LeaseRequest)]) -> Lease:
+async def issue(services: Services, request: Annotated[Request, ReadsBody(LeaseRequest)]) -> Lease:
     """Issue a lease, bound to the caller's key.
 
     Not authenticated: the socket identifies the caller. Issuing works while the key-value store is down, unless the
@@ -90,7 +90,7 @@ async def _identified(services: Services, request: Request) -> Identity:
         identity = identify(services.configuration.current.settings.identity, request.peer)
     except GateError as error:
         services.rates.take("unidentified", user)
-        await services.refusals.note(Refusal(LEASE_ISSUED, request.uid, error, {"reason": error.cause}))
+        await services.refusals.note(RefusedRequest(LEASE_ISSUED, request.uid, error, {"reason": error.cause}))
         raise
     services.rates.take("lease", user)
     return identity

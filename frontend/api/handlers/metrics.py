@@ -8,7 +8,7 @@ import trio
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import Media, codes
-from frontend.health.dependencies import LedgerStatus, Look
+from frontend.health.dependencies import DependencyLook, LedgerHealth
 from frontend.http.answers import Answer
 from frontend.http.requests import Request
 from frontend.services import Services
@@ -51,7 +51,7 @@ async def _shown(services: Services) -> Answer:
     return Answer(200, text, content_type=CONTENT_TYPE)
 
 
-def readings(services: Services, look: Look) -> Readings:
+def readings(services: Services, look: DependencyLook) -> Readings:
     """The gauges of this moment: of this front, and some of the whole gateway."""
     gauges: dict[f.Family, dict[Labels, float]] = {
         f.IN_FLIGHT: {(): services.admission.in_flight_everywhere},
@@ -89,7 +89,7 @@ def of_the_log(services: Services, last: WitnessedCheckpoint | None) -> dict[f.F
     return {f.CHECKPOINT_SIZE: {(): last.size}, f.WITNESS_LAG: lags}
 
 
-def of_webhooks(active: Iterable[str], status: LedgerStatus) -> dict[f.Family, dict[Labels, float]]:
+def of_webhooks(active: Iterable[str], status: LedgerHealth) -> dict[f.Family, dict[Labels, float]]:
     """The notary's counters of deliveries; active endpoints begin with 0."""
     attempts: dict[Labels, float] = {(name, outcome): 0 for name in active for outcome in ATTEMPTS}
     drops: dict[Labels, float] = {(name, reason): 0 for name in active for reason in DROPS}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from frontend.calls.approvals.record import call_record_of, readable_body
 from frontend.calls.approvals.transitions import Transitions
-from frontend.clock import Clock
+from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.weakened import Weakened
@@ -24,7 +24,7 @@ AT_ONCE = 10
 class Expiry:
     """Ends what is over."""
 
-    clock: Clock
+    clock: TimeSource
     notary: NotaryClient
     transitions: Transitions
     weakened: Weakened

@@ -13,23 +13,23 @@ from frontend.calls.approvals.record import encode
 from frontend.calls.approvals.states import MAX_PENDING_PER_SESSION
 from frontend.calls.asking import refusal, unavailable
 from frontend.calls.record import CallRecord
-from frontend.clock import Clock
+from frontend.clock import TimeSource
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.telemetry.metrics import HELD, Metrics
-from ipc.approvals import PENDING, TTL_SECONDS, Body
+from ipc.approvals import PENDING, TTL_SECONDS, HeldBody
 from ipc.identifiers import new
 from ipc.operations.calls import Refusal
-from ipc.operations.holds import GetHold, Held, Hold
+from ipc.operations.holds import GetHold, Hold, HoldInForce
 from ipc.plan import SealedPlan
 from ipc.store import ApprovalRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class HoldWriter:
     """Stores pending approvals."""
 
-    clock: Clock
+    clock: TimeSource
     notary: NotaryClient
     metrics: Metrics
 
@@ -41,7 +41,7 @@ class Holds:
         `record.is_decided` says whether its event is written.
         """
         now, plan = self.clock.now(), sealed.plan
-        body = Body.of(sealed, record.identity_method or "", has_budget=has_budget, description=description or None)
+        body = HeldBody.of(sealed, record.identity_method or "", has_budget=has_budget, description=description or None)
         approval = ApprovalRecord(
             approval_id=new("apr_"), session_id=plan.session_id, action_id=plan.action_id,
             request_hash=plan.request_hash, state=PENDING, created_at=now, expires_at=now + TTL_SECONDS,
@@ -64,7 +64,7 @@ class Holds:
             self.metrics.approvals.add(HELD)
         return held.approval
 
-    async def _held(self, asked: Hold) -> Held | Refusal:
+    async def _held(self, asked: Hold) -> HoldInForce | Refusal:
         try:
             return await self.notary.ask(asked)
         except NotarySilent:
@@ -74,7 +74,7 @@ class Holds:
             stored = await self._stored(asked.approval.approval_id)
             if stored is None:
                 raise
-            return Held(stored, is_repeated=False)
+            return HoldInForce(stored, is_repeated=False)
 
     async def _stored(self, approval_id: str) -> ApprovalRecord | None:
         stored = None

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.executed import Executed
+from frontend.calls.executed import ExecutedCall
 from frontend.egress.learned import LearnedRules
-from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind, below_root
+from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, LearnedKind, below_root
 from frontend.errors import GateError
 from frontend.telemetry.logs import log
 from ipc.plan import Plan
@@ -33,7 +33,7 @@ class Wish(NamedTuple):
         wished = _normal(PATHS, None if path is None else below_root(path, root))
         return cls(_normal(DOMAINS, domain), wished, None if wished == path else path)
 
-    def rules(self) -> list[tuple[Kind, str]]:
+    def rules(self) -> list[tuple[LearnedKind, str]]:
         """The rules that are wished for."""
         return [(kind, text) for kind, text in ((DOMAINS, self.domain), (PATHS, self.path)) if text is not None]
 
@@ -62,7 +62,9 @@ class Learning:
                 raise GateError(f"invalid_{kind.noun}", message=f"this action may have no {kind.plural}")
             self.learned.check_room(kind, plan.action_id, text)
 
-    async def learn(self, wish: Wish, executed: Executed, operator: OperatorCaller, approval_id: str) -> dict[str, str]:
+    async def learn(
+        self, wish: Wish, executed: ExecutedCall, operator: OperatorCaller, approval_id: str
+    ) -> dict[str, str]:
         """Store the rules. Return fields of the answer: `learned_domain` and `learned_path`, or `learn_error`."""
         told: dict[str, str] = {}
         for kind, text in wish.rules():
@@ -82,12 +84,12 @@ class Learning:
         return told
 
 
-def _normal(kind: Kind, text: str | None) -> str | None:
+def _normal(kind: LearnedKind, text: str | None) -> str | None:
     try:
         return None if text is None else kind.normal(text)
     except InvalidRule as error:
         raise GateError(f"invalid_{kind.noun}", message=f"learn_{kind.noun}: it {error}") from None
 
 
-def _may_have(plan: Plan, kind: Kind) -> bool:
+def _may_have(plan: Plan, kind: LearnedKind) -> bool:
     return plan.egress.profile != "none" if kind is DOMAINS else plan.files is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from frontend.actions.modules import held_module
 from frontend.actions.registry import Registry
-from frontend.control import Control, SupervisorSilent
+from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.errors import GateError
 from frontend.pool.pool import Pools
 from ipc.plan import Plan
@@ -22,7 +22,7 @@ class HeldModules:
 
     registry: Callable[[], Registry]
     folder: Path
-    control: Control
+    control: SupervisorLink
     pools: Pools
 
     async def obtain(self, plan: Plan) -> None:

@@ -20,8 +20,8 @@ from ipc.approvals import (
     DENIED,
     ENDED,
     FAILED,
-    Body,
-    Outcome,
+    DecisionOutcome,
+    HeldBody,
     read_body,
     read_remains,
     remains_of,
@@ -30,15 +30,15 @@ from ipc.approvals import (
 from ipc.shown import hash_of, shown, without_request
 from ipc.store import ApprovalRecord
 
-_outcome = msgspec.json.Decoder(Outcome)
+_outcome = msgspec.json.Decoder(DecisionOutcome)
 
 
-def encode(value: Body | Outcome) -> str:
+def encode(value: HeldBody | DecisionOutcome) -> str:
     """JSON text for the store."""
     return msgspec.json.encode(value).decode()
 
 
-def body_of(approval: ApprovalRecord) -> Body:
+def body_of(approval: ApprovalRecord) -> HeldBody:
     """Decode the immutable part. Raises GateError plan_integrity when the store holds something else."""
     body = readable_body(approval)
     if body is None:
@@ -46,7 +46,7 @@ def body_of(approval: ApprovalRecord) -> Body:
     return body
 
 
-def readable_body(approval: ApprovalRecord) -> Body | None:
+def readable_body(approval: ApprovalRecord) -> HeldBody | None:
     """The immutable part, or None when the store holds something else."""
     try:
         return read_body(approval.body)
@@ -54,12 +54,12 @@ def readable_body(approval: ApprovalRecord) -> Body | None:
         return None
 
 
-def outcome_of(approval: ApprovalRecord) -> Outcome:
+def outcome_of(approval: ApprovalRecord) -> DecisionOutcome:
     """Decode the growing part; empty when the store holds something else: states rule, this only tells of them."""
     try:
         return _outcome.decode(approval.outcome)
     except (ValueError, RecursionError):
-        return Outcome()
+        return DecisionOutcome()
 
 
 def call_record_of(approval: ApprovalRecord, weakened: Weakened) -> CallRecord:

@@ -21,7 +21,7 @@ from ipc.operations.holds import OrphanedHolds
 from ipc.store import ApprovalRecord
 
 
-class _Seen(msgspec.Struct):
+class _SeenCalls(msgspec.Struct):
     event_type: str
     decision: str | None = None
 
@@ -92,8 +92,8 @@ class Recovery:
         return True
 
 
-def _seen(event: bytes) -> _Seen | None:
+def _seen(event: bytes) -> _SeenCalls | None:
     try:
-        return msgspec.json.decode(event, type=_Seen)
+        return msgspec.json.decode(event, type=_SeenCalls)
     except ValueError:  # the ledger was changed: `verify` reports that, and it is no reason not to start
         return None

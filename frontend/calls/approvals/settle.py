@@ -19,23 +19,23 @@ from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.modules import HeldModules
 from frontend.calls.approvals.record import body_of, call_record_of, readable_body
 from frontend.calls.approvals.rights import LostRights
-from frontend.calls.approvals.signatures import Asked, Signatures
+from frontend.calls.approvals.signatures import Signatures, SignedRequest
 from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
-from frontend.calls.executed import Executed
+from frontend.calls.executed import ExecutedCall
 from frontend.calls.execution import Execution
 from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
 from frontend.deadlines import CallDeadlines
-from frontend.egress.proxy_list import AllowList, ListNotWritten
+from frontend.egress.proxy_list import ListNotWritten, ProxyAllowList
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
-from frontend.notary.in_force import Known
+from frontend.notary.in_force import NotaryFacts
 from frontend.policy.engine import PolicyEngine
 from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.weakened import Weakened
-from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, Body
+from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, HeldBody
 from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
 from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold
@@ -44,14 +44,14 @@ from ipc.signed_approvals import APPROVE
 from ipc.store import ApprovalRecord
 from ipc.texts import clean_reason
 
-APPROVE_ONLY = Asked(APPROVE)
+APPROVE_ONLY = SignedRequest(APPROVE)
 
 
 @dataclass(frozen=True, slots=True)
 class Approved:
     """The result of an approval."""
 
-    executed: Executed
+    executed: ExecutedCall
     approval_id: str
     operator: OperatorCaller
     plan_hash: str
@@ -73,7 +73,7 @@ class Approved:
 class Settlement:
     """Decides held calls. frontend/calls/approvals/recovery.py ends claims that a task of it leaves."""
 
-    known: Known
+    known: NotaryFacts
     notary: NotaryClient
     policy: PolicyEngine
     weakened: Weakened
@@ -83,13 +83,13 @@ class Settlement:
     signatures: Signatures
     modules: HeldModules
     rights: LostRights
-    allow_list: AllowList
+    allow_list: ProxyAllowList
     proxy_url: str | None
     """The address of the configured egress proxy."""
     deadlines: CallDeadlines = CallDeadlines()
 
     async def approve(
-        self, approval_id: str, operator: OperatorCaller, asked: Asked = APPROVE_ONLY
+        self, approval_id: str, operator: OperatorCaller, asked: SignedRequest = APPROVE_ONLY
     ) -> Approved:  # fmt: skip
         """Execute the stored plan, and learn what the operator wishes once that went well.
 
@@ -136,7 +136,7 @@ class Settlement:
             record.say("error", "action_execution_failed", executed.closed.outcome)
             return Approved(executed, approval_id, operator, body.plan_hash)
 
-    async def deny(self, approval_id: str, operator: OperatorCaller, asked: Asked) -> Denied:
+    async def deny(self, approval_id: str, operator: OperatorCaller, asked: SignedRequest) -> Denied:
         """End the hold without executing; the call goes back to the session's budget.
 
         Raises approval_not_found to operators who lose; before anything is claimed, whatever Signatures.check raises.
@@ -172,7 +172,7 @@ class Settlement:
             raise GateError("approval_not_found")
         return approval
 
-    def _wish(self, approval: ApprovalRecord, asked: Asked) -> Wish:
+    def _wish(self, approval: ApprovalRecord, asked: SignedRequest) -> Wish:
         """The rules to learn. Raises GateError for one that can't be learned, while the hold still waits."""
         if asked.learn_domain is None and asked.learn_path is None:
             return NO_WISH
@@ -196,7 +196,7 @@ class Settlement:
         trace_id.set(record.trace_id)
         return record
 
-    def _recheck(self, approval: ApprovalRecord) -> Body:
+    def _recheck(self, approval: ApprovalRecord) -> HeldBody:
         body = body_of(approval)
         if not body.is_intact:
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from frontend.auth.authentication import OperatorCaller
 from frontend.auth.keys import parse_point
 from frontend.calls.approvals.looks import Looks
-from frontend.clock import Clock
+from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.telemetry.logs import log
 from ipc.jwk import KeyRefused
@@ -26,7 +26,7 @@ from ipc.store import ApprovalRecord
 _ES256 = ec.ECDSA(hashes.SHA256())
 
 
-class Asked(NamedTuple):
+class SignedRequest(NamedTuple):
     """The decision that the request asks for, as the operator wrote it, and its signature."""
 
     decision: str
@@ -40,13 +40,13 @@ class Asked(NamedTuple):
 class Signatures:
     """Checks signatures of decisions made at one gateway."""
 
-    clock: Clock
+    clock: TimeSource
     addresses: tuple[str, ...]
     """Base URLs of this gateway (ipc/loopback.py `own_addresses`)."""
     is_required: bool
     looks: Looks
 
-    async def check(self, asked: Asked, approval: ApprovalRecord, operator: OperatorCaller) -> None:
+    async def check(self, asked: SignedRequest, approval: ApprovalRecord, operator: OperatorCaller) -> None:
         """Raises GateError: approval_signature_required, invalid_approval_signature, plan_integrity for a stored plan
         that no operator can have been shown, clock_error."""
         if asked.signature is None:
@@ -90,7 +90,7 @@ def _check_key(signed: Signed, operator: OperatorCaller) -> None:
         raise SignatureRefused("its key has not signed it") from None
 
 
-def _check_asked(signed: Signed, asked: Asked) -> None:
+def _check_asked(signed: Signed, asked: SignedRequest) -> None:
     for name in ("decision", "learn_domain", "learn_path", "reason"):
         if getattr(signed.statement, name) != getattr(asked, name):
             raise SignatureRefused(f"{name} is not what the request asks for")

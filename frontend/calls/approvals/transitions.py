@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.record import encode, outcome_of
 from frontend.calls.approvals.states import check_move
-from frontend.clock import Clock, ClockError
+from frontend.clock import ClockError, TimeSource
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import ENDS, Metrics
-from ipc.approvals import CLAIMED, EXPIRED, PENDING, Outcome
+from ipc.approvals import CLAIMED, EXPIRED, PENDING, DecisionOutcome
 from ipc.events import AuditEvent
 from ipc.operations.holds import MoveHold, UnsettledHolds
 from ipc.store import ApprovalRecord
@@ -27,7 +27,7 @@ from ipc.store import ApprovalRecord
 class Transitions:
     """Moves approvals of this front. `at_work` has the ids that tasks settle now, once for each task."""
 
-    clock: Clock
+    clock: TimeSource
     notary: NotaryClient
     front_id: str
     metrics: Metrics
@@ -42,7 +42,7 @@ class Transitions:
         """
         now = self.clock.now()
         outcome = encode(
-            Outcome(claimed_by=operator.name, claimed_at=self.clock.iso(now), approval_signature=signature)
+            DecisionOutcome(claimed_by=operator.name, claimed_at=self.clock.iso(now), approval_signature=signature)
         )  # fmt: skip
         record = await self._move(
             MoveHold(approval.approval_id, PENDING, CLAIMED, outcome, self.front_id, event=event)
@@ -58,7 +58,7 @@ class Transitions:
         """Move a claimed approval on, with the event of that, and give its call back; True when it was this call that
         did. Raises GateError approval_store_unavailable: then recovery ends it."""
         before = outcome_of(record)
-        after = Outcome(
+        after = DecisionOutcome(
             claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=self._completed_at(),
             approval_signature=before.approval_signature, **outcome,
         )  # fmt: skip

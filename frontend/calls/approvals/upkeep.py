@@ -19,7 +19,7 @@ from frontend.telemetry.logs import log
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
+class HoldUpkeep:
     """Looks after the approvals of one front."""
 
     expiry: Expiry

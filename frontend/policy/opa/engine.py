@@ -21,16 +21,16 @@ from frontend.policy.engine import Commit, MemoStatus, PolicySources, PolicyUnre
 from frontend.policy.heartbeat import Heartbeat
 from frontend.policy.memo import Memo
 from frontend.policy.opa import wire
-from frontend.policy.opa.lines import Lines, Unreached
+from frontend.policy.opa.lines import OpaConnections, OpaUnreached
 from frontend.policy.opa.pushing import NotHeld, NotTaken, Pushed
-from frontend.policy.opa.standing import TIMEOUT, UNAVAILABLE, Standing
+from frontend.policy.opa.standing import TIMEOUT, UNAVAILABLE, OpaState
 from frontend.policy.question import ATTRIBUTES, BudgetUnread, Decision, Question, parse_decision
 from frontend.telemetry.logs import log
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 
 MEMO_OFF: Final = 'opa_memo is "off"'
 NO_REVISION: Final = "OPA tells no revision of its bundles"
-_NOT_DONE = (Unreached, wire.NotUnderstood, NotTaken, KeyFileError)
+_NOT_DONE = (OpaUnreached, wire.NotUnderstood, NotTaken, PrivateFileError)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -42,7 +42,7 @@ class OpaPolicy:
     """
 
     def __init__(
-        self, lines: Lines, pushed: Pushed, note_remembered: Callable[[], None], deadlines: PolicyDeadlines, *,
+        self, lines: OpaConnections, pushed: Pushed, note_remembered: Callable[[], None], deadlines: PolicyDeadlines, *,
         remembers: bool, is_successor: bool,
     ) -> None:  # fmt: skip
         self._lines = lines
@@ -54,7 +54,7 @@ class OpaPolicy:
         self._target = wire.target(wire.DECISION, has_provenance=remembers)
         self._memo: Memo | str = NO_REVISION if remembers else MEMO_OFF
         self._memo_revision: str | None = None
-        self._standing = Standing()
+        self._standing = OpaState()
         self._heartbeat = Heartbeat()
         self._decides = True
         """True if OPA had a decision for the last test question."""
@@ -159,7 +159,7 @@ class OpaPolicy:
                 return self._decision(answer)
             except NotHeld:
                 self._doubt()
-            except Unreached as error:
+            except OpaUnreached as error:
                 self._fail(UNAVAILABLE, str(error))
                 raise GateError(UNAVAILABLE, cause=str(error)) from None
             except (wire.NotUnderstood, GateError) as error:
@@ -168,7 +168,7 @@ class OpaPolicy:
                 cause = error.cause if isinstance(error, GateError) else str(error)
                 raise GateError(UNAVAILABLE, cause=cause) from None
 
-    def _decision(self, answer: wire.Answer) -> Decision:
+    def _decision(self, answer: wire.OpaAnswer) -> Decision:
         """Raises NotUnderstood, GateError."""
         members = wire.found_in(answer)
         self._note_revision(members.revision)

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import httpcore
 import trio
 
-from frontend.http.asking import OutgoingBody, TooLarge, read_at_most
-from frontend.policy.opa.wire import Answer, NotUnderstood
+from frontend.http.asking import AnswerTooLarge, OutgoingBody, read_at_most
+from frontend.policy.opa.wire import NotUnderstood, OpaAnswer
 from ipc.exits import Exit
 from ipc.limits import MAX_VERDICT_FRAME
-from ipc.private_files import KeyFileError, look_at, read_private
+from ipc.private_files import PrivateFileError, look_at, read_private
 from ipc.tls import client_context
 
 MAX_LINES: Final = 32
@@ -29,11 +29,11 @@ _BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutExcept
 _MAX_TOKEN = 8192
 
 
-class Unreached(Exception):
+class OpaUnreached(Exception):
     """There is no answer: no connection, or a broken one. The message is a sentence."""
 
 
-class Line:
+class OpaConnection:
     """One connection. `proven` is what `prove` has left there."""
 
     def __init__(self, connection: httpcore.AsyncHTTPConnection) -> None:
@@ -64,14 +64,14 @@ def _token_in(file: Path) -> str:
     except UnicodeDecodeError:
         token = ""
     if not 0 < len(token) <= _MAX_TOKEN or not token.isprintable() or " " in token:
-        raise KeyFileError(f"{file}: must be one line of printable ASCII without spaces.", Exit.CONFIG)
+        raise PrivateFileError(f"{file}: must be one line of printable ASCII without spaces.", Exit.CONFIG)
     return token
 
 
-Prove = Callable[[Line], Awaitable[None]]
+Prove = Callable[[OpaConnection], Awaitable[None]]
 
 
-class Lines:
+class OpaConnections:
     """All connections of one front to the OPA at this URL (`http://…`, `https://…`, `unix:///PATH`).
 
     Raises KeyFileError for a token that can't be used.
@@ -85,12 +85,12 @@ class Lines:
         self._host = parts.netloc
         self._tls: ssl.SSLContext | None = client_context() if parts.scheme == "https" else None
         self._token = None if token is None else Token(token)
-        self._idle: list[Line] = []
+        self._idle: list[OpaConnection] = []
         self._places = trio.CapacityLimiter(MAX_LINES)
         if self._token is not None:
             self._token.header()
 
-    async def ask(self, method: str, target: str, body: bytes = b"", prove: Prove | None = None) -> Answer:
+    async def ask(self, method: str, target: str, body: bytes = b"", prove: Prove | None = None) -> OpaAnswer:
         """Put one question and read its answer. Raises Unreached, NotUnderstood, and what `prove` raises."""
         async with self._places:
             while True:
@@ -103,7 +103,7 @@ class Lines:
                     answer = await self.exchange(line, method, target, body)
                     is_kept = True
                     return answer
-                except Unreached:
+                except OpaUnreached:
                     if not was_open:
                         raise
                 finally:
@@ -112,7 +112,7 @@ class Lines:
                     else:
                         await line.connection.aclose()
 
-    async def exchange(self, line: Line, method: str, target: str, body: bytes = b"") -> Answer:
+    async def exchange(self, line: OpaConnection, method: str, target: str, body: bytes = b"") -> OpaAnswer:
         """The same over one connection. Raises Unreached, NotUnderstood."""
         url = httpcore.URL(
             scheme=self._url.scheme, host=self._url.host, port=self._url.port, target=self._base + target
@@ -122,28 +122,28 @@ class Lines:
             asked = line.connection.stream(method, url, headers=self._headers(method, body), content=sent)
             async with asked as response:
                 content = await read_at_most(response, MAX_VERDICT_FRAME)
-        except TooLarge:
+        except AnswerTooLarge:
             raise NotUnderstood(f"OPA's answer has more than {MAX_VERDICT_FRAME} bytes") from None
-        except KeyFileError as error:
-            raise Unreached(str(error)) from None
+        except PrivateFileError as error:
+            raise OpaUnreached(str(error)) from None
         except _BROKEN as error:
-            raise Unreached(_told(error)) from None
+            raise OpaUnreached(_told(error)) from None
         line.has_answered = True
-        return Answer(response.status, content)
+        return OpaAnswer(response.status, content)
 
     async def close(self) -> None:
         """Give up what is open."""
         while self._idle:
             await self._idle.pop().connection.aclose()
 
-    async def _take(self) -> Line:
+    async def _take(self) -> OpaConnection:
         """The connection that was used last, or a new one."""
         while self._idle:
             line = self._idle.pop()
             if line.connection.is_idle() and not line.connection.has_expired():
                 return line
             await line.connection.aclose()
-        return Line(httpcore.AsyncHTTPConnection(self._url.origin, ssl_context=self._tls, uds=self._socket))
+        return OpaConnection(httpcore.AsyncHTTPConnection(self._url.origin, ssl_context=self._tls, uds=self._socket))
 
     def _headers(self, method: str, body: bytes) -> list[tuple[bytes, bytes]]:
         kind = b"application/json-patch+json" if method == "PATCH" else b"application/json"

@@ -11,7 +11,7 @@ import trio
 from frontend.deadlines import QUESTION_SECONDS, FileDeadlines, PolicyDeadlines
 from frontend.policy.opa import wire
 from frontend.policy.opa.engine import OpaPolicy
-from frontend.policy.opa.lines import Lines, Unreached
+from frontend.policy.opa.lines import OpaConnections, OpaUnreached
 from frontend.policy.opa.pushing import Pushed
 from ipc.settings import Settings
 
@@ -35,7 +35,7 @@ async def opa_problem(settings: Settings, seconds: float = QUESTION_SECONDS) -> 
             wire.found_in(await lines.ask("GET", f"{wire.DATA}/{wire.MARK}"))
     except trio.TooSlowError:
         return f"OPA did not answer within {seconds:g} s"
-    except (Unreached, wire.NotUnderstood) as error:
+    except (OpaUnreached, wire.NotUnderstood) as error:
         return str(error)
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds):
@@ -43,7 +43,7 @@ async def opa_problem(settings: Settings, seconds: float = QUESTION_SECONDS) -> 
     return None
 
 
-def open_lines(settings: Settings) -> Lines:
+def open_lines(settings: Settings) -> OpaConnections:
     """Connections to `settings.opa_url`, none of them open yet. Raises KeyFileError for a token that can't be used."""
     token = None if settings.opa_token_file is None else Path(settings.opa_token_file)
-    return Lines(settings.opa_url or "", token)
+    return OpaConnections(settings.opa_url or "", token)

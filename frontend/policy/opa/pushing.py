@@ -12,7 +12,7 @@ from frontend.deadlines import FileDeadlines
 from frontend.files.exclusive import Exclusive, NotChanged
 from frontend.policy.engine import PolicySources
 from frontend.policy.opa import wire
-from frontend.policy.opa.lines import Line, Lines
+from frontend.policy.opa.lines import OpaConnection, OpaConnections
 from frontend.policy.question import Question
 
 LOCK_NAME = "opa-push.lock"
@@ -31,7 +31,7 @@ class Pushed:
     fronts agree on; `reads_revision` has OPA tell its bundles' revisions. `folder`: where fronts keep locks."""
 
     def __init__(
-        self, lines: Lines, folder: Path, is_current: Callable[[str], bool], files: FileDeadlines, *,
+        self, lines: OpaConnections, folder: Path, is_current: Callable[[str], bool], files: FileDeadlines, *,
         reads_revision: bool,
     ) -> None:  # fmt: skip
         self._lines = lines
@@ -62,7 +62,7 @@ class Pushed:
         """Return the mark of the documents that OPA holds. Raises Unreached, NotUnderstood."""
         return self._mark_of(await self._lines.ask("GET", self._mark_target))
 
-    async def prove(self, line: Line) -> None:
+    async def prove(self, line: OpaConnection) -> None:
         """Accept a connection whose other end holds the documents. Raises NotHeld, Unreached, NotUnderstood."""
         digest = self.digest
         if line.proven == digest:
@@ -97,7 +97,7 @@ class Pushed:
         if answer.status != 204:
             raise NotTaken(f"the access lists could not be pushed: {wire.refusal_of(answer)}")
 
-    def _mark_of(self, answer: wire.Answer) -> wire.Mark:
+    def _mark_of(self, answer: wire.OpaAnswer) -> wire.Mark:
         members = wire.found_in(answer)
         self.revision = members.revision
         return wire.mark_in(members)

@@ -16,7 +16,7 @@ UNAVAILABLE = "policy_engine_unavailable"
 TIMEOUT = "policy_engine_timeout"
 
 
-class Standing:
+class OpaState:
     """One of the three."""
 
     def __init__(self) -> None:

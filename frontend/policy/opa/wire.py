@@ -28,7 +28,7 @@ class NotUnderstood(Exception):
     """An answer, and none that this question can have. A sentence."""
 
 
-class Answer(NamedTuple):
+class OpaAnswer(NamedTuple):
     """One answer of the HTTP server."""
 
     status: int
@@ -50,7 +50,7 @@ class _Provenance(msgspec.Struct, frozen=True):
     bundles: dict[str, _Bundle] = {}
 
 
-class Found(msgspec.Struct, frozen=True):
+class OpaDocument(msgspec.Struct, frozen=True):
     """Members of an answer of the Data API. `result` is the JSON of the document, empty where it is undefined."""
 
     result: msgspec.Raw = msgspec.Raw(b"")
@@ -77,7 +77,7 @@ class Documents(NamedTuple):
     digest: str
 
 
-_found = msgspec.json.Decoder(Found)
+_found = msgspec.json.Decoder(OpaDocument)
 _mark = msgspec.json.Decoder(Mark)
 _refusal = msgspec.json.Decoder(_Refusal)
 
@@ -87,7 +87,7 @@ def target(path: str, *, has_provenance: bool) -> str:
     return f"{path}?provenance=true" if has_provenance else path
 
 
-def found_in(answer: Answer) -> Found:
+def found_in(answer: OpaAnswer) -> OpaDocument:
     """Read an answer of the Data API. Raises NotUnderstood."""
     if answer.status != 200:
         raise NotUnderstood(refusal_of(answer))
@@ -99,7 +99,7 @@ def found_in(answer: Answer) -> Found:
         raise NotUnderstood("OPA's answer is not what the Data API answers") from None
 
 
-def document_in(answer: Found) -> str | None:
+def document_in(answer: OpaDocument) -> str | None:
     """The JSON text of the decision; None where it is undefined. Raises NotUnderstood."""
     try:
         return bytes(answer.result).decode() or None
@@ -107,7 +107,7 @@ def document_in(answer: Found) -> str | None:
         raise NotUnderstood("OPA's answer is not UTF-8") from None
 
 
-def mark_in(answer: Found) -> Mark:
+def mark_in(answer: OpaDocument) -> Mark:
     """The mark in OPA's data; an empty mark if it is missing or has another form."""
     try:
         return _mark.decode(answer.result)
@@ -115,7 +115,7 @@ def mark_in(answer: Found) -> Mark:
         return Mark()
 
 
-def refusal_of(answer: Answer) -> str:
+def refusal_of(answer: OpaAnswer) -> str:
     """Why OPA did not do it, in a sentence."""
     try:
         said = _refusal.decode(answer.content)

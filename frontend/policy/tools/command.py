@@ -14,16 +14,16 @@ from pathlib import Path
 import msgspec
 from setproctitle import setproctitle
 
-from frontend.files.problems import Problem, printable
+from frontend.files.problems import FileProblem, printable
 from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.problems import policy_problems
 from frontend.policy.sinks import believed, for_engine
-from frontend.policy.tools.examiner import Examiner, ExaminerLost
-from frontend.policy.tools.explain import Explanation, Step, explain
+from frontend.policy.tools.examiner import ExaminerClient, ExaminerLost
+from frontend.policy.tools.explain import ExplainStep, Explanation, explain
 from frontend.policy.tools.question_file import QuestionRefused, read_question
 from frontend.policy.tools.testing import Tried, run_tests
-from ipc.checking import Asked
+from ipc.checking import ExplainedInput
 from ipc.exits import Exit
 from ipc.parent import die_with_parent, refuse_core_dumps
 
@@ -31,7 +31,7 @@ _SHOWN_VALUE = 160
 _NOTE = "values of the other rules of package gateway (the evaluator tells values, not the way that it took):"
 
 
-def test(options: argparse.Namespace, examiner: Examiner) -> int:
+def test(options: argparse.Namespace, examiner: ExaminerClient) -> int:
     """Run the Rego tests of a folder and print each outcome as it comes."""
     tried: list[Tried] = []
     try:
@@ -61,7 +61,7 @@ def _test_lines(one: Tried) -> Iterator[str]:
         yield f"    {printable(line)}"
 
 
-def explain_question(options: argparse.Namespace, examiner: Examiner) -> int:
+def explain_question(options: argparse.Namespace, examiner: ExaminerClient) -> int:
     """Print why the policy of a folder decides the question in a file as it does."""
     try:
         asked = _asked(options)
@@ -81,7 +81,7 @@ def explain_question(options: argparse.Namespace, examiner: Examiner) -> int:
     return Exit.OK if explanation.decision else Exit.FAILED
 
 
-def _believed(policy: PolicyFiles, asked: Asked) -> PolicyFiles:
+def _believed(policy: PolicyFiles, asked: ExplainedInput) -> PolicyFiles:
     """The policy as a gateway uses it, where the manifests are known: with the sinks that they declare."""
     if asked.sinks is None:
         return policy
@@ -90,18 +90,18 @@ def _believed(policy: PolicyFiles, asked: Asked) -> PolicyFiles:
     return msgspec.structs.replace(files, sources=for_engine(files))
 
 
-def _asked(options: argparse.Namespace) -> Asked:
+def _asked(options: argparse.Namespace) -> ExplainedInput:
     """The question in a file, or the one that was made. Raises QuestionRefused."""
     if options.asked_fd is None:
-        return Asked(read_question(Path(options.input)))
+        return ExplainedInput(read_question(Path(options.input)))
     with os.fdopen(options.asked_fd, "rb") as file:
-        asked = msgspec.json.decode(file.read(), type=Asked)
+        asked = msgspec.json.decode(file.read(), type=ExplainedInput)
     if asked.problem:
-        raise QuestionRefused([Problem("", 0, "", asked.problem, "")])
+        raise QuestionRefused([FileProblem("", 0, "", asked.problem, "")])
     return asked
 
 
-def _assumed(asked: Asked) -> Iterator[str]:
+def _assumed(asked: ExplainedInput) -> Iterator[str]:
     if asked.assumed:
         yield ""
         yield "assumed:"
@@ -139,7 +139,7 @@ def _explained(explanation: Explanation, document: dict[str, object], folder: st
             yield f"  {printable(value.file)}:{value.line}  {value.rule} {printable(shown)}"
 
 
-def _step_lines(step: Step, width: int, *, is_behind: bool) -> Iterator[str]:
+def _step_lines(step: ExplainStep, width: int, *, is_behind: bool) -> Iterator[str]:
     """One rule; those behind the one that decided say what they would have said."""
     if step.applies is None:
         said = f"can't be told: {printable(step.said)}"
@@ -159,7 +159,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 1] + "…"
 
 
-def _refused(problems: Iterable[Problem], *, is_json: bool) -> int:
+def _refused(problems: Iterable[FileProblem], *, is_json: bool) -> int:
     listed = list(problems)
     if is_json:
         print(msgspec.json.encode({"problems": listed}).decode())
@@ -191,7 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
     with socket.socket(fileno=options.channel_fd) as sock:
         sock.set_inheritable(False)
         try:
-            return int(options.run(options, Examiner(sock)))
+            return int(options.run(options, ExaminerClient(sock)))
         except ExaminerLost as lost:
             print(f"gateway: {lost}.", file=sys.stderr)
             return Exit.FAILED

@@ -34,7 +34,7 @@ class ExaminerLost(Exception):
     """The examiner is gone or does not answer; the text says when."""
 
 
-class Examiner:
+class ExaminerClient:
     """The front's end."""
 
     def __init__(self, sock: socket.socket) -> None:

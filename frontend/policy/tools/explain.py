@@ -15,8 +15,8 @@ from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.question import Decision, parse_decision
 from frontend.policy.references import MISSING, NoValue, resolve
-from frontend.policy.rules import Rule, reads_of, rules_of
-from frontend.policy.tools.examiner import Examiner
+from frontend.policy.rules import RegoRule, reads_of, rules_of
+from frontend.policy.tools.examiner import ExaminerClient
 from ipc.checking import Evaluated
 
 PACKAGE = "gateway"
@@ -31,7 +31,7 @@ class Read(msgspec.Struct, frozen=True, omit_defaults=True):
     value: str | None
 
 
-class Step(msgspec.Struct, frozen=True):
+class ExplainStep(msgspec.Struct, frozen=True):
     """One condition. `applies` is None when the evaluator could not say; `said` is why."""
 
     rule: str
@@ -58,11 +58,11 @@ class Explanation(msgspec.Struct, frozen=True):
 
     decision: Decision | None
     error: str
-    trail: tuple[Step, ...]
+    trail: tuple[ExplainStep, ...]
     values: tuple[Value, ...]
 
 
-def explain(policy: PolicyFiles, document: dict[str, Any], examiner: Examiner) -> Explanation:
+def explain(policy: PolicyFiles, document: dict[str, Any], examiner: ExaminerClient) -> Explanation:
     """Ask. Raises PolicyRefused when a gateway would not use the policy, ExaminerLost."""
     modules = policy.sources.modules
     rules = rules_of(modules)
@@ -93,7 +93,7 @@ def _decided(answer: Evaluated) -> tuple[Decision | None, str]:
     return None, answer.text
 
 
-def _step(rule: Rule, answer: Evaluated, deciding: str, reads: tuple[Read, ...]) -> Step:
+def _step(rule: RegoRule, answer: Evaluated, deciding: str, reads: tuple[Read, ...]) -> ExplainStep:
     name = rule.name.removeprefix(CONDITION)
     applies: bool | None = None
     if answer.outcome == "undefined":
@@ -102,14 +102,14 @@ def _step(rule: Rule, answer: Evaluated, deciding: str, reads: tuple[Read, ...])
         # A condition is a body: every value but false counts as true to the rule that asks for it.
         applies = answer.text != "false"
     said = "" if applies is not None else answer.text
-    return Step(name, applies, name == deciding, said, rule.file, rule.line, reads)
+    return ExplainStep(name, applies, name == deciding, said, rule.file, rule.line, reads)
 
 
-def _value(rule: Rule, answer: Evaluated) -> Value:
+def _value(rule: RegoRule, answer: Evaluated) -> Value:
     return Value(rule.name, answer.outcome, answer.text, rule.file, rule.line)
 
 
-def _reads(rule: Rule, rules: dict[tuple[str, str], Rule], document: Any, data: Any) -> tuple[Read, ...]:
+def _reads(rule: RegoRule, rules: dict[tuple[str, str], RegoRule], document: Any, data: Any) -> tuple[Read, ...]:
     """The references that the rule reads, each once: a part that exists stands for the whole, otherwise the whole
     for the part."""
     reads: dict[str, Read] = {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from frontend.files.problems import Problem, Report, did_you_mean, shown
+from frontend.files.problems import FileProblem, Report, did_you_mean, shown
 from ipc.question import FIELDS, TEXT, TEXT_OR_NULL, TEXTS
 
 MAX_BYTES = 1_048_576
@@ -28,7 +28,7 @@ _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]')
 class QuestionRefused(Exception):
     """The file holds no question. `problems` are sorted."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[FileProblem]) -> None:
         super().__init__("; ".join(map(str, problems)))
         self.problems = sorted(problems)
 

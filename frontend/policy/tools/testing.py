@@ -15,8 +15,8 @@ from frontend.files.problems import printable
 from frontend.policy.acl import MAX_POLICY_FILES, read_policy, read_texts
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.question import Question
-from frontend.policy.rules import Rule, rules_of
-from frontend.policy.tools.examiner import Examiner
+from frontend.policy.rules import RegoRule, rules_of
+from frontend.policy.tools.examiner import ExaminerClient
 from ipc.checking import Evaluated
 
 MAX_TESTS = 2000
@@ -63,7 +63,7 @@ class Tried(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def run_tests(policy_dir: str, examiner: Examiner) -> Iterator[Tried]:
+def run_tests(policy_dir: str, examiner: ExaminerClient) -> Iterator[Tried]:
     """Every test of a folder, in the order of the files. Raises PolicyRefused, ExaminerLost."""
     policy = read_policy(policy_dir)
     tests = _read_tests(Path(policy_dir))
@@ -89,7 +89,7 @@ def _read_tests(folder: Path) -> dict[str, str]:
     return texts
 
 
-def _outcome(rule: Rule, policy_dir: str, answer: Evaluated) -> Tried:
+def _outcome(rule: RegoRule, policy_dir: str, answer: Evaluated) -> Tried:
     is_passed = answer.outcome == "value" and answer.text == "true"
     if is_passed:
         said = ""

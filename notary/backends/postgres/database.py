@@ -14,10 +14,10 @@ from typing import Any, Final
 import psycopg
 
 from ipc.logs import log
-from ipc.private_files import KeyFileError
-from notary.backends.postgres.place import Line, Place, said_of
+from ipc.private_files import PrivateFileError
+from notary.backends.postgres.place import PostgresConnection, PostgresTarget, said_of
 from notary.backends.postgres.statements import Statements
-from notary.database import Connection, DatabaseGone, NotStorable
+from notary.database import DatabaseGone, NotStorable, OpenTransaction
 
 AGAIN_SECONDS: Final = 0.25
 """Between two attempts to connect again."""
@@ -26,8 +26,8 @@ _READ_TURN: Final = "SELECT number FROM turn"
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ELSEWHERE: Final = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.InvalidAuthorizationSpecification)
 """Perhaps its name leads to another server by now."""
-Judge = Callable[[Line], None]
-Check = Callable[[Connection], str | None]
+Judge = Callable[[PostgresConnection], None]
+Check = Callable[[OpenTransaction], str | None]
 
 
 class PostgresDatabase:
@@ -37,22 +37,22 @@ class PostgresDatabase:
     has_old_frames = False
     has_long_wal = False
 
-    def __init__(self, place: Place, own: Mapping[str, str], judge: Judge, gateway_id: str) -> None:
+    def __init__(self, place: PostgresTarget, own: Mapping[str, str], judge: Judge, gateway_id: str) -> None:
         """`own`: see Statements. `judge` raises DatabaseGone for a server that will not do."""
         self.gateway_id = gateway_id
         self.is_unchanged = True
         self.check: Check | None = None
         """Returns why a server that was gone is not the same; None if it is."""
         self._place, self._own, self._judge = place, own, judge
-        self._line: Line | None = None
-        self._fresh: Line | None = None
+        self._line: PostgresConnection | None = None
+        self._fresh: PostgresConnection | None = None
         self._turn = 0
         """The turn of the last unit that this gateway has written."""
         self._gone = "is not connected"
         self._seeker: threading.Thread | None = None
         self._ends = threading.Event()
 
-    def open(self, prepare: Callable[[Connection], None]) -> None:
+    def open(self, prepare: Callable[[OpenTransaction], None]) -> None:
         """Connect now, and bring the tables to this version. Raises DatabaseGone."""
         try:
             line = self._place.connect()
@@ -66,12 +66,12 @@ class PostgresDatabase:
             except BaseException:
                 line.close()
                 raise
-        except (psycopg.Error, OSError, KeyFileError) as error:
+        except (psycopg.Error, OSError, PrivateFileError) as error:
             raise DatabaseGone(_sentence(error)) from error
         self._line = line
 
     @contextlib.contextmanager
-    def unit(self, *, writes: bool = True, is_durable: bool = True) -> Iterator[Connection]:  # noqa: ARG002 - all are
+    def unit(self, *, writes: bool = True, is_durable: bool = True) -> Iterator[OpenTransaction]:  # noqa: ARG002 - all are
         """See Database. Raises NotStorable for a value that no PostgreSQL takes."""
         line = self._usable()
         line.hurry(self._place.waits.unit)
@@ -122,14 +122,14 @@ class PostgresDatabase:
                 line.close()
         self._line = self._fresh = None
 
-    def _begun(self, line: Line, *, writes: bool) -> tuple[int, str]:
+    def _begun(self, line: PostgresConnection, *, writes: bool) -> tuple[int, str]:
         row = line.execute(TAKE_TURN if writes else _READ_TURN).fetchone()
         if row is None:
             raise psycopg.OperationalError("the ledger's row of turns is gone")
         self.is_unchanged = self.is_unchanged and row[0] == self._turn + (1 if writes else 0)
         return row[0], row[1] if writes else ""
 
-    def _end(self, line: Line, error: BaseException) -> bool:
+    def _end(self, line: PostgresConnection, error: BaseException) -> bool:
         """Roll back. True when the connection can't be used again."""
         is_useless = isinstance(error, (psycopg.errors._WaitTimeout, OSError, *_ELSEWHERE)) or line.closed
         if not is_useless:
@@ -146,7 +146,7 @@ class PostgresDatabase:
         """Ask the server itself, once: a COMMIT that was not answered may have been done."""
         try:
             line = self._place.connect()
-        except (psycopg.Error, OSError, KeyFileError):
+        except (psycopg.Error, OSError, PrivateFileError):
             return False
         try:
             line.hurry(self._place.waits.unit)
@@ -160,7 +160,7 @@ class PostgresDatabase:
         finally:
             line.close()
 
-    def _usable(self) -> Line:
+    def _usable(self) -> PostgresConnection:
         if self._line is None:
             if self._fresh is None:
                 raise DatabaseGone(self._gone)
@@ -197,7 +197,7 @@ class PostgresDatabase:
                 self._gone = _sentence(error)
             line.close()
 
-    def _problem(self, line: Line) -> str | None:
+    def _problem(self, line: PostgresConnection) -> str | None:
         """SECURITY: a server that was put back, or a copy that lags behind, lacks evidence that was answered for."""
         line.hurry(self._place.waits.unit)
         with line.transaction():
@@ -208,4 +208,4 @@ class PostgresDatabase:
 
 
 def _sentence(error: Any) -> str:
-    return str(error) if isinstance(error, DatabaseGone | KeyFileError) else said_of(error)
+    return str(error) if isinstance(error, DatabaseGone | PrivateFileError) else said_of(error)

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import psycopg
 
 from ipc.logs import log
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import Settings
-from notary.backends.postgres.place import Line, Place, said_of
+from notary.backends.postgres.place import PostgresConnection, PostgresTarget, said_of
 from notary.database import DatabaseGone
 
 OLDEST: Final = 140_000
@@ -20,14 +20,14 @@ _ASKED: Final = (
 _QUESTION: Final = f"SELECT pg_is_in_recovery(), {', '.join(f'current_setting({name!r})' for name in _ASKED)}"
 
 
-class Found(NamedTuple):
+class PostgresFitness(NamedTuple):
     """Faults in every mode, and faults outside dev mode."""
 
     wrong: list[str]
     weak: list[str]
 
 
-def judge(line: Line) -> Found:
+def judge(line: PostgresConnection) -> PostgresFitness:
     """Raises psycopg.Error."""
     line.hurry()
     is_copy, version, encoding, read_only, commit, fsync, pages = line.execute(_QUESTION).fetchone() or (
@@ -50,10 +50,10 @@ def judge(line: Line) -> Found:
         weak.append("Its fsync is off, and a crash of its machine loses the ledger: set it on.")
     if pages != "on":
         weak.append("Its full_page_writes is off, and a crash of its machine may tear pages: set it on.")
-    return Found(wrong, weak)
+    return PostgresFitness(wrong, weak)
 
 
-def refuse_unfit(settings: Settings, line: Line) -> None:
+def refuse_unfit(settings: Settings, line: PostgresConnection) -> None:
     """Raises DatabaseGone with sentences, psycopg.Error."""
     problems = judge(line)
     if refused := problems.wrong or ([] if settings.dev_mode else problems.weak):
@@ -68,12 +68,12 @@ def problem_of_postgres(settings: Settings) -> str | None:
     if settings.ledger.url is None:
         return None
     try:
-        line: Any = Place(settings.ledger).connect()
+        line: Any = PostgresTarget(settings.ledger).connect()
         try:
             problems = judge(line)
         finally:
             line.close()
-    except (psycopg.Error, OSError, ValueError, KeyFileError) as error:
+    except (psycopg.Error, OSError, ValueError, PrivateFileError) as error:
         return unreachable(settings, said_of(error) if isinstance(error, psycopg.Error) else str(error))
     return " ".join(problems.wrong or ([] if settings.dev_mode else problems.weak)) or None
 

@@ -22,7 +22,7 @@ logging.getLogger("psycopg").propagate = False
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class PostgresTimeouts:
     """For how long a PostgreSQL is waited for, and waits itself, in seconds."""
 
     connect: int = 2
@@ -34,10 +34,10 @@ class Waits:
     """The server ends a unit whose gateway says nothing for so long: it must not keep the lock from others."""
 
 
-WAITS: Final = Waits()
+WAITS: Final = PostgresTimeouts()
 
 
-class Line(psycopg.Connection[Any]):
+class PostgresConnection(psycopg.Connection[Any]):
     """One connection. `until` (monotonic) is when the last of its waits ends."""
 
     until = float("inf")
@@ -58,10 +58,10 @@ class SettingsDropped(psycopg.OperationalError):
     """A connection without the settings that it was asked for, such as that of a pooler which ignores them."""
 
 
-class Place:
+class PostgresTarget:
     """The server of one ledger. Looks its name up once: a notary behind its walls can't. Raises ValueError, OSError."""
 
-    def __init__(self, settings: LedgerSettings, waits: Waits = WAITS) -> None:
+    def __init__(self, settings: LedgerSettings, waits: PostgresTimeouts = WAITS) -> None:
         self.address: PostgresAddress = parse_postgres_url(settings.url or "")
         self.waits = waits
         self._password_file, self._ca_file = settings.password_file, settings.ca_file
@@ -71,10 +71,10 @@ class Place:
         if self.address.host is not None:
             self._numeric = numeric_addresses(self.address.host, self.address.port)
 
-    def connect(self, *, reads: bool = False) -> Line:
+    def connect(self, *, reads: bool = False) -> PostgresConnection:
         """A connection that has answered, with the settings that were asked for; `reads`: one that can't write, and may
         take its time. Raises psycopg.Error, OSError, KeyFileError."""
-        line = Line.connect(**self._parameters(reads=reads), autocommit=True, prepare_threshold=0)
+        line = PostgresConnection.connect(**self._parameters(reads=reads), autocommit=True, prepare_threshold=0)
         try:
             line.prepared_max = PREPARED
             self._check_settings(line, self._settings(reads=reads))
@@ -96,7 +96,7 @@ class Place:
             **({"default_transaction_read_only": "on"} if reads else {}),
         }  # fmt: skip
 
-    def _check_settings(self, line: Line, asked: dict[str, str]) -> None:
+    def _check_settings(self, line: PostgresConnection, asked: dict[str, str]) -> None:
         """SECURITY: without its time limits a unit could hold the ledger's lock for ever."""
         line.hurry(self.waits.unit)
         rows = line.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(asked)]).fetchall()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from notary.backends.postgres.place import Line
+from notary.backends.postgres.place import PostgresConnection
 from notary.database import Rows
 
 _RULES: Final = tuple((re.compile(pattern), form) for pattern, form in (
@@ -41,7 +41,7 @@ def translated(statement: str) -> str:
 class Statements:
     """The transaction that is open on one line: a Connection (notary/database.py). Raises psycopg.Error."""
 
-    def __init__(self, line: Line, own: Mapping[str, str]) -> None:
+    def __init__(self, line: PostgresConnection, own: Mapping[str, str]) -> None:
         """`own`: what is said otherwise here, by what is said elsewhere."""
         self._line = line
         self._own = own

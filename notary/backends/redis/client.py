@@ -30,7 +30,7 @@ AGAIN_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class RedisTimeouts:
     """For how long a Redis is waited for, in seconds."""
 
     connect: float = 0.25
@@ -38,13 +38,13 @@ class Waits:
     """To one command."""
 
 
-WAITS: Final = Waits()
+WAITS: Final = RedisTimeouts()
 
 
-class Place:
+class RedisTarget:
     """Where a Redis is, and how it is spoken to. Names are looked up once. Raises ValueError, OSError, KeyFileError."""
 
-    def __init__(self, settings: StoreSettings, waits: Waits = WAITS) -> None:
+    def __init__(self, settings: StoreSettings, waits: RedisTimeouts = WAITS) -> None:
         self._waits = waits
         self.address: RedisAddress = parse_redis_url(settings.redis_url or "")
         self._password_file, self._ca_file = settings.redis_password_file, settings.redis_ca_file
@@ -52,9 +52,9 @@ class Place:
         named = self.address.sentinels or own
         self._at = [Spot(host, one, port) for host, port in named for one in numeric_addresses(host, port)]
 
-    def connect(self) -> "Line":
+    def connect(self) -> "MasterConnection":
         """A connection that has answered. Raises redis.RedisError, OSError, KeyFileError."""
-        return Line(self.pool().make_connection())
+        return MasterConnection(self.pool().make_connection())
 
     def pool(self) -> "redis.ConnectionPool":
         """Makes connections that wait for nothing longer than they may. Raises redis.RedisError, OSError,
@@ -106,7 +106,7 @@ class Place:
 def _named(numeric: str) -> type:
     """TLS connections to this address, whose certificate is for the name."""
 
-    class Connection(redis.SSLConnection):
+    class RedisTlsConnection(redis.SSLConnection):
         def _connect(self) -> Any:
             name, self.host = self.host, numeric
             try:
@@ -119,10 +119,10 @@ def _named(numeric: str) -> type:
                 sock.close()
                 raise
 
-    return Connection
+    return RedisTlsConnection
 
 
-class Line:
+class MasterConnection:
     """One connection that has answered, and leads to a master. Raises redis.RedisError, OSError."""
 
     def __init__(self, connection: "redis.connection.ConnectionInterface") -> None:
@@ -158,7 +158,7 @@ class Line:
 
 _ELSEWHERE: Final = (redis.exceptions.ReadOnlyError, redis.exceptions.BusyLoadingError)
 """Perhaps its name leads to another one by now."""
-Connect = Callable[[], Line]
+Connect = Callable[[], MasterConnection]
 
 
 class Client:
@@ -166,8 +166,8 @@ class Client:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._line: Line | None = None
-        self._fresh: Line | None = None
+        self._line: MasterConnection | None = None
+        self._fresh: MasterConnection | None = None
         self._gone = "is not connected"
         self._seeker: threading.Thread | None = None
         self._ends = threading.Event()
@@ -242,7 +242,7 @@ class Client:
                 raise
         return self.call("EVAL", script.text, len(keys), *keys, *arguments)  # so far it has done nothing
 
-    def _lose(self, lost: Line, error: Exception) -> None:
+    def _lose(self, lost: MasterConnection, error: Exception) -> None:
         self._line, self._gone = None, said_of(error)
         lost.close()
         log.error("the Redis of the store is gone", cause=self._gone)

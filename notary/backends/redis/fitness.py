@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 import redis
 
 from ipc.logs import log
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import Settings
-from notary.backends.redis.client import Client, Place, said_of
-from notary.backends.redis.keys import Keys
+from notary.backends.redis.client import Client, RedisTarget, said_of
+from notary.backends.redis.keys import RedisKeys
 
 OLDEST: Final = (6, 2)
 
@@ -20,14 +20,14 @@ class RedisUnfit(Exception):
     """It must not be used. A sentence with its mend."""
 
 
-class Found(NamedTuple):
+class RedisFitness(NamedTuple):
     """Faults in every mode, and faults outside dev mode."""
 
     wrong: list[str]
     weak: list[str]
 
 
-def connected(settings: Settings, place: Place) -> Client:
+def connected(settings: Settings, place: RedisTarget) -> Client:
     """A client of a Redis that will do. Raises StoreGone, RedisUnfit."""
     client = Client(place.connect)
     client.open()
@@ -49,9 +49,9 @@ def problem_of_redis(settings: Settings) -> str | None:
     if settings.store.redis_url is None:
         return None
     try:
-        place = Place(settings.store)
+        place = RedisTarget(settings.store)
         problems = judge(place, settings)
-    except (redis.RedisError, OSError, ValueError, KeyFileError) as error:
+    except (redis.RedisError, OSError, ValueError, PrivateFileError) as error:
         return unreachable(settings, said_of(error) if isinstance(error, redis.RedisError) else str(error))
     return " ".join(problems.wrong or ([] if settings.dev_mode else problems.weak)) or None
 
@@ -61,7 +61,7 @@ def unreachable(settings: Settings, cause: str) -> str:
     return f"store.redis_url = {settings.store.redis_url!r}: can't be used: {cause.removesuffix('.')}."
 
 
-def judge(place: Place, settings: Settings) -> Found:
+def judge(place: RedisTarget, settings: Settings) -> RedisFitness:
     """Raises redis.RedisError, OSError, KeyFileError."""
     it = redis.Redis(connection_pool=place.pool())
     try:
@@ -70,10 +70,10 @@ def judge(place: Place, settings: Settings) -> Found:
         wrong, weak = list(_wrong(info)), list(_weak(info))
         if not weak:
             weak += _weak_flush(it)
-        key = Keys(settings.store.redis_prefix).probe
+        key = RedisKeys(settings.store.redis_prefix).probe
         if not wrong:
             it.execute_command("SET", key, "1", "PX", "1000")
-        return Found(wrong, weak)
+        return RedisFitness(wrong, weak)
     finally:
         it.close()
         it.connection_pool.disconnect()

@@ -16,7 +16,7 @@ from ipc.approvals import CLAIMED, ENDED, PENDING, listed, remains_of
 from ipc.operations.holds import ListedHolds, ListHolds
 from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.backends.redis.changes import Changes, milliseconds
-from notary.backends.redis.keys import Keys
+from notary.backends.redis.keys import RedisKeys
 from notary.store.contract import ELSEWHERE, TOLD_CHARACTERS, Moment, StoreGone, Waiting, as_of
 from notary.store.keeping import KEEP_ENDED_SECONDS, LONGEST_CALL_SECONDS, kept_record, kept_text
 
@@ -24,7 +24,7 @@ _HALF_MS: Final = 0.0005
 """Times are shown to the nearest millisecond: what is shown as the bound itself is not before it."""
 
 
-class Row(msgspec.Struct, array_like=True):
+class HoldRow(msgspec.Struct, array_like=True):
     """The fields for filters of approvals. `bytes` is the length of the body in UTF-8."""
 
     approval_id: str
@@ -45,25 +45,25 @@ class Row(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Row).decode
+_decode = msgspec.json.Decoder(HoldRow).decode
 
 
-def _row(text: str) -> Row:
+def _row(text: str) -> HoldRow:
     try:
         return _decode(text)
     except (ValueError, RecursionError):
         raise StoreGone("Redis: an approval that makes no sense") from None
 
 
-class Holds:
+class RedisHolds:
     """The approvals of one unit."""
 
-    def __init__(self, changes: Changes, keys: Keys, notary: str, clock: Callable[[], float]) -> None:
+    def __init__(self, changes: Changes, keys: RedisKeys, notary: str, clock: Callable[[], float]) -> None:
         self._changes = changes
         self._keys = keys
         self._mark = ELSEWHERE + notary
         self._clock = clock
-        self._rows: dict[str, Row] | None = None
+        self._rows: dict[str, HoldRow] | None = None
         self._known: dict[str, ApprovalRecord | None] = {}
         self._kept: dict[str, ApprovalRecord] = {}
         """Approvals that this unit has ended, whole."""
@@ -212,7 +212,7 @@ class Holds:
         ]  # fmt: skip
         return self._that_fit(sorted(chosen, key=lambda row: (row.created_at, row.approval_id)))
 
-    def _live(self) -> dict[str, Row]:
+    def _live(self) -> dict[str, HoldRow]:
         if self._rows is None:
             self._changes.read("GET", self._keys.version)
             texts: Iterable[str] = self._changes.look("HVALS", self._keys.live)
@@ -222,7 +222,7 @@ class Holds:
                     self._rows[approval_id] = _row_of(record, self._marked(record.holder))
         return self._rows
 
-    def _that_fit(self, rows: list[Row]) -> list[ApprovalRecord]:
+    def _that_fit(self, rows: list[HoldRow]) -> list[ApprovalRecord]:
         records: list[ApprovalRecord] = []
         left = TOLD_CHARACTERS
         for row in rows:
@@ -256,7 +256,7 @@ class Holds:
 
     # ----------------------------------------------------------------- holders
 
-    def _record(self, row: Row, body: Any, outcome: Any) -> ApprovalRecord:
+    def _record(self, row: HoldRow, body: Any, outcome: Any) -> ApprovalRecord:
         return ApprovalRecord(
             row.approval_id, row.session_id, row.action_id, row.request_hash, row.state, row.created_at,
             row.expires_at, str(body), self._holder(row), str(outcome), row.principal, row.epoch,
@@ -265,7 +265,7 @@ class Holds:
     def _marked(self, holder: str | None) -> str | None:
         return holder if holder is None or ELSEWHERE in holder else holder + self._mark
 
-    def _holder(self, row: Row) -> str | None:
+    def _holder(self, row: HoldRow) -> str | None:
         """A front of this notary by its name. One of another has its notary behind it, until its time is over."""
         holder = row.holder
         if holder is None or holder.endswith(self._mark):
@@ -273,14 +273,14 @@ class Holds:
         return holder if row.expires_at + LONGEST_CALL_SECONDS > self._clock() else None
 
 
-def _row_of(record: ApprovalRecord, holder: str | None) -> Row:
-    return Row(
+def _row_of(record: ApprovalRecord, holder: str | None) -> HoldRow:
+    return HoldRow(
         record.approval_id, record.session_id, record.action_id, record.request_hash, record.state, record.created_at,
         record.expires_at, record.principal, record.epoch, len(record.body.encode()), holder,
     )  # fmt: skip
 
 
-def _is_asked(row: Row, asked: ListHolds, moment: Moment) -> bool:
+def _is_asked(row: HoldRow, asked: ListHolds, moment: Moment) -> bool:
     if asked.states is not None:
         # An expired approval, or one of an earlier epoch, has ended; its row does not say so yet.
         if row.state == PENDING and not row.is_live(moment):
@@ -294,7 +294,7 @@ def _is_asked(row: Row, asked: ListHolds, moment: Moment) -> bool:
     )
 
 
-def _in_turns(rows: list[Row], limit: int) -> list[Row]:
+def _in_turns(rows: list[HoldRow], limit: int) -> list[HoldRow]:
     """The newest of each principal, then the second of each, and so on; newest first."""
     turns: dict[str, int] = {}
     placed = []

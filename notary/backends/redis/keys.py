@@ -1,7 +1,7 @@
 """Names of what the store keeps in Redis. One hash tag: in a cluster all of it lies in one slot."""
 
 
-class Keys:
+class RedisKeys:
     """Those below one prefix."""
 
     def __init__(self, prefix: str) -> None:

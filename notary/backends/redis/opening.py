@@ -1,12 +1,12 @@
 """The store of a ledger in Redis, when a notary starts."""
 
-from ipc.clock import Clock
+from ipc.clock import TimeSource
 from ipc.settings import Settings
-from notary.backends.redis.client import Place
+from notary.backends.redis.client import RedisTarget
 from notary.backends.redis.fitness import RedisUnfit, connected, unreachable
-from notary.backends.redis.keys import Keys
+from notary.backends.redis.keys import RedisKeys
 from notary.backends.redis.stores import Stores
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.store import proofs
 from notary.store.contract import StoreGone
 from notary.store.marker import keep_marker, read_doubt, read_marker
@@ -14,9 +14,9 @@ from notary.store.marker import keep_marker, read_doubt, read_marker
 
 def open_stores(
     settings: Settings,
-    place: Place,
-    clock: Clock,
-    connection: Connection,
+    place: RedisTarget,
+    clock: TimeSource,
+    connection: OpenTransaction,
     *,
     last: int,
     is_new: bool,
@@ -31,7 +31,7 @@ def open_stores(
     (ledger_id,) = connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
     try:
         client = connected(settings, place)
-        stores = Stores(client, Keys(settings.store.redis_prefix), gateway_id or ledger_id, clock.now)
+        stores = Stores(client, RedisKeys(settings.store.redis_prefix), gateway_id or ledger_id, clock.now)
         try:
             kept = read_marker(connection)
             marker = stores.begin(kept, proofs.epoch(connection), is_new)

@@ -14,9 +14,9 @@ import msgspec
 from notary.backends.redis import scripts
 from notary.backends.redis.changes import Changes, Outdated, StoreLost
 from notary.backends.redis.client import Client
-from notary.backends.redis.keys import Keys
+from notary.backends.redis.keys import RedisKeys
 from notary.backends.redis.unit_store import RedisStore
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.store.contract import StoreGone
 from notary.store.keeping import TRIMMED_AT_ONCE, KeptBounds
 
@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 class Stores:
     """The Redis of one notary, and a store in it for each unit."""
 
-    def __init__(self, client: Client, keys: Keys, notary: str, clock: Callable[[], float]) -> None:
+    def __init__(self, client: Client, keys: RedisKeys, notary: str, clock: Callable[[], float]) -> None:
         self.client = client
         self.keys = keys
         self.notary = notary
@@ -53,7 +53,7 @@ class Stores:
         self._undoable: int | None = None
         """The last unit whose record says how to undo it."""
 
-    def open(self, connection: Connection) -> RedisStore:
+    def open(self, connection: OpenTransaction) -> RedisStore:
         """The store within a unit of the ledger."""
         return RedisStore(self, connection)
 

@@ -9,9 +9,9 @@ from ipc.operations.holds import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.backends.redis.changes import Changes, StoreLost, milliseconds, number
 from notary.backends.redis.client import Client
-from notary.backends.redis.holds import Holds
-from notary.backends.redis.keys import Keys
-from notary.database import Connection
+from notary.backends.redis.holds import RedisHolds
+from notary.backends.redis.keys import RedisKeys
+from notary.database import OpenTransaction
 from notary.store import proofs
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.contract import LastSession, Moment, StoreGone, Waiting
@@ -30,7 +30,7 @@ class Shared(Protocol):
     """The state of one notary's Redis: see Stores."""
 
     client: Client
-    keys: Keys
+    keys: RedisKeys
     notary: str
     clock: Callable[[], float]
     epoch: int
@@ -57,12 +57,12 @@ class RedisStore:
 
     is_in_ledger = False
 
-    def __init__(self, shared: Shared, connection: Connection) -> None:
+    def __init__(self, shared: Shared, connection: OpenTransaction) -> None:
         self._shared = shared
         self._keys = shared.keys
         self._connection = connection
         self._changes = Changes(shared.client, shared.check, shared.epoch, milliseconds(REPLAY_SECONDS))
-        self._holds = Holds(self._changes, shared.keys, shared.notary, shared.clock)
+        self._holds = RedisHolds(self._changes, shared.keys, shared.notary, shared.clock)
         self._budgets: dict[str, list[int] | None] = {}
         """Session -> what it began with, what it has left."""
         self._calls: dict[str, dict[int, int]] = {}

@@ -17,10 +17,10 @@ import httpx
 from gateway_client.address import Address
 from gateway_client.agents import AgentClient
 from gateway_client.cli.complaints import line_of
-from gateway_client.cli.desk import Desk
+from gateway_client.cli.desk import CliContext
 from gateway_client.cli.exits import Failure
 from gateway_client.cli.safe import plain, safe
-from gateway_client.cli.settings import FIRST, Settings
+from gateway_client.cli.settings import FIRST, CliSettings
 from gateway_client.core import Limits
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, check_private
@@ -35,7 +35,7 @@ _WITHOUT = "sandbox without "
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRow:
     """The result of one check. `mend`: the next step; it may be empty."""
 
     check: str
@@ -44,14 +44,14 @@ class Row:
     mend: str = ""
 
 
-def checks(desk: Desk) -> Iterator[Row]:
+def checks(desk: CliContext) -> Iterator[CheckRow]:
     """All rows, in the order in which trouble is best looked for."""
     settings = desk.settings
     yield _contexts_file(settings)
     try:
         address = settings.address()
     except Failure as error:
-        yield Row("address", FAIL, error.message, error.mend)
+        yield CheckRow("address", FAIL, error.message, error.mend)
         yield from _key_files(settings)
         return
     if address.socket is not None:
@@ -62,50 +62,52 @@ def checks(desk: Desk) -> Iterator[Row]:
     yield from _operated(desk)
 
 
-def _contexts_file(settings: Settings) -> Row:
+def _contexts_file(settings: CliSettings) -> CheckRow:
     file = settings.file
     try:
         status = file.stat()
         count = len(settings.contexts.by_name)
     except FileNotFoundError:
         if settings.is_running_dev:
-            return Row("context file", OK, "none is needed: gateway dev runs here")
-        return Row("context file", WARN, f"{file} is not there", FIRST)
+            return CheckRow("context file", OK, "none is needed: gateway dev runs here")
+        return CheckRow("context file", WARN, f"{file} is not there", FIRST)
     except OSError as error:
-        return Row("context file", FAIL, f"{file}: {error.strerror}", "see its owner and mode")
+        return CheckRow("context file", FAIL, f"{file}: {error.strerror}", "see its owner and mode")
     except Failure as error:
-        return Row("context file", FAIL, error.message, error.mend)
+        return CheckRow("context file", FAIL, error.message, error.mend)
     if status.st_mode & 0o077:
-        return Row("context file", WARN, f"others can read {file}", f"chmod 600 {file}")
-    return Row("context file", OK, f"{file}, {count} contexts, mode 0600")
+        return CheckRow("context file", WARN, f"others can read {file}", f"chmod 600 {file}")
+    return CheckRow("context file", OK, f"{file}, {count} contexts, mode 0600")
 
 
-def _socket(path: Path) -> Row:
+def _socket(path: Path) -> CheckRow:
     try:
         status = path.stat()
     except OSError as error:
-        return Row("socket", FAIL, f"{path}: {error.strerror}", "is the gateway running? is this user in its group?")
+        return CheckRow(
+            "socket", FAIL, f"{path}: {error.strerror}", "is the gateway running? is this user in its group?"
+        )
     if not stat.S_ISSOCK(status.st_mode):
-        return Row("socket", FAIL, f"{path} is not a socket", "mend address of the context")
+        return CheckRow("socket", FAIL, f"{path} is not a socket", "mend address of the context")
     mode = f"mode {status.st_mode & 0o777:04o}"
     if status.st_mode & 0o007:
-        return Row("socket", FAIL, f"{path}: everybody may connect ({mode})", f"chmod o-rwx {path}")
+        return CheckRow("socket", FAIL, f"{path}: everybody may connect ({mode})", f"chmod o-rwx {path}")
     if not os.access(path, os.R_OK | os.W_OK):
-        return Row("socket", FAIL, f"{path}: you may not connect ({mode})", "join the socket's group")
-    return Row("socket", OK, f"{path}, {mode}")
+        return CheckRow("socket", FAIL, f"{path}: you may not connect ({mode})", "join the socket's group")
+    return CheckRow("socket", OK, f"{path}, {mode}")
 
 
-def _agents_socket(settings: Settings, operators: Address) -> Iterator[Row]:
+def _agents_socket(settings: CliSettings, operators: Address) -> Iterator[CheckRow]:
     try:
         address = settings.address("agent_address")
     except Failure as error:
-        yield Row("agent socket", FAIL, error.message, error.mend)
+        yield CheckRow("agent socket", FAIL, error.message, error.mend)
         return
     if address.socket is not None and address.socket != operators.socket:
         yield replace(_socket(Path(address.socket)), check="agent socket")
 
 
-def _reachable(address: Address) -> Iterator[Row]:
+def _reachable(address: Address) -> Iterator[CheckRow]:
     where = address.socket or address.origin
     mend = "is the gateway running, is the address right?"
     try:
@@ -114,12 +116,12 @@ def _reachable(address: Address) -> Iterator[Row]:
             is_well = client.health()
             took = time.monotonic() - before
     except GatewayError as error:
-        yield Row("reachable", FAIL, f"{where}: {safe(error)}", mend)
+        yield CheckRow("reachable", FAIL, f"{where}: {safe(error)}", mend)
         return
     if not is_well:
-        yield Row("reachable", FAIL, f"{where} does not answer ok", mend)
+        yield CheckRow("reachable", FAIL, f"{where} does not answer ok", mend)
         return
-    yield Row("reachable", OK, f"{where} answers in {took * 1000:.0f} ms")
+    yield CheckRow("reachable", OK, f"{where} answers in {took * 1000:.0f} ms")
     transport = httpx.HTTPTransport(uds=address.socket)
     try:
         with httpx.Client(transport=transport, base_url=address.origin, timeout=5, trust_env=False) as second:
@@ -127,89 +129,89 @@ def _reachable(address: Address) -> Iterator[Row]:
             with second.stream("GET", "/healthz") as answer:  # its body is not read: it may have no end
                 yield _clock(answer.headers.get("date", ""), first, datetime.now(UTC))
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        yield Row("clock", WARN, f"the second answer failed: {type(error).__name__}", "look at the network")
+        yield CheckRow("clock", WARN, f"the second answer failed: {type(error).__name__}", "look at the network")
 
 
-def _clock(date: str, before: datetime, after: datetime) -> Row:
+def _clock(date: str, before: datetime, after: datetime) -> CheckRow:
     try:
         theirs = parsedate_to_datetime(date)
         ours_early, ours_late = (before - theirs).total_seconds(), (after - theirs).total_seconds()
     except (ValueError, TypeError):
-        return Row("clock", WARN, "the gateway does not say what time it has", "compare the clocks by hand")
+        return CheckRow("clock", WARN, "the gateway does not say what time it has", "compare the clocks by hand")
     # Their whole second began up to a second before they wrote it: only what lies outside of that is a difference.
     ahead = ours_early - 1 if ours_early > 1 else min(ours_late, 0.0)
     if abs(ahead) < CLOCK_WARN:
-        return Row("clock", OK, "within two seconds of the gateway's")
+        return CheckRow("clock", OK, "within two seconds of the gateway's")
     word = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the gateway's"
     is_fatal = ahead > CLOCK_FAIL - 1 or ahead < -CLOCK_PAST
-    return Row(
+    return CheckRow(
         "clock", FAIL if is_fatal else WARN, f"this host's clock is {word}", "let both hosts follow a time server"
     )
 
 
-def _key_files(settings: Settings) -> Iterator[Row]:
+def _key_files(settings: CliSettings) -> Iterator[CheckRow]:
     for member, name in (("operator_key_file", "operator key"), ("private_key_file", "private key")):
         try:
             file = settings.key_file(member)
             status = file.stat()
         except Failure as error:
-            yield Row(name, FAIL, error.message, error.mend)
+            yield CheckRow(name, FAIL, error.message, error.mend)
             continue
         except OSError as error:
-            yield Row(name, FAIL, f"{error.filename}: {error.strerror}", f"mend {member} of the context")
+            yield CheckRow(name, FAIL, f"{error.filename}: {error.strerror}", f"mend {member} of the context")
             continue
         try:
             check_private(str(file), status)
         except KeyFileError as error:
-            yield Row(name, FAIL, str(error), f"chmod 600 {file}, and take new keys; or use a file of your own")
+            yield CheckRow(name, FAIL, str(error), f"chmod 600 {file}, and take new keys; or use a file of your own")
         else:
-            yield Row(name, OK, f"{file}, mode {status.st_mode & 0o777:04o}")
+            yield CheckRow(name, OK, f"{file}, mode {status.st_mode & 0o777:04o}")
 
 
-def _operated(desk: Desk) -> Iterator[Row]:
+def _operated(desk: CliContext) -> Iterator[CheckRow]:
     try:
         with desk.operator(timeout=10.0) as operator:
             status = operator.status()
-            yield Row("credential", OK, "the gateway knows this operator")
+            yield CheckRow("credential", OK, "the gateway knows this operator")
             yield from _readiness(operator)
     except (GatewayError, Failure) as error:
         text, _, mend = line_of(error).removeprefix("gatectl: ").partition(" - ")
-        yield Row("credential", FAIL, text, mend or "mend what fails above")
+        yield CheckRow("credential", FAIL, text, mend or "mend what fails above")
         return
     if status.weakened:
-        yield Row("settings", WARN, f"weakened: {plain(status.weakened)}", "fine for trying; not in production")
+        yield CheckRow("settings", WARN, f"weakened: {plain(status.weakened)}", "fine for trying; not in production")
     else:
-        yield Row("settings", OK, "nothing is weakened")
+        yield CheckRow("settings", OK, "nothing is weakened")
     missing = [name.removeprefix(_WITHOUT) for name in status.weakened if name.startswith(_WITHOUT)]
     yield (
-        Row("sandbox", WARN, f"workers lack: {plain(missing)}", "run gateway doctor on its machine")
+        CheckRow("sandbox", WARN, f"workers lack: {plain(missing)}", "run gateway doctor on its machine")
         if missing
-        else Row("sandbox", OK, "all walls around workers stand")
+        else CheckRow("sandbox", OK, "all walls around workers stand")
     )
     draining = f"{status.in_flight_executions} calls in flight"
     yield (
-        Row("draining", WARN, f"refuses new work, {draining}", "start it again when it has stopped")
+        CheckRow("draining", WARN, f"refuses new work, {draining}", "start it again when it has stopped")
         if status.draining
-        else Row("draining", OK, f"no, {draining}")
+        else CheckRow("draining", OK, f"no, {draining}")
     )
     count = status.unresolved_intents
     if count is None:
-        yield Row("unresolved intents", WARN, "the gateway can't say", "look at the ledger's disk")
+        yield CheckRow("unresolved intents", WARN, "the gateway can't say", "look at the ledger's disk")
     else:
         mend = "gatectl intents: ask the upstream what came of them" if count else ""
-        yield Row("unresolved intents", WARN if count else OK, str(count), mend)
+        yield CheckRow("unresolved intents", WARN if count else OK, str(count), mend)
 
 
-def _readiness(operator: OperatorClient) -> Iterator[Row]:
+def _readiness(operator: OperatorClient) -> Iterator[CheckRow]:
     try:
         ready = operator.ready()
     except GatewayError as error:
-        yield Row("readiness", FAIL, safe(error), "see the gateway's log")
+        yield CheckRow("readiness", FAIL, safe(error), "see the gateway's log")
         return
     # A drain is an operator's wish, told in a row of its own; dependencies that are down have theirs.
     is_draining = ready.raw.get("draining") is True
     result = WARN if is_draining else {"ready": OK, "degraded": WARN}.get(ready.status, FAIL)
-    yield Row(
+    yield CheckRow(
         "readiness", result, safe(ready.status), "" if result == OK else "see the rows below, and the gateway's log"
     )
     names = {
@@ -218,8 +220,8 @@ def _readiness(operator: OperatorClient) -> Iterator[Row]:
     }  # fmt: skip
     for name, is_up in names.items():
         if is_up is not None:
-            yield Row(
+            yield CheckRow(
                 name, OK if is_up else FAIL, "answers" if is_up else "is down", "" if is_up else "the gateway's log"
             )
         elif name != "egress proxy":
-            yield Row(name, WARN, "the gateway does not say", "the gateway's log")
+            yield CheckRow(name, WARN, "the gateway does not say", "the gateway's log")

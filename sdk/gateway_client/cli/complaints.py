@@ -4,7 +4,7 @@ several. With --json the same as one JSON object."""
 import sys
 from typing import Any
 
-from gateway_client.cli.exits import Exit, Failure, exit_of
+from gateway_client.cli.exits import Failure, ScriptExit, exit_of
 from gateway_client.cli.safe import json_text, safe
 from gateway_client.errors import GatewayError, Unreachable
 
@@ -91,7 +91,7 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
     }
 
 
-def tell(error: GatewayError | Failure, is_json: bool) -> Exit:
+def tell(error: GatewayError | Failure, is_json: bool) -> ScriptExit:
     """Write the complaint to standard error; gives the exit code."""
     if is_json:
         print(json_text(complaint(error)), file=sys.stderr)

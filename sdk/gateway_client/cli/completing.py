@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from gateway_client.cli.desk import Desk
+from gateway_client.cli.desk import CliContext
 from gateway_client.cli.exits import Failure
 from gateway_client.cli.safe import safe
 from gateway_client.errors import GatewayError
@@ -20,7 +20,7 @@ def _silently() -> Iterator[None]:
 def held(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of what waits."""
     approval_ids: list[str] = []
-    desk = context.ensure_object(Desk)
+    desk = context.ensure_object(CliContext)
     with _silently(), desk.operator(timeout=desk.completion_seconds) as operator:
         approval_ids = [one.approval_id for one in operator.approvals("pending").approvals]
     return _fitting(approval_ids, incomplete)
@@ -29,7 +29,7 @@ def held(context: click.Context, _parameter: click.Parameter, incomplete: str) -
 def unresolved(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of intents without a receipt."""
     intent_ids: list[str] = []
-    desk = context.ensure_object(Desk)
+    desk = context.ensure_object(CliContext)
     with _silently(), desk.operator(timeout=desk.completion_seconds) as operator:
         intent_ids = [one.intent_id for one in operator.intents()]
     return _fitting(intent_ids, incomplete)
@@ -38,7 +38,7 @@ def unresolved(context: click.Context, _parameter: click.Parameter, incomplete: 
 def actions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of the registered actions."""
     action_ids: list[str] = []
-    desk = context.ensure_object(Desk)
+    desk = context.ensure_object(CliContext)
     with _silently(), desk.agent(timeout=desk.completion_seconds) as agent:
         action_ids = [one.action_id for one in agent.actions()]
     return _fitting(action_ids, incomplete)
@@ -48,7 +48,7 @@ def contexts(context: click.Context, _parameter: click.Parameter, incomplete: st
     """Names of the context file."""
     names: list[str] = []
     with _silently():
-        names = list(context.ensure_object(Desk).settings.contexts.by_name)
+        names = list(context.ensure_object(CliContext).settings.contexts.by_name)
     return _fitting(names, incomplete)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.keys import KeyFileError, replace_private
 
 MAX_BYTES = 262_144
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class GatewayContext:
     """One gateway. Every member may be absent: flags and environment come first."""
 
     address: str | None = None
@@ -35,7 +35,7 @@ class Context:
     agent_key_file: str | None = None
 
 
-MEMBERS = tuple(one.name for one in fields(Context))
+MEMBERS = tuple(one.name for one in fields(GatewayContext))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Contexts:
     """The whole file."""
 
     current: str | None = None
-    by_name: Mapping[str, Context] = field(default_factory=dict)
+    by_name: Mapping[str, GatewayContext] = field(default_factory=dict)
 
-    def named(self, name: str) -> Context:
+    def named(self, name: str) -> GatewayContext:
         """Raises Failure no_context."""
         if name not in self.by_name:
-            raise Failure(Exit.USAGE, "no_context", f"there is no context {name!r}", "gatectl context list")
+            raise Failure(ScriptExit.USAGE, "no_context", f"there is no context {name!r}", "gatectl context list")
         return self.by_name[name]
 
 
@@ -106,19 +106,21 @@ def changing(file: Path) -> Iterator[list[Contexts]]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise Failure(Exit.CONFLICT, "contexts_file", "another gatectl is changing it", "run it again") from None
+            raise Failure(
+                ScriptExit.CONFLICT, "contexts_file", "another gatectl is changing it", "run it again"
+            ) from None
         box = [load(file)]
         yield box
         save(file, box[0])
 
 
-def put(contexts: Contexts, name: str, context: Context) -> Contexts:
+def put(contexts: Contexts, name: str, context: GatewayContext) -> Contexts:
     """With this context, new or changed; the first one becomes the current one."""
     by_name = {**contexts.by_name, check_name(name): context}
     return replace(contexts, by_name=by_name, current=contexts.current or name)
 
 
-def _context(name: str, members: object) -> Context:
+def _context(name: str, members: object) -> GatewayContext:
     if _NAME.fullmatch(name) is None or not isinstance(members, dict):
         raise ValueError(f"[contexts.{name}] is no context")
     for member, value in members.items():
@@ -126,7 +128,7 @@ def _context(name: str, members: object) -> Context:
             raise ValueError(f"unknown member {member!r} in [contexts.{name}]")
         if not isinstance(value, str) or not value or not value.isprintable():
             raise ValueError(f"{member} in [contexts.{name}] is no text of printable characters")
-    return Context(**members)
+    return GatewayContext(**members)
 
 
 def _toml(contexts: Contexts) -> str:
@@ -169,4 +171,4 @@ def _read(file: Path) -> str | None:
 
 
 def _refused(file: Path, message: str, mend: str) -> Failure:
-    return Failure(Exit.USAGE, "contexts_file", f"{file} {message}", mend)
+    return Failure(ScriptExit.USAGE, "contexts_file", f"{file} {message}", mend)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from gateway_client.approval_signatures import is_as_shown
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import GatewayError, NotFound
 from gateway_client.operators import OperatorClient
@@ -33,7 +33,7 @@ def to_sign(detail: ApprovalDetail) -> ApprovalDetail | None:
         return None
     if not is_as_shown(detail):
         raise Failure(
-            Exit.VERIFICATION_FAILED, "shown_mismatch", "not signed: what is shown does not hash to its shown_hash",
+            ScriptExit.VERIFICATION_FAILED, "shown_mismatch", "not signed: what is shown does not hash to its shown_hash",
             "something between you and the gateway changes what you see; nothing was decided",
         )  # fmt: skip
     return detail
@@ -62,7 +62,7 @@ def require_same_plan(detail: ApprovalDetail, done: Executed) -> None:
     """Raises Failure plan_mismatch unless the answer names the plan that was shown."""
     if done.approval is None or done.approval.approval_hash != detail.plan_hash:
         raise Failure(
-            Exit.VERIFICATION_FAILED, "plan_mismatch", "the gateway executed another plan than the one shown",
+            ScriptExit.VERIFICATION_FAILED, "plan_mismatch", "the gateway executed another plan than the one shown",
             f"gatectl audit events --trace-id {done.trace_id}",
         )  # fmt: skip
 
@@ -79,14 +79,14 @@ def _lost(operator: OperatorClient, approval_id: str) -> Failure | NotFound:
     except NotFound as error:
         return error
     except GatewayError:
-        return Failure(Exit.NOT_FOUND, "already_decided", "already decided, or expired", "gatectl approvals list")
+        return Failure(ScriptExit.NOT_FOUND, "already_decided", "already decided, or expired", "gatectl approvals list")
     return _decided(detail)
 
 
 def _decided(detail: ApprovalDetail) -> Failure:
     by = f" by {detail.claimed_by}" if detail.claimed_by else ""
     return Failure(
-        Exit.NOT_FOUND, "already_decided", f"already decided: {detail.state}{by}",
+        ScriptExit.NOT_FOUND, "already_decided", f"already decided: {detail.state}{by}",
         f"gatectl approvals show {detail.approval_id}",
     )  # fmt: skip
 

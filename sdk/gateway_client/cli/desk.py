@@ -13,10 +13,10 @@ import click
 
 from gateway_client.address import Address
 from gateway_client.agents import AgentClient
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.output import Output, note
 from gateway_client.cli.safe import safe
-from gateway_client.cli.settings import Settings
+from gateway_client.cli.settings import CliSettings
 from gateway_client.core import Limits
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, OperatorCredential, ProofKey
@@ -34,7 +34,7 @@ COMPLETION_SECONDS = 2.0
 """The user has pressed a key and waits for what is offered: a gateway that takes longer offers nothing."""
 
 
-class Desk:
+class CliContext:
     """One run of gatectl."""
 
     def __init__(self, completion_seconds: float = COMPLETION_SECONDS) -> None:
@@ -43,9 +43,9 @@ class Desk:
         self.is_json = False
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> CliSettings:
         """Flags, environment and context file as one."""
-        return Settings(self.flags, os.environ)
+        return CliSettings(self.flags, os.environ)
 
     @property
     def out(self) -> Output:
@@ -67,7 +67,7 @@ class Desk:
         try:
             return OperatorCredential.load(*files)
         except KeyFileError as error:
-            raise Failure(Exit.DENIED, "key_file", str(error)) from None
+            raise Failure(ScriptExit.DENIED, "key_file", str(error)) from None
 
     @contextmanager
     def agent(self, **limits: Any) -> Iterator[AgentClient]:
@@ -84,7 +84,7 @@ class Desk:
             try:
                 key = ProofKey.load(settings.key_file("agent_key_file"))
             except KeyFileError as error:
-                raise Failure(Exit.DENIED, "key_file", str(error)) from None
+                raise Failure(ScriptExit.DENIED, "key_file", str(error)) from None
         return settings.address("agent_address"), key
 
     @property
@@ -124,7 +124,7 @@ class Desk:
         if not self.can_ask:
             raise usage("this needs a yes, and there is no terminal to ask on", "add --yes")
         if not click.confirm(question, default=False, err=True):
-            raise Failure(Exit.FAILED, "not_confirmed", "nothing was done")
+            raise Failure(ScriptExit.FAILED, "not_confirmed", "nothing was done")
 
 
 def yes_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,7 +142,7 @@ def _is_dev(operator: OperatorClient) -> bool:
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    desk = context.ensure_object(Desk)
+    desk = context.ensure_object(CliContext)
     if parameter.name == "json":
         desk.is_json = desk.is_json or bool(value)
     elif value is not None:
@@ -204,7 +204,7 @@ class Group(click.Group):
 
 
 Group.group_class = Group
-pass_desk: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(Desk, ensure=True)
+pass_desk: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(CliContext, ensure=True)
 
 
 def noun(name: str, text: str, default: str | None = None) -> Group:

@@ -22,7 +22,7 @@ from gateway_client.errors import (
 )
 
 
-class Exit(IntEnum):
+class ScriptExit(IntEnum):
     """Exit codes of gatectl."""
 
     DONE = 0
@@ -37,26 +37,26 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-BY_ERROR: dict[type[GatewayError], Exit] = {
-    GatewayError: Exit.FAILED,
-    Invalid: Exit.USAGE,
-    AuthenticationFailed: Exit.DENIED,
-    Denied: Exit.DENIED,
-    ApprovalDenied: Exit.DENIED,
-    ApprovalPending: Exit.DENIED,
-    NotFound: Exit.NOT_FOUND,
-    Conflict: Exit.CONFLICT,
-    ApprovalEnded: Exit.CONFLICT,
-    Unavailable: Exit.UNAVAILABLE,
-    Unreachable: Exit.UNAVAILABLE,
-    RateLimited: Exit.RATE_LIMITED,
-    ActionFailed: Exit.FAILED,
-    GatewayFault: Exit.FAILED,
-    ProtocolViolation: Exit.FAILED,
+BY_ERROR: dict[type[GatewayError], ScriptExit] = {
+    GatewayError: ScriptExit.FAILED,
+    Invalid: ScriptExit.USAGE,
+    AuthenticationFailed: ScriptExit.DENIED,
+    Denied: ScriptExit.DENIED,
+    ApprovalDenied: ScriptExit.DENIED,
+    ApprovalPending: ScriptExit.DENIED,
+    NotFound: ScriptExit.NOT_FOUND,
+    Conflict: ScriptExit.CONFLICT,
+    ApprovalEnded: ScriptExit.CONFLICT,
+    Unavailable: ScriptExit.UNAVAILABLE,
+    Unreachable: ScriptExit.UNAVAILABLE,
+    RateLimited: ScriptExit.RATE_LIMITED,
+    ActionFailed: ScriptExit.FAILED,
+    GatewayFault: ScriptExit.FAILED,
+    ProtocolViolation: ScriptExit.FAILED,
 }
 
 
-def exit_of(error: GatewayError) -> Exit:
+def exit_of(error: GatewayError) -> ScriptExit:
     """The code of an error; a class that has no row of its own has that of its base."""
     return next(BY_ERROR[kind] for kind in type(error).__mro__ if kind in BY_ERROR)
 
@@ -67,7 +67,7 @@ class Failure(Exception):
     Never holds a token, a key, or the content of a key file.
     """
 
-    def __init__(self, exit_code: Exit, code: str, message: str, mend: str = "") -> None:
+    def __init__(self, exit_code: ScriptExit, code: str, message: str, mend: str = "") -> None:
         super().__init__(code)
         self.exit_code = exit_code
         self.code = code
@@ -77,11 +77,11 @@ class Failure(Exception):
 
 def usage(message: str, mend: str = "") -> Failure:
     """A failure for a wrong command line, or a wrong name in it."""
-    return Failure(Exit.USAGE, "usage", message, mend)
+    return Failure(ScriptExit.USAGE, "usage", message, mend)
 
 
 def nothing_verified(file: Path, what: str) -> Failure:
     """A file without a single one of `what`: a script must not go on as if something had been proven."""
     name = "standard input" if str(file) == "-" else file
     message = f"{name} has no {what}: nothing was verified"
-    return Failure(Exit.VERIFICATION_FAILED, "nothing_verified", message, "is this the right file?")
+    return Failure(ScriptExit.VERIFICATION_FAILED, "nothing_verified", message, "is this the right file?")

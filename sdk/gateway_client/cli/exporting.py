@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gateway_client.canonical import canonical_bytes
-from gateway_client.cli.exits import Exit, Failure
-from gateway_client.cli.output import Progress
+from gateway_client.cli.exits import Failure, ScriptExit
+from gateway_client.cli.output import ProgressLine
 from gateway_client.results import AuditEvent
 
 STEP = 1000
@@ -23,7 +23,7 @@ def export(events: Iterable[AuditEvent], target: Path) -> int:
     """Write `events`, which come newest first; gives how many. Raises Failure file_exists, OSError."""
     if os.path.lexists(target):
         raise _exists(target)
-    progress = Progress()
+    progress = ProgressLine()
     try:
         with (
             tempfile.TemporaryFile(dir=target.parent) as spool,
@@ -47,7 +47,7 @@ def export(events: Iterable[AuditEvent], target: Path) -> int:
     return len(starts)
 
 
-def exported(file: Path, progress: Progress) -> Iterator[bytes]:
+def exported(file: Path, progress: ProgressLine) -> Iterator[bytes]:
     """The lines of an export. Raises OSError, ValueError for a line that is longer than any event."""
     with file.open("rb") as opened:
         count = 0
@@ -72,4 +72,4 @@ def _backwards(spool: BinaryIO, starts: "array[int]") -> Iterator[bytes]:
 
 
 def _exists(target: Path) -> Failure:
-    return Failure(Exit.CONFLICT, "file_exists", f"{target} is there already", "name another file")
+    return Failure(ScriptExit.CONFLICT, "file_exists", f"{target} is there already", "name another file")

@@ -7,7 +7,7 @@ what it names may be approved; where that can't be told, nothing is named.
 import re
 from collections.abc import Callable, Iterable
 
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.paging import every_session
 from gateway_client.cli.safe import safe
 from gateway_client.operators import OperatorClient
@@ -82,7 +82,7 @@ def only_waiting(operator: OperatorClient) -> str:
     """The approval that waits, when it is the only one. Raises Failure."""
     waiting = operator.approvals("pending", MOST).approvals
     if not waiting:
-        raise Failure(Exit.NOT_FOUND, "approval_not_found", "nothing waits", "gatectl approvals list")
+        raise Failure(ScriptExit.NOT_FOUND, "approval_not_found", "nothing waits", "gatectl approvals list")
     if len(waiting) > 1:
         raise usage(f"{len(waiting)} calls wait: say which", "gatectl approvals list --status pending")
     return waiting[0].approval_id

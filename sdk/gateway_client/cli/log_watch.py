@@ -7,7 +7,7 @@ only after every check: what raises leaves it as it was.
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.safe import json_text
 from gateway_client.contract.evidence import Consistency, ShownCheckpoint
 from gateway_client.decoding import parse_json
@@ -27,12 +27,12 @@ class Alarm(Failure):
 
     def __init__(self, message: str, note: str, file: Path, mend: str | None = None) -> None:
         evidence = f"keep {f'{file} and ' if file.exists() else ''}this checkpoint as evidence; docs/evidence.md"
-        super().__init__(Exit.VERIFICATION_FAILED, "log_inconsistent", message.rstrip("."), mend or evidence)
+        super().__init__(ScriptExit.VERIFICATION_FAILED, "log_inconsistent", message.rstrip("."), mend or evidence)
         self.note = note
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LastVerified:
     """The last checkpoint that was seen and verified, and the verifier key that signed it."""
 
     origin_key: str
@@ -40,14 +40,14 @@ class Kept:
     checkpoint: Checkpoint
 
 
-def load(file: Path) -> Kept | None:
+def load(file: Path) -> LastVerified | None:
     """The kept checkpoint; None without a file. Raises Failure watch_state for a malformed file."""
     if not file.exists():
         return None
     try:
         fields = parse_json(read_private(file, MAX_STATE), str(file))
         key, note = fields["origin_key"], fields["checkpoint"]
-        return Kept(key, note, open_checkpoint(note, [VerifierKey.parse(key)]))
+        return LastVerified(key, note, open_checkpoint(note, [VerifierKey.parse(key)]))
     except KeyFileError as error:
         raise _refused(str(error)) from None
     except EvidenceRefused as refusal:
@@ -56,12 +56,12 @@ def load(file: Path) -> Kept | None:
         raise _refused(f"{file} is no file of a watch") from None
 
 
-def save(file: Path, kept: Kept) -> None:
+def save(file: Path, kept: LastVerified) -> None:
     """Replace the file. Raises Failure."""
     try:
         replace_private(file, json_text({"origin_key": kept.origin_key, "checkpoint": kept.note}).encode() + b"\n")
     except KeyFileError as error:
-        raise Failure(Exit.FAILED, "failed", str(error).rstrip("."), "see its folder") from None
+        raise Failure(ScriptExit.FAILED, "failed", str(error).rstrip("."), "see its folder") from None
 
 
 class LogWatch:
@@ -78,7 +78,7 @@ class LogWatch:
         self.is_pinning = origin_key is None and self.kept is None
         """True when the first key that the gateway names is the one to trust."""
 
-    def look(self) -> Kept:
+    def look(self) -> LastVerified:
         """Fetch the newest checkpoint, verify it and keep it. Raises Alarm, GatewayError."""
         kept = self.kept
         newest = self._first() if kept is None else self._next(kept)
@@ -87,7 +87,7 @@ class LogWatch:
             self.kept = newest
         return newest
 
-    def _first(self) -> Kept:
+    def _first(self) -> LastVerified:
         shown = self._operator.checkpoint()
         return self._opened(shown.checkpoint, self._trusted or self._signer(shown))
 
@@ -103,7 +103,7 @@ class LogWatch:
                 return key
         raise Alarm(str(refusal), shown.checkpoint, self._file)
 
-    def _next(self, kept: Kept) -> Kept:
+    def _next(self, kept: LastVerified) -> LastVerified:
         """The newest checkpoint, proven to continue the kept one."""
         key = self._trusted or kept.origin_key
         try:
@@ -119,14 +119,14 @@ class LogWatch:
         self._require_continued(kept, newest, answer)
         return newest
 
-    def _opened(self, note: str, key: str) -> Kept:
+    def _opened(self, note: str, key: str) -> LastVerified:
         try:
-            return Kept(key, note, open_checkpoint(note, [VerifierKey.parse(key)]))
+            return LastVerified(key, note, open_checkpoint(note, [VerifierKey.parse(key)]))
         except EvidenceRefused as refusal:
             mend = f"the trusted key is {key}; {REPLACED}" if refusal.reason == "note_signature" else None
             raise Alarm(str(refusal), note, self._file, mend) from None
 
-    def _require_same_log(self, kept: Kept, fetched: Kept) -> None:
+    def _require_same_log(self, kept: LastVerified, fetched: LastVerified) -> None:
         old, new = kept.checkpoint, fetched.checkpoint
         if new.origin != old.origin:
             message = f"the gateway shows the log {new.origin!a}; that of {self._file} is {old.origin!a}"
@@ -135,14 +135,14 @@ class LogWatch:
             message = f"the log had {old.size} entries at {old.time} and has {new.size} at {new.time}"
             raise Alarm(message, fetched.note, self._file)
 
-    def _require_continued(self, kept: Kept, fetched: Kept, answer: Consistency) -> None:
+    def _require_continued(self, kept: LastVerified, fetched: LastVerified, answer: Consistency) -> None:
         old, new = kept.checkpoint, fetched.checkpoint
         try:
             check_consistency(old.size, old.root, new.size, new.root, [unbase64(one) for one in answer.proof])
         except ValueError as error:  # EvidenceRefused, and what is no base64
             raise self._unproven(kept, fetched, str(error)) from None
 
-    def _unproven(self, kept: Kept, fetched: Kept, why: str) -> Alarm:
+    def _unproven(self, kept: LastVerified, fetched: LastVerified, why: str) -> Alarm:
         old, new = kept.checkpoint, fetched.checkpoint
         message = f"the log of {new.size} entries is not proven to begin with the {old.size} of {old.time}: {why}"
         return Alarm(message, fetched.note, self._file)
@@ -150,4 +150,4 @@ class LogWatch:
 
 def _refused(message: str) -> Failure:
     mend = "look who changed it; to follow the log anew, name another file"
-    return Failure(Exit.USAGE, "watch_state", message.rstrip("."), mend)
+    return Failure(ScriptExit.USAGE, "watch_state", message.rstrip("."), mend)

@@ -36,8 +36,8 @@ from gateway_client.cli.commands import (
     why,
 )
 from gateway_client.cli.complaints import tell
-from gateway_client.cli.desk import Desk, Group
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.desk import CliContext, Group
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError
 from gateway_client.version import __version__
@@ -78,7 +78,7 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more at its end
-        code = code or Exit.FAILED
+        code = code or ScriptExit.FAILED
     gc.freeze()  # or the interpreter looks through all that it is about to take apart, three times
     sys.exit(int(code))
 
@@ -94,32 +94,32 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
-def run(arguments: list[str], desk: Desk | None = None) -> int:
+def run(arguments: list[str], desk: CliContext | None = None) -> int:
     """Run one command; gives the exit code."""
     if not arguments and COMPLETE_VARIABLE not in os.environ:
         click.echo(cli.get_help(click.Context(cli, info_name="gatectl")), err=True)
-        return Exit.USAGE
+        return ScriptExit.USAGE
     is_json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     try:
         result = cli.main(
-            arguments, prog_name="gatectl", complete_var=COMPLETE_VARIABLE, standalone_mode=False, obj=desk or Desk()
+            arguments, prog_name="gatectl", complete_var=COMPLETE_VARIABLE, standalone_mode=False, obj=desk or CliContext()
         )  # fmt: skip
-        return result if isinstance(result, int) else Exit.DONE
+        return result if isinstance(result, int) else ScriptExit.DONE
     except click.exceptions.Exit as end:
         return end.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return tell(Failure(Exit.INTERRUPTED, "interrupted", "what was sent by then goes on"), is_json)
+        return tell(Failure(ScriptExit.INTERRUPTED, "interrupted", "what was sent by then goes on"), is_json)
     except click.ClickException as error:
         mend = "" if error.format_message().endswith("?") else "see --help"
         if isinstance(error, click.UsageError) and error.ctx is not None:
             mend = f"see {error.ctx.command_path} --help"
-        return tell(Failure(Exit.USAGE, "usage", error.format_message().rstrip("."), mend), is_json)
+        return tell(Failure(ScriptExit.USAGE, "usage", error.format_message().rstrip("."), mend), is_json)
     except (GatewayError, Failure) as error:
         return tell(error, is_json)
     except KeyFileError as error:
-        return tell(Failure(Exit.DENIED, "key_file", str(error)), is_json)
+        return tell(Failure(ScriptExit.DENIED, "key_file", str(error)), is_json)
     except ValueError as error:
-        return tell(Failure(Exit.USAGE, "usage", str(error)), is_json)
+        return tell(Failure(ScriptExit.USAGE, "usage", str(error)), is_json)
     except OSError as error:
         name = "" if error.filename is None else f"{error.filename}: "
-        return tell(Failure(Exit.FAILED, "failed", f"{name}{error.strerror or error}"), is_json)
+        return tell(Failure(ScriptExit.FAILED, "failed", f"{name}{error.strerror or error}"), is_json)

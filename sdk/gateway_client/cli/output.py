@@ -166,7 +166,7 @@ def note(text: str) -> None:
     print(safe(text), file=sys.stderr, flush=True)
 
 
-class Progress:
+class ProgressLine:
     """One line on standard error that is written over; nothing where that is no terminal."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import lines, one_line, plain, safe
 from gateway_client.contract.receipts import Receipt
@@ -37,12 +37,12 @@ def ended(done: Executed) -> None:
     """Raise Failure for a call that ran, and did not come to all that was asked for."""
     if not done.is_fully_successful:
         raise Failure(
-            Exit.VERIFICATION_FAILED, "verification_failed", f"effect not confirmed: {done.verification_outcome}",
+            ScriptExit.VERIFICATION_FAILED, "verification_failed", f"effect not confirmed: {done.verification_outcome}",
             f"gatectl receipts show {done.receipt_id}",
         )  # fmt: skip
     if done.learn_error:
         raise Failure(
-            Exit.FAILED, "not_learned", f"the call ran and nothing was learned: {done.learn_error}",
+            ScriptExit.FAILED, "not_learned", f"the call ran and nothing was learned: {done.learn_error}",
             "do not approve again; gatectl domains add, or gatectl paths add",
         )  # fmt: skip
 

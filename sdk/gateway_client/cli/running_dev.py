@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from gateway_client.cli.contexts import Context
+from gateway_client.cli.contexts import GatewayContext
 from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
 from gateway_client.keys import KeyFileError, read_private
@@ -30,7 +30,7 @@ def state_dir(environ: Mapping[str, str]) -> Path:
     return folder / "gateway-dev"
 
 
-def running_dev(environ: Mapping[str, str]) -> Context | None:
+def running_dev(environ: Mapping[str, str]) -> GatewayContext | None:
     """Its sockets and key files; None when none runs."""
     folder = state_dir(environ)
     try:
@@ -43,7 +43,7 @@ def running_dev(environ: Mapping[str, str]) -> Context | None:
     sockets = (named["admin_socket"], named["client_socket"])
     if not all(isinstance(one, str) and one.isprintable() for one in named.values()) or not all(map(_is_ours, sockets)):
         return None
-    return Context(
+    return GatewayContext(
         address=f"unix://{quote(named['admin_socket'])}",
         agent_address=f"unix://{quote(named['client_socket'])}",
         public_base_url=named["public_base_url"],

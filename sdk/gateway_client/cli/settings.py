@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 
 from gateway_client.address import Address
-from gateway_client.cli.contexts import MEMBERS, Context, Contexts, contexts_file, load
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.contexts import MEMBERS, Contexts, GatewayContext, contexts_file, load
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.running_dev import SOURCE, running_dev
 from gateway_client.cli.safe import safe
 
@@ -28,10 +28,10 @@ class Layer:
     """The settings from one source."""
 
     source: str
-    context: Context
+    context: GatewayContext
 
 
-class Settings:
+class CliSettings:
     """Read when first asked for, so that commands which need no gateway need no context."""
 
     def __init__(self, flags: Mapping[str, str], environ: Mapping[str, str]) -> None:
@@ -54,9 +54,9 @@ class Settings:
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """Sources, the strongest first."""
-        flags = Context(**{one: value for one, value in self._flags.items() if one in MEMBERS})
-        variables = Context(**{one: self._environ.get(f"GATECTL_{one.upper()}") or None for one in MEMBERS})
-        named = Context() if self.name is None else self._from_file(self.contexts.named(self.name))
+        flags = GatewayContext(**{one: value for one, value in self._flags.items() if one in MEMBERS})
+        variables = GatewayContext(**{one: self._environ.get(f"GATECTL_{one.upper()}") or None for one in MEMBERS})
+        named = GatewayContext() if self.name is None else self._from_file(self.contexts.named(self.name))
         given = [Layer("flag", flags), Layer("environment", variables), Layer(f"context {self.name}", named)]
         is_named = any(layer.context.address or layer.context.agent_address for layer in given)
         dev = None if self.name is not None or is_named else running_dev(self._environ)
@@ -88,7 +88,7 @@ class Settings:
         if member == "agent_address" and (pair is None or self._is_overruled(pair[1])):
             pair = self.sourced("address")
         if pair is None:
-            raise Failure(Exit.USAGE, "no_address", "no gateway is named", FIRST)
+            raise Failure(ScriptExit.USAGE, "no_address", "no gateway is named", FIRST)
         text, source = pair
         try:
             return Address.parse(text, self._base_for(text, source))
@@ -101,7 +101,7 @@ class Settings:
         value = self.value(member)
         if value is None:
             option = f"--{member.replace('_', '-')}"
-            raise Failure(Exit.DENIED, "no_credential", f"no {member} is named", f"{option}, or {FIRST}")
+            raise Failure(ScriptExit.DENIED, "no_credential", f"no {member} is named", f"{option}, or {FIRST}")
         return self._expanded(value)
 
     def _is_overruled(self, source: str) -> bool:
@@ -118,26 +118,26 @@ class Settings:
         is_weaker = order.index(pair[1]) > order.index(source)
         return None if is_weaker and not text.startswith("unix:") else pair[0]
 
-    def _from_file(self, context: Context) -> Context:
+    def _from_file(self, context: GatewayContext) -> GatewayContext:
         """With relative paths made those beside the context file."""
         members = {one: getattr(context, one) for one in MEMBERS}
         for member, value in members.items():
             if member.endswith("_file") and value is not None and not value.startswith(("~", "/", "$")):
                 members[member] = str(self.file.parent / value)
-        return Context(**members)
+        return GatewayContext(**members)
 
     def _expanded(self, value: str) -> Path:
         prefix = "$CREDENTIALS_DIRECTORY/"
         if value.startswith(prefix):
             folder = self._environ.get("CREDENTIALS_DIRECTORY")
             if not folder:
-                raise Failure(Exit.DENIED, "no_credential", "CREDENTIALS_DIRECTORY is not set", "LoadCredential=")
+                raise Failure(ScriptExit.DENIED, "no_credential", "CREDENTIALS_DIRECTORY is not set", "LoadCredential=")
             return Path(folder) / value.removeprefix(prefix)
         return Path(value).expanduser()
 
-    def _credentials(self) -> Context:
+    def _credentials(self) -> GatewayContext:
         folder = self._environ.get("CREDENTIALS_DIRECTORY")
         if not folder:
-            return Context()
+            return GatewayContext()
         files = {member: Path(folder) / name for member, name in CREDENTIALS.items()}
-        return Context(**{member: str(file) for member, file in files.items() if os.path.lexists(file)})
+        return GatewayContext(**{member: str(file) for member, file in files.items() if os.path.lexists(file)})

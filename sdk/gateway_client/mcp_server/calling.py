@@ -15,7 +15,7 @@ from gateway_client.agents import AsyncAgentClient
 from gateway_client.errors import GatewayError
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.catalog import Catalog
-from gateway_client.mcp_server.holds import HeldCall, Holds
+from gateway_client.mcp_server.holds import HeldCall, McpHolds
 from gateway_client.mcp_server.names import STATUS_TOOL
 from gateway_client.mcp_server.tasks import created, has_tasks
 from gateway_client.mcp_server.tools import MAX_WAIT
@@ -29,7 +29,7 @@ class Calling:
     """Answers tools/call."""
 
     def __init__(
-        self, client: AsyncAgentClient, catalog: Catalog, holds: Holds, wait_seconds: float, max_in_flight: int
+        self, client: AsyncAgentClient, catalog: Catalog, holds: McpHolds, wait_seconds: float, max_in_flight: int
     ) -> None:
         self._client = client
         self._catalog = catalog

@@ -54,7 +54,7 @@ class HeldCall:
         return self.answer
 
 
-class Holds:
+class McpHolds:
     """All holds of one MCP session. `tasks` is where they are polled."""
 
     def __init__(self, client: AsyncAgentClient, tasks: TaskGroup, clock: Callable[[], float] = time.time) -> None:

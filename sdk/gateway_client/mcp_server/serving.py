@@ -18,10 +18,10 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.mcp_server.calling import Calling
 from gateway_client.mcp_server.catalog import Catalog
-from gateway_client.mcp_server.holds import Holds
+from gateway_client.mcp_server.holds import McpHolds
 from gateway_client.mcp_server.stdio import stdio
 from gateway_client.mcp_server.tasks import serve_tasks
-from gateway_client.mcp_server.watch import Watch
+from gateway_client.mcp_server.watch import WatchLoop
 from gateway_client.version import __version__
 
 INSTRUCTIONS = (
@@ -36,7 +36,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class McpOptions:
     """`wait_seconds`: how long a call stays open for an operator's decision. `refresh_seconds`: between two looks for
     actions that came or went; 0 for never. `max_in_flight`: calls that are not answered yet; more are refused."""
 
@@ -45,19 +45,19 @@ class Options:
     max_in_flight: int = 32
 
 
-def serve(client: AsyncAgentClient, options: Options) -> None:
+def serve(client: AsyncAgentClient, options: McpOptions) -> None:
     """Serve until standard input ends. SIGINT ends the process with 130."""
     # A write to a host that has stopped reading can't be cancelled, and there is nothing to save.
     signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(INTERRUPTED))
     anyio.run(_serve, client, options)
 
 
-def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: Options) -> Server[Any]:
+def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: McpOptions) -> Server[Any]:
     """The server; `tasks` is where it polls holds and looks for changes."""
-    catalog, holds = Catalog(client), Holds(client, tasks)
+    catalog, holds = Catalog(client), McpHolds(client, tasks)
     call = Calling(client, catalog, holds, options.wait_seconds, options.max_in_flight)
     bus = InMemorySubscriptionBus()
-    watch = Watch(catalog, bus, options.refresh_seconds)
+    watch = WatchLoop(catalog, bus, options.refresh_seconds)
 
     async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         page = await catalog.page(None if params is None else params.cursor)
@@ -76,7 +76,7 @@ def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: Options) -> 
     return server
 
 
-async def _serve(client: AsyncAgentClient, options: Options) -> None:
+async def _serve(client: AsyncAgentClient, options: McpOptions) -> None:
     async with client, anyio.create_task_group() as tasks, stdio() as (received, sent):
         server = server_for(client, tasks, options)
         changes = NotificationOptions(tools_changed=options.refresh_seconds > 0)

@@ -14,7 +14,7 @@ from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from gateway_client.mcp_server.answers import HOLD_SECONDS, iso
-from gateway_client.mcp_server.holds import KEEP_SECONDS, HeldCall, Holds
+from gateway_client.mcp_server.holds import KEEP_SECONDS, HeldCall, McpHolds
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 2000
@@ -45,7 +45,7 @@ def created(call: HeldCall) -> dict[str, Any]:
     return {"resultType": "task", **_seed(call)}
 
 
-def serve_tasks(server: Server[Any], holds: Holds) -> None:
+def serve_tasks(server: Server[Any], holds: McpHolds) -> None:
     """Register the three methods, and declare the extension."""
 
     async def get(context: Context, params: TaskParams) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def serve_tasks(server: Server[Any], holds: Holds) -> None:
     server.add_request_handler("tasks/cancel", TaskParams, cancel)
 
 
-def _known(context: Context, holds: Holds, params: TaskParams) -> HeldCall:
+def _known(context: Context, holds: McpHolds, params: TaskParams) -> HeldCall:
     """The task. Raises MCPError."""
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         raise MCPError(METHOD_NOT_FOUND, "Method not found", context.method)

@@ -18,7 +18,7 @@ from gateway_client.errors import GatewayError
 from gateway_client.mcp_server.catalog import Catalog
 
 
-class Watch:
+class WatchLoop:
     """One look every `seconds`; none when that is 0."""
 
     def __init__(self, catalog: Catalog, bus: InMemorySubscriptionBus, seconds: float) -> None:

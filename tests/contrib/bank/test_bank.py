@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from contrib.bank.ledger import MOST_KEPT, Asked, Bank
+from contrib.bank.ledger import MOST_KEPT, Bank, BankRequest
 
 ROOT = Path(__file__).resolve().parents[3]
 ORDER = b'{"to":"acct-7","amount_cents":25000,"currency":"EUR"}'
@@ -18,17 +18,17 @@ ORDER = b'{"to":"acct-7","amount_cents":25000,"currency":"EUR"}'
 
 def test_a_transfer_is_paid_once_for_each_order_and_kept() -> None:
     bank = Bank()
-    first, second = (bank.answer(Asked("POST", "/v1/transfers", True, ORDER)) for _ in range(2))
+    first, second = (bank.answer(BankRequest("POST", "/v1/transfers", True, ORDER)) for _ in range(2))
     paid = {"transfer_id": "tr_000001", "state": "paid", "to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
     assert first == (201, paid)
-    assert bank.answer(Asked("GET", "/v1/transfers?x=1", False, b"")) == (200, {"transfers": [paid, second[1]]})
+    assert bank.answer(BankRequest("GET", "/v1/transfers?x=1", False, b"")) == (200, {"transfers": [paid, second[1]]})
 
 
 def test_it_keeps_the_last_transfers_alone() -> None:
     bank = Bank()
     for _ in range(MOST_KEPT + 5):
-        bank.answer(Asked("POST", "/v1/transfers", True, ORDER))
-    kept = bank.answer(Asked("GET", "/v1/transfers", False, b""))[1]["transfers"]
+        bank.answer(BankRequest("POST", "/v1/transfers", True, ORDER))
+    kept = bank.answer(BankRequest("GET", "/v1/transfers", False, b""))[1]["transfers"]
     assert [kept[0]["transfer_id"], len(kept)] == ["tr_000006", MOST_KEPT]
 
 
@@ -39,12 +39,12 @@ def test_it_keeps_the_last_transfers_alone() -> None:
 )  # fmt: skip
 def test_what_is_no_order_is_not_paid(body: bytes) -> None:
     bank = Bank()
-    assert bank.answer(Asked("POST", "/v1/transfers", True, body))[0] == 422
-    assert bank.answer(Asked("GET", "/v1/transfers", False, b"")) == (200, {"transfers": []})
+    assert bank.answer(BankRequest("POST", "/v1/transfers", True, body))[0] == 422
+    assert bank.answer(BankRequest("GET", "/v1/transfers", False, b"")) == (200, {"transfers": []})
 
 
 def test_nothing_is_paid_without_the_gateways_own_token() -> None:
-    assert Bank().answer(Asked("POST", "/v1/transfers", False, ORDER))[0] == 401
+    assert Bank().answer(BankRequest("POST", "/v1/transfers", False, ORDER))[0] == 401
 
 
 @pytest.fixture

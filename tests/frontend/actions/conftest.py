@@ -12,7 +12,7 @@ from frontend.actions.modules import module_files
 from frontend.actions.registry import Action, Registry
 from frontend.actions.trust import Trusted
 from frontend.auth.lease import Lease
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import manifest_of, read_bytes
 from ipc.messages.modules import ModuleVerdict
@@ -84,7 +84,7 @@ def merged(base: Any, change: Any) -> Any:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def read(data: bytes, *, has_proxy: bool = False) -> tuple[Manifest | None, list[Problem]]:
+def read(data: bytes, *, has_proxy: bool = False) -> tuple[Manifest | None, list[FileProblem]]:
     report = Report("action.yaml")
     tree = read_bytes(data, report)
     manifest = manifest_of(tree, report, has_proxy=has_proxy) if tree else None
@@ -92,22 +92,22 @@ def read(data: bytes, *, has_proxy: bool = False) -> tuple[Manifest | None, list
 
 
 @pytest.fixture
-def read_text() -> Callable[..., tuple[Manifest | None, list[Problem]]]:
+def read_text() -> Callable[..., tuple[Manifest | None, list[FileProblem]]]:
     return lambda text, **options: read(text.encode(), **options)
 
 
 @pytest.fixture
-def read_kind() -> Callable[..., tuple[Manifest | None, list[Problem]]]:
+def read_kind() -> Callable[..., tuple[Manifest | None, list[FileProblem]]]:
     """read_kind("http", {"egress": {"profile": "none"}}): the manifest of that kind, changed."""
 
-    def make(kind: str, change: Change | None = None, **options: bool) -> tuple[Manifest | None, list[Problem]]:
+    def make(kind: str, change: Change | None = None, **options: bool) -> tuple[Manifest | None, list[FileProblem]]:
         return read(yaml.safe_dump(merged(KINDS[kind], change or {}), sort_keys=False).encode(), **options)
 
     return make
 
 
 @pytest.fixture
-def manifest_of_kind(read_kind: Callable[..., tuple[Manifest | None, list[Problem]]]) -> Callable[..., Manifest]:
+def manifest_of_kind(read_kind: Callable[..., tuple[Manifest | None, list[FileProblem]]]) -> Callable[..., Manifest]:
     def make(kind: str, change: Change | None = None, **options: bool) -> Manifest:
         manifest, problems = read_kind(kind, change, **options)
         assert manifest is not None, [str(problem) for problem in problems]

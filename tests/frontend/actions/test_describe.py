@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.actions.describe import manifest_schema
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.fields import Section
 from frontend.manifests.reading import read_bytes, read_fields
 from tests.frontend.actions.conftest import KINDS
@@ -29,7 +29,7 @@ NOT_A_MATTER_OF_FORM = re.compile(
 )
 
 
-def problems_of(document: Any) -> list[Problem]:
+def problems_of(document: Any) -> list[FileProblem]:
     """The reader's problems with the fields, one by one."""
     report = Report("m.yaml")
     tree = read_bytes(msgspec.json.encode(document), report)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from frontend.actions.registry import load_manifests
 from frontend.actions.trust import load_trusted
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.reading import manifest_of, read_bytes
 from frontend.schemas.validator import Validator
 from tests.support.manifests import EXAMPLES
@@ -27,7 +27,7 @@ WORDS = [
 ]  # fmt: skip
 
 
-def check_problems(problems: list[Problem], lines: int) -> None:
+def check_problems(problems: list[FileProblem], lines: int) -> None:
     for problem in problems:
         assert 0 <= problem.line <= lines + 1
         assert problem.message

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.api.operation import Operation
+from frontend.api.operation import HandlerSignature
 from frontend.api.route import Auth, Route
 from frontend.api.routes import ROUTES
 from frontend.auth.authentication import Caller, OperatorCaller
-from frontend.contract.annotations import Status, codes
-from frontend.contract.forms import Body, Query
+from frontend.contract.annotations import StatusCode, codes
+from frontend.contract.forms import JsonBody, Query
 from frontend.contract.identifiers import IDENTIFIERS
 from frontend.errors import STATUS, GateError
 from frontend.http.answers import Answer
@@ -56,7 +56,7 @@ class Wish(Query, frozen=True, kw_only=True):
     limit: int = 5
 
 
-class Gift(Body, frozen=True, kw_only=True):
+class Gift(JsonBody, frozen=True, kw_only=True):
     """A member."""
 
     name: str
@@ -84,7 +84,7 @@ class Unread:
 SERVICES: Services = cast(Services, object())
 
 
-async def answered(operation: Operation, *segments: str, query: str = "", body: Any = b"") -> Answer:
+async def answered(operation: HandlerSignature, *segments: str, query: str = "", body: Any = b"") -> Answer:
     source = Unread() if body is None else CompleteBody(body)
     return await operation.answer(SERVICES, Request("POST", "/", query, body=source), None, segments)
 
@@ -94,18 +94,18 @@ async def test_a_handler_gets_what_it_asks_for_by_type_and_segments_by_their_ord
         assert services is SERVICES
         return Thanks([first, second, gift.name, str(wish.limit), request.path])
 
-    operation = Operation(handler)
+    operation = HandlerSignature(handler)
     assert operation.segments == ("first", "second")
     answer = await answered(operation, "a", "b", query="limit=7", body=b'{"name": "c"}')
     assert (answer.status, answer.body) == (200, b'{"words":["a","b","c","7","/"]}')
 
 
 async def test_an_answer_goes_out_with_the_status_of_its_type() -> None:
-    async def handler(kind: str) -> Thanks | Annotated[Regrets, Status(202)] | dict[str, int] | list[int]:
+    async def handler(kind: str) -> Thanks | Annotated[Regrets, StatusCode(202)] | dict[str, int] | list[int]:
         by_kind: dict[str, Any] = {"thanks": Thanks([]), "regrets": Regrets(), "dict": {"a": 1}, "list": [1]}
         return by_kind[kind]  # type: ignore[no-any-return]
 
-    operation = Operation(handler)
+    operation = HandlerSignature(handler)
     assert [(await answered(operation, kind)).status for kind in ("thanks", "regrets", "dict", "list")] == [
         200, 202, 200, 200,
     ]  # fmt: skip
@@ -119,13 +119,13 @@ async def test_a_body_that_nobody_asks_for_is_not_read_and_none_is_before_the_qu
     async def both(_wish: Wish, _gift: Gift) -> Thanks:
         return Thanks([])
 
-    assert (await answered(Operation(without), body=None, query="x=1")).status == 200
+    assert (await answered(HandlerSignature(without), body=None, query="x=1")).status == 200
     with pytest.raises(GateError, match="invalid_request"):
-        await answered(Operation(both), query="x=1", body=None)
+        await answered(HandlerSignature(both), query="x=1", body=None)
     with pytest.raises(GateError, match="invalid_request"):
-        await answered(Operation(without, is_strict=True), query="x=1", body=None)
+        await answered(HandlerSignature(without, is_strict=True), query="x=1", body=None)
     with pytest.raises(GateError, match="body_too_large"):
-        await answered(Operation(both), body=b" " * 65_537)
+        await answered(HandlerSignature(both), body=b" " * 65_537)
 
 
 def test_a_signature_that_nothing_could_fill_is_a_mistake_at_once() -> None:
@@ -133,7 +133,7 @@ def test_a_signature_that_nothing_could_fill_is_a_mistake_at_once() -> None:
         return Thanks([])
 
     with pytest.raises(TypeError, match="nothing fills _number"):
-        Operation(handler)
+        HandlerSignature(handler)
     with pytest.raises(KeyError):
         codes("no_such_code")
 

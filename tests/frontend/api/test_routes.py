@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import trio
 
-from frontend.api.dispatch import KNOWN_PATHS, MAX_KNOWN_CHARACTERS, Table
+from frontend.api.dispatch import KNOWN_PATHS, MAX_KNOWN_CHARACTERS, RouteTable
 from frontend.api.route import Auth, Route
 from frontend.api.routes import ROUTES
 from frontend.errors import GateError
@@ -57,7 +57,7 @@ async def test_a_method_that_a_path_does_not_have_is_405_with_those_it_has(tmp_p
 
 
 def test_each_socket_has_its_own_half_and_the_merged_address_all() -> None:
-    client, admin, merged = (Table(kind) for kind in ("client", "admin", "merged"))
+    client, admin, merged = (RouteTable(kind) for kind in ("client", "admin", "merged"))
     for route in ROUTES:
         path = a_path(route.path)
         assert route in [match.route for match in merged.find(path)]
@@ -66,7 +66,7 @@ def test_each_socket_has_its_own_half_and_the_merged_address_all() -> None:
 
 
 def test_a_table_asked_again_says_the_same_and_remembers_a_bounded_number_of_paths() -> None:
-    client, merged = Table("client"), Table("merged")
+    client, merged = RouteTable("client"), RouteTable("merged")
     paths = [*{a_path(route.path) for route in ROUTES}, "/", "/v1", "/v1/actions/", "/v1/actions//execute"]
     asked = {path: merged.find(path) for path in paths}
     assert {path: merged.find(path) for path in paths} == asked
@@ -79,7 +79,7 @@ def test_a_table_asked_again_says_the_same_and_remembers_a_bounded_number_of_pat
 
 
 def test_a_path_that_has_no_row_or_is_long_is_not_remembered() -> None:
-    table = Table("merged")
+    table = RouteTable("merged")
     assert table.find("/nothing") == ()
     (match,) = table.find(f"/v1/actions/{'a' * MAX_KNOWN_CHARACTERS}/execute")
     assert match.route.path.endswith("/execute")

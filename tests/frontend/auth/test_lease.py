@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.auth.lease import CACHED_LEASES, Lease, LeaseVerifier
-from frontend.clock import STEP_TOLERANCE_SECONDS, SystemClock
+from frontend.clock import STEP_TOLERANCE_SECONDS, FrontClock
 from frontend.errors import GateError
 from frontend.notary.in_force import NOTHING
 from ipc.clock import iso
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
-from ipc.messages.notary_frames import InForce
+from ipc.messages.notary_frames import FrontFacts
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk
 from notary.signing.leases import lease_keys
@@ -34,8 +34,8 @@ class Time:
     def __init__(self) -> None:
         self.wall = NOW
 
-    def clock(self) -> SystemClock:
-        return SystemClock(0, wall=lambda: self.wall, boot=lambda: self.wall - NOW)
+    def clock(self) -> FrontClock:
+        return FrontClock(0, wall=lambda: self.wall, boot=lambda: self.wall - NOW)
 
 
 SIGNING_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -49,7 +49,7 @@ def held(key: ec.EllipticCurvePrivateKey, *listed: ListedKey) -> LeaseKeys:
     return HeldKey(key, jwk["kid"], listed or (ListedKey(jwk, iso(NOW)),))
 
 
-def in_force(keys: LeaseKeys) -> InForce:
+def in_force(keys: LeaseKeys) -> FrontFacts:
     """The keys as the notary announces them."""
     return msgspec.structs.replace(NOTHING, lease_keys=lease_keys(keys))
 
@@ -106,7 +106,7 @@ def test_a_lease_ends_at_its_second_known_or_not(is_known: bool) -> None:
 
 
 def stepping(wall: list[float]) -> LeaseVerifier:
-    by = LeaseVerifier(SystemClock(0, wall=lambda: wall[0], boot=lambda: 0.0), lambda: None)
+    by = LeaseVerifier(FrontClock(0, wall=lambda: wall[0], boot=lambda: 0.0), lambda: None)
     by.use(in_force(held(SIGNING_KEY)))
     return by
 

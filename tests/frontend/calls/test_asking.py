@@ -10,16 +10,16 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
-from ipc.operations.calls import Open, Proof, Refusal, Terms, Withdraw
-from ipc.plan import Limits, SecretUse, seal
+from ipc.operations.calls import GrantTerms, Open, ProofRecord, Refusal, Withdraw
+from ipc.plan import CallLimits, SecretUse, seal
 from tests.support.plans import a_plan
 
-LIMITS = Limits(fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4)
+LIMITS = CallLimits(fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4)
 PLAN = a_plan(limits=LIMITS, max_response_bytes=5, epoch=6, verifier_kind="http_status")
 TERMS = terms_of(seal(PLAN))
 
 
-def asked(proof: Proof | None = None, **changes: object) -> Open:
+def asked(proof: ProofRecord | None = None, **changes: object) -> Open:
     plan = msgspec.structs.replace(PLAN, **changes)
     record = CallRecord.of_plan(plan, "peercred", Weakened())
     record.proof, record.calls_per_hour = proof, 7
@@ -27,17 +27,22 @@ def asked(proof: Proof | None = None, **changes: object) -> Open:
 
 
 def test_the_notary_keeps_of_a_plan_what_its_result_is_judged_by() -> None:
-    assert Terms(
+    assert GrantTerms(
         plan_hash=seal(PLAN).digest, module_digest="sha256:00", epoch=6, verifier_kind="http_status",
         max_response_bytes=5, fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4,
     ) == TERMS  # fmt: skip
 
 
 def test_each_call_is_opened_under_an_intent_of_its_own_with_its_event_as_far_as_it_is_known() -> None:
-    first, second = asked(Proof("key")), asked()
+    first, second = asked(ProofRecord("key")), asked()
     assert first.intent_id != second.intent_id
     assert first.intent_id.startswith("intent_")
-    assert (first.worker_id, first.terms, first.proof, first.has_budget) == ("compute-1", TERMS, Proof("key"), True)
+    assert (first.worker_id, first.terms, first.proof, first.has_budget) == (
+        "compute-1",
+        TERMS,
+        ProofRecord("key"),
+        True,
+    )
     assert (first.calls_per_hour, first.event.decision, first.event.principal) == (7, "allow", "p")
     assert second.proof is None
 
@@ -57,16 +62,16 @@ def test_a_call_that_is_given_up_is_withdrawn_as_what_it_ended_with(code: str, d
 @pytest.mark.parametrize(
     ("error", "proof", "code"),
     [
-        (NotaryUnavailable("x", "budget"), Proof("key"), "budget_store_unavailable"),
+        (NotaryUnavailable("x", "budget"), ProofRecord("key"), "budget_store_unavailable"),
         (NotaryUnavailable("x", "budget"), None, "budget_store_unavailable"),
-        (NotaryUnavailable("x", "store"), Proof("key"), "replay_cache_unavailable"),
+        (NotaryUnavailable("x", "store"), ProofRecord("key"), "replay_cache_unavailable"),
         (NotaryUnavailable("x", "store"), None, "evidence_persistence_failed"),
-        (NotaryRefused("x"), Proof("key"), "replay_cache_unavailable"),
+        (NotaryRefused("x"), ProofRecord("key"), "replay_cache_unavailable"),
         (NotaryRefused("x"), None, "evidence_persistence_failed"),
     ],
 )
 def test_the_error_of_an_unopened_call_names_the_failed_store(
-    error: NotaryUnavailable | NotaryRefused, proof: Proof | None, code: str
+    error: NotaryUnavailable | NotaryRefused, proof: ProofRecord | None, code: str
 ) -> None:
     told = unavailable(asked(proof), error)
     assert (told.code, told.cause) == (code, "x")

@@ -6,7 +6,7 @@ import pytest
 from msgspec import UNSET
 
 from frontend.auth.lease import Lease
-from frontend.calls.budgets import MAX_SPENT, Budgets
+from frontend.calls.budgets import MAX_SPENT, BudgetCheck
 from frontend.policy.question import Decision
 from ipc.operations.holds import ListHolds
 from tests.support.front_core import ALLOW, DENY, HOLD, Core, front_core
@@ -93,7 +93,7 @@ async def test_a_spent_session_takes_no_worker_again_until_a_call_is_given_back(
 
 
 def test_the_sessions_that_are_remembered_as_spent_are_bounded() -> None:
-    budgets = Budgets(None)  # type: ignore[arg-type]  # nothing is asked
+    budgets = BudgetCheck(None)  # type: ignore[arg-type]  # nothing is asked
     for number in range(MAX_SPENT + 1):
         budgets.note_spent(f"ses_{number}")
     forgotten, remembered = (

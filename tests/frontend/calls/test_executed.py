@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontend.calls.executed import Executed
+from frontend.calls.executed import ExecutedCall
 from ipc.operations.calls import Closed
 from tests.support.plans import a_plan
 
@@ -16,8 +16,8 @@ CLOSED = Closed(
 )  # fmt: skip
 
 
-def executed(output: str | None = '{"n":1}', **changes: Any) -> Executed:
-    return Executed(a_plan(), msgspec.structs.replace(CLOSED, **changes), output)
+def executed(output: str | None = '{"n":1}', **changes: Any) -> ExecutedCall:
+    return ExecutedCall(a_plan(), msgspec.structs.replace(CLOSED, **changes), output)
 
 
 def test_an_answer_has_the_output_the_evidence_and_what_it_took() -> None:

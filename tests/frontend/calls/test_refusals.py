@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import trio
 
-from frontend.calls.refusals import Refusal
+from frontend.calls.refusals import RefusedRequest
 from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.http.answers import Answer
@@ -185,7 +185,7 @@ async def test_the_first_refusal_is_in_evidence_though_its_caller_leaves_meanwhi
 @pytest.mark.parametrize(("code", "decision"), [("internal_error", "error"), ("missing_auth_header", "deny")])
 async def test_an_internal_error_is_no_denial(tmp_path: Path, code: str, decision: str) -> None:
     async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
-        await core.services.refusals.note(Refusal(ACTION_CALL, 7, GateError(code)))
+        await core.services.refusals.note(RefusedRequest(ACTION_CALL, 7, GateError(code)))
         assert [(one["decision"], one["error_code"]) for one in await calls(core)] == [(decision, code)]
 
 

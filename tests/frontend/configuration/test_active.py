@@ -12,12 +12,12 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.configuration.active import Configuration, ConfigurationRefused
 from frontend.configuration.current import Current
-from frontend.control import Control
+from frontend.control import SupervisorLink
 from frontend.deadlines import ConfigurationDeadlines
-from frontend.egress.proxy_list import HEAD, AllowList, list_file
+from frontend.egress.proxy_list import HEAD, ProxyAllowList, list_file
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
-from frontend.notary.in_force import Known
+from frontend.notary.in_force import NotaryFacts
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources
 from frontend.policy.file import PolicyFile
@@ -67,7 +67,7 @@ async def loading(
     (folder / "policy" / "data.json").write_text('{"policy_version": "1"}')
     settings = settings_of(folder, "jkt")
     ours, theirs = socket.socketpair()
-    control = Control(ours)
+    control = SupervisorLink(ours)
     channel: TrioChannel[Message] = TrioChannel(
         theirs, FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
@@ -88,7 +88,7 @@ async def loading(
     client.attach(notary.attach("front-1-a"))
     file = list_file(None if listed is None else str(listed), folder, PATIENT.files)
     current = Current(settings)
-    allow_list = AllowList(file, current.registry_now, dict)
+    allow_list = ProxyAllowList(file, current.registry_now, dict)
     configuration = Configuration(
         current, control, engine, pools, client, allow_list, SharedMemory.alone(),
         PolicyFile(settings.policy_dir, PATIENT.policy, PATIENT.files), deadlines,
@@ -207,7 +207,7 @@ async def test_a_load_takes_the_policy_that_lies_there_when_its_turn_has_come(tm
 
 async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path: Path) -> None:
     async with loading(tmp_path) as configuration:
-        places, known = places_in(Path(configuration.current.settings.state_dir)), Known()
+        places, known = places_in(Path(configuration.current.settings.state_dir)), NotaryFacts()
         configuration.notary.on_in_force = known.hear
         await configuration.notary.wait_greeted(60)
         await configuration.load()

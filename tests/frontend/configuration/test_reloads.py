@@ -16,7 +16,7 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
-from ipc.messages.control import Reload, Reloaded, RequestReload
+from ipc.messages.control import Reload, ReloadDone, RequestReload
 from ipc.reloadable import reloadable_of
 from ipc.settings import Settings
 from tests.support.front_core import Core, ScriptedPolicy, front_core, refuses
@@ -55,7 +55,7 @@ class Supervisor:
         self.core = core
         self.loading = loading
         self.requests: list[RequestReload] = []
-        self.serves: Callable[[RequestReload], Awaitable[Reloaded | None]] = self.reloads
+        self.serves: Callable[[RequestReload], Awaitable[ReloadDone | None]] = self.reloads
 
     async def reloads(self, request: RequestReload) -> None:
         """As the real one: every front reloads, and what it says goes to who asked."""
@@ -69,7 +69,7 @@ class Supervisor:
                 self.requests.append(message)
                 answer = await self.serves(message)
             else:
-                answer = message if isinstance(message, Reloaded) else None
+                answer = message if isinstance(message, ReloadDone) else None
             if answer is not None:
                 self.core.services.control._hand_on(answer, cast(Any, None))
 
@@ -85,12 +85,12 @@ async def supervised(folder: Path, deadlines: Deadlines = PATIENT) -> AsyncItera
         nursery.cancel_scope.cancel()
 
 
-def answers(error: str | None) -> Callable[[RequestReload], Awaitable[Reloaded]]:
+def answers(error: str | None) -> Callable[[RequestReload], Awaitable[ReloadDone]]:
     """An outcome of the supervisor's own, which no front has seen."""
 
-    async def serve(request: RequestReload) -> Reloaded:
+    async def serve(request: RequestReload) -> ReloadDone:
         await trio.lowlevel.checkpoint()
-        return Reloaded(request.request_id, error, 0, "")
+        return ReloadDone(request.request_id, error, 0, "")
 
     return serve
 

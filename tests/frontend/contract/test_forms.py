@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from frontend.api.openapi.schemas import components_of
-from frontend.contract.forms import Body, Moment, Query, parse_body, parse_query
+from frontend.contract.forms import JsonBody, Moment, Query, parse_body, parse_query
 from frontend.contract.leases import LeaseRequest
 from frontend.errors import GateError
 from tests.support.proofs import Key
@@ -32,7 +32,7 @@ class Inner(msgspec.Struct, frozen=True):
     many: Annotated[int, Meta(ge=1, le=9)]
 
 
-class Form(Body, frozen=True, kw_only=True):
+class Form(JsonBody, frozen=True, kw_only=True):
     """Some of everything."""
 
     name: str

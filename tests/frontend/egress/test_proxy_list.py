@@ -16,7 +16,7 @@ from frontend.actions.registry import Registry
 from frontend.actions.targets import Learned
 from frontend.deadlines import EgressDeadlines, FileDeadlines
 from frontend.egress import proxy_list as module
-from frontend.egress.proxy_list import HEAD, LOCK_NAME, AllowList, ListNotWritten, list_file, squid_list
+from frontend.egress.proxy_list import HEAD, LOCK_NAME, ListNotWritten, ProxyAllowList, list_file, squid_list
 from frontend.telemetry.present import Presence
 from ipc.domains import matches
 from tests.support.front_core import action, registry_of
@@ -82,7 +82,7 @@ def test_domains_are_those_of_registered_actions_with_egress_their_own_and_learn
     }  # fmt: skip
     both = registry_of(tmp_path / "a", reaching("reaching")), registry_of(tmp_path / "b", action("plain"))
     registry = Registry(one for each in both for one in each.actions)
-    listed = AllowList(None, Registry, lambda: learned)
+    listed = ProxyAllowList(None, Registry, lambda: learned)
     assert listed.reach_of(registry) == {"known.example", "learned.example"}
     assert listed.reach_of(Registry()) == frozenset()
 
@@ -102,10 +102,10 @@ class Scene:
         self.registry = Registry([dataclasses.replace(reaches, allowed_domains=())])
         self.listed = self.make()
 
-    def make(self, files: FileDeadlines = PATIENT.files, deadlines: EgressDeadlines = PATIENT.egress) -> AllowList:
+    def make(self, files: FileDeadlines = PATIENT.files, deadlines: EgressDeadlines = PATIENT.egress) -> ProxyAllowList:
         """The same list, of another front."""
         file = list_file(str(self.path), self.state, files)
-        return AllowList(file, lambda: self.registry, lambda: {"echo": Learned(self.domains)}, deadlines=deadlines)
+        return ProxyAllowList(file, lambda: self.registry, lambda: {"echo": Learned(self.domains)}, deadlines=deadlines)
 
     def found(self) -> list[str]:
         return entries(self.path.read_bytes())
@@ -350,7 +350,7 @@ async def test_a_write_that_takes_too_long_is_no_success_and_never_comes_on_top_
 
 
 async def test_without_a_file_nothing_is_written_and_nothing_fails(tmp_path: Path) -> None:
-    listed = AllowList(list_file(None, tmp_path / "not there"), Registry, dict)
+    listed = ProxyAllowList(list_file(None, tmp_path / "not there"), Registry, dict)
     await listed.sync()
     await listed.watch()
     async with listed.wider(["coming.example"]):
@@ -384,7 +384,7 @@ async def test_what_is_coming_in_one_front_stays_listed_whatever_another_does(tm
     for memory in memories:
         memory.begin_serving()
     first, second = (
-        AllowList(list_file(str(path), tmp_path, PATIENT.files), Registry, lambda: learned, Presence(memory))
+        ProxyAllowList(list_file(str(path), tmp_path, PATIENT.files), Registry, lambda: learned, Presence(memory))
         for memory in memories
     )
     async with first.wider(("coming.example",)):

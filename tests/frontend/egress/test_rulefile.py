@@ -10,15 +10,15 @@ import pytest
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.egress.rulefile import RuleFile
-from frontend.egress.rules import Rule, Rules, decode_rules, encode_rules
+from frontend.egress.rules import LearnedRule, Rules, decode_rules, encode_rules
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, write_private
+from ipc.private_files import PrivateFileError, write_private
 from tests.support.logs import capture_logs
 
 
 def content(*domains: str) -> bytes:
     return encode_rules(
-        Rules(domains=tuple(Rule("a", one, "cli", "2026-11-21T11:12:13.123Z", "ada") for one in domains))
+        Rules(domains=tuple(LearnedRule("a", one, "cli", "2026-11-21T11:12:13.123Z", "ada") for one in domains))
     )
 
 
@@ -141,11 +141,11 @@ def test_a_file_that_can_not_be_believed_teaches_nothing_says_so_once_and_counts
     with capture_logs() as said:
         for _ in range(3):
             assert file.learned("a") is NOTHING_LEARNED
-            with pytest.raises(KeyFileError, match=path.name):
+            with pytest.raises(PrivateFileError, match=path.name):
                 file.rules()
     assert [one["event"] for one in said] == ["the file of learned rules can't be used: no learned rule is in force"]
 
-    with pytest.raises(KeyFileError) as refused:  # and no front starts with it
+    with pytest.raises(PrivateFileError) as refused:  # and no front starts with it
         RuleFile(path)
     assert refused.value.exit_code == code
 

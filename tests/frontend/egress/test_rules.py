@@ -14,7 +14,7 @@ from frontend.egress.rules import (
     MAX_PER_ACTION,
     PATHS,
     InvalidRule,
-    Rule,
+    LearnedRule,
     Rules,
     by_action,
     count_of,
@@ -24,9 +24,9 @@ from frontend.egress.rules import (
 from ipc.texts import clean_reason
 
 
-def rule(text: str = "api.example.com", action_id: str = "a", **changes: Any) -> Rule:
+def rule(text: str = "api.example.com", action_id: str = "a", **changes: Any) -> LearnedRule:
     whole: dict[str, Any] = {"source": "cli", "added_at": "2026-11-21T11:12:13.123Z", "added_by": "ada"}
-    return Rule(action_id, text, **(whole | changes))
+    return LearnedRule(action_id, text, **(whole | changes))
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-from frontend.files.problems import Problem, Report, did_you_mean, shown
+from frontend.files.problems import FileProblem, Report, did_you_mean, shown
 
 
 def test_a_problem_reads_place_fault_mend() -> None:
-    problem = Problem("/etc/gateway/actions/mail.yaml", 4, "fuel", "fuel = 0: must be 1 or more.", "Raise it.")
+    problem = FileProblem("/etc/gateway/actions/mail.yaml", 4, "fuel", "fuel = 0: must be 1 or more.", "Raise it.")
     assert str(problem) == "/etc/gateway/actions/mail.yaml:4  fuel = 0: must be 1 or more. Raise it."
-    assert str(Problem("f", 0, "", "the file is empty.", "")) == "f  the file is empty."
+    assert str(FileProblem("f", 0, "", "the file is empty.", "")) == "f  the file is empty."
 
 
 def test_the_same_problem_counts_once() -> None:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
-from frontend.http.heads import MAX_HEAD_BYTES, MAX_HEADERS, Head, parse_head
+from frontend.http.heads import MAX_HEAD_BYTES, MAX_HEADERS, RequestHead, parse_head
 from tests.frontend.http.test_smuggling import REFUSED, SERVED, head
 from tests.support.properties import MANY
 
@@ -66,7 +66,7 @@ def path_and_query(target: str) -> tuple[str, str]:
     return path, query
 
 
-def ours(data: bytes) -> Head | None:
+def ours(data: bytes) -> RequestHead | None:
     try:
         return parse_head(data)
     except GateError:

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frontend.http.answers import Answer, json_answer
-from frontend.http.connection import Connection, Endpoint
+from frontend.http.connection import Connection, ListenerContext
 from frontend.http.request_turns import RequestTurns
 from frontend.http.requests import Request
-from frontend.http.unsent import Unsent
+from frontend.http.unsent import SendBudget
 from ipc.settings import LimitSettings
 
 PIECES = [
@@ -40,7 +40,9 @@ async def converse(parts: list[bytes]) -> bytes:
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, trio.SocketStream(trio.socket.from_stdlib_socket(theirs)) as client:
             nursery.start_soon(
-                Connection(ours, Endpoint("client", respond, LIMITS, Unsent(1 << 26), RequestTurns()), None).run
+                Connection(
+                    ours, ListenerContext("client", respond, LIMITS, SendBudget(1 << 26), RequestTurns()), None
+                ).run
             )
             try:
                 for part in parts:

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.http.unsent import BYTES_A_SECOND, GRACE_SECONDS, NoRoom, Owner, Unsent, seconds_for
+from frontend.http.unsent import BYTES_A_SECOND, GRACE_SECONDS, NoRoom, Owner, SendBudget, seconds_for
 
 FLOOD, QUIET = ("client", 1001), ("client", 1002)
 
@@ -12,7 +12,7 @@ FLOOD, QUIET = ("client", 1001), ("client", 1002)
 class Waiting:
     """Answers that are kept until they are let go; `cut` has the numbers of those that lost their room."""
 
-    def __init__(self, unsent: Unsent, nursery: trio.Nursery) -> None:
+    def __init__(self, unsent: SendBudget, nursery: trio.Nursery) -> None:
         self.unsent = unsent
         self.cut: list[int] = []
         self._nursery = nursery
@@ -35,7 +35,7 @@ class Waiting:
 
 async def test_a_user_over_its_share_loses_its_longest_waiting_connection() -> None:
     async with trio.open_nursery() as nursery:
-        waiting = Waiting(Unsent(100), nursery)
+        waiting = Waiting(SendBudget(100), nursery)
         for _ in range(7):
             await waiting.add(FLOOD, 10)
         assert (sorted(waiting.cut), waiting.unsent.size) == ([1, 2], 50)
@@ -49,7 +49,7 @@ async def test_a_user_over_its_share_loses_its_longest_waiting_connection() -> N
 
 async def test_one_that_has_nothing_finds_room_as_long_as_there_is_some() -> None:
     async with trio.open_nursery() as nursery:
-        waiting = Waiting(Unsent(100), nursery)
+        waiting = Waiting(SendBudget(100), nursery)
         for uid in range(10):
             await waiting.add(("client", uid), 9)
         await waiting.add(("client", 10), 11)
@@ -60,7 +60,7 @@ async def test_one_that_has_nothing_finds_room_as_long_as_there_is_some() -> Non
 
 
 async def test_an_answer_that_was_taken_gives_its_room_back() -> None:
-    unsent = Unsent(100)
+    unsent = SendBudget(100)
     for _ in range(3):
         with unsent.kept(FLOOD, 100):
             assert unsent.size == 100

@@ -5,7 +5,7 @@ import pytest
 from frontend.errors import GateError
 from frontend.limits.admission import Admission
 from frontend.limits.rates import PER_SECOND, TELL_SECONDS, Rates, SessionRates, TooMuch
-from frontend.limits.sessions import Sessions
+from frontend.limits.sessions import SessionTable
 from tests.support.shared import views
 
 
@@ -31,7 +31,7 @@ def test_the_rate_of_a_class_is_drawn_through_all_fronts_together(name: str, rat
 
 def test_a_session_has_its_rate_once_and_is_refused_with_one_event() -> None:
     clock = Clock()
-    fronts = [SessionRates(4, sessions=Sessions(memory, clock)) for memory in views()]
+    fronts = [SessionRates(4, sessions=SessionTable(memory, clock)) for memory in views()]
     for turn in range(4):
         fronts[turn % 2].take("ses")
     for front in fronts:

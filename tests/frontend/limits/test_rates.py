@@ -4,7 +4,7 @@ import pytest
 
 from frontend.errors import GateError
 from frontend.limits.rates import TELL_SECONDS, Rates, SessionRates, TooMuch
-from frontend.limits.sessions import Sessions
+from frontend.limits.sessions import SessionTable
 from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
 
@@ -17,9 +17,9 @@ class Clock:
         return self.now
 
 
-def over(clock: Clock, sets: int = at.SESSION_SETS) -> Sessions:
+def over(clock: Clock, sets: int = at.SESSION_SETS) -> SessionTable:
     """Sessions of a lone front on this clock."""
-    return Sessions(SharedMemory.alone(), clock, sets)
+    return SessionTable(SharedMemory.alone(), clock, sets)
 
 
 def taken(rates: SessionRates, session_id: str, tries: int) -> int:
@@ -87,7 +87,7 @@ def test_the_seconds_to_wait_are_those_until_a_token_is_there() -> None:
     rates.take("a")
 
 
-def seen_since(sessions: Sessions, moment: float) -> int:
+def seen_since(sessions: SessionTable, moment: float) -> int:
     """How many sessions of the table have been seen after this moment, as they lie in it."""
     sets = [sessions._table[start : start + at.SET_BYTES] for start in range(0, len(sessions._table), at.SET_BYTES)]
     cells = [one[at.SESSION_WAYS * at.KEY_BYTES :].cast("d") for one in sets]

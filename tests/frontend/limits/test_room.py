@@ -4,12 +4,12 @@ import pytest
 
 from frontend.errors import GateError
 from frontend.limits.admission import Admission
-from frontend.limits.room import Room
+from frontend.limits.room import FreeSpace
 
 
 def test_calls_and_leases_begin_while_enough_is_free() -> None:
     reasons: list[str] = []
-    admission, was_refused = Admission(5, reasons.append, room=Room(100)), False
+    admission, was_refused = Admission(5, reasons.append, room=FreeSpace(100)), False
     assert admission.room.least == 100
     for free, is_refused in ((100, False), (99, True), (0, True), (100, False), (None, False)):
         assert admission.room.heard(free) is (is_refused != was_refused)
@@ -28,7 +28,7 @@ def test_calls_and_leases_begin_while_enough_is_free() -> None:
 
 
 def test_without_a_bound_a_full_volume_refuses_nothing_by_itself() -> None:
-    room = Room(0)
+    room = FreeSpace(0)
     room.heard(0)
     room.refuse_when_short()
     assert not room.is_short

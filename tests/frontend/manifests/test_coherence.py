@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from frontend.files.problems import Problem
+from frontend.files.problems import FileProblem
 from frontend.manifests.manifest import Manifest
 
-Read = Callable[..., tuple[Manifest | None, list[Problem]]]
+Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
 
 
 def schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from frontend.files.problems import Problem
+from frontend.files.problems import FileProblem
 from frontend.manifests.manifest import Manifest
 
-Read = Callable[..., tuple[Manifest | None, list[Problem]]]
+Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "manifests.md").read_text()
 HEAD = """action_id: a

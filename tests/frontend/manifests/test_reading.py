@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.files.problems import Problem, Report
+from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import MAX_FILE_BYTES, manifest_of, read_bytes, read_file
-from ipc.plan import Limits
+from ipc.plan import CallLimits
 
-Read = Callable[..., tuple[Manifest | None, list[Problem]]]
+Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
 
 MINIMAL = "action_id: a\nversion: 1.0.0\nprovider_module_digest: builtin:echo\n"
 
@@ -24,7 +24,7 @@ def test_the_defaults_are_the_documented_ones(read_text: Read) -> None:
     assert manifest.risk_level == "high"
     assert manifest.required_scopes == ("tools:call",)
     assert manifest.required_imports == ()
-    assert manifest.limits == Limits(fuel=10_000_000, memory_mb=64, timeout_seconds=30.0, max_io_calls=10)
+    assert manifest.limits == CallLimits(fuel=10_000_000, memory_mb=64, timeout_seconds=30.0, max_io_calls=10)
     assert manifest.io.max_request_bytes == 65_536
     assert manifest.io.max_response_bytes == 1_048_576
     assert manifest.egress.profile == "none"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
-from frontend.manifests.manifest import Template
+from frontend.manifests.manifest import RequestTemplate
 from frontend.manifests.templates import MAX_BODY_BYTES, CompiledTemplate, compiled, embedded, slots
 from ipc.plan import PlannedRequest
 
@@ -14,7 +14,7 @@ URL = "https://a.example/x"
 
 
 def render(request: dict[str, Any], body: Any = None, headers: tuple[tuple[str, str], ...] = ()) -> PlannedRequest:
-    return CompiledTemplate(Template("POST", URL, headers, body)).render(request)[0]
+    return CompiledTemplate(RequestTemplate("POST", URL, headers, body)).render(request)[0]
 
 
 def test_a_template_without_a_body_sends_none() -> None:

@@ -6,7 +6,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from frontend.notary.client import MAX_WAITING
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
-from frontend.notary.waiting import Course
+from frontend.notary.waiting import CallHooks
 from ipc.messages.notary_frames import Answered, Begun
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadEpoch
@@ -24,7 +24,7 @@ class Call:
         self.heard: object = None
         self.scope = trio.CancelScope()
         self.ended_at = 0.0
-        course = Course(
+        course = CallHooks(
             seconds, lambda: self.say("begun"), lambda: self.say("late"), lambda: self.say("cancelled")
         )  # fmt: skip
         self.waiter = client.begin(ReadEpoch(), course)

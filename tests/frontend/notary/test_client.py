@@ -15,7 +15,7 @@ from frontend.webhooks.outbox import DELIVERERS
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import Welcome, Woken
-from ipc.messages.notary_frames import InForce
+from ipc.messages.notary_frames import FrontFacts
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadEpoch
 from ipc.operations.operation import Operation
@@ -292,7 +292,7 @@ async def test_a_task_that_is_cancelled_already_asks_nothing() -> None:
 async def test_what_has_arrived_can_be_heard_without_waiting() -> None:
     async with at_work() as (client, _):
         notary = attach(client)
-        told: list[InForce] = []
+        told: list[FrontFacts] = []
         client.on_in_force = told.append
         raised = msgspec.structs.replace(NOTHING, epoch=7)
         notary.say_now(raised)

@@ -184,7 +184,7 @@ def test_sections_that_are_not_there_are_made() -> None:
 
 def test_more_than_a_policy_may_have_is_refused() -> None:
     large = files(modules={"gateway.rego": "#" * (MAX_POLICY_BYTES - len(TEXT))})
-    with pytest.raises(edit.TooLarge):
+    with pytest.raises(edit.PolicyTooLarge):
         edit.rewritten(large, edit.grant(DATA, "x" * 200, ["note"], sinks_of))
 
 

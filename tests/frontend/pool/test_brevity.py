@@ -1,10 +1,10 @@
 """Kinds of calls that are brief: what the last ones took says it, and nothing else."""
 
-from frontend.pool.brevity import BRIEF_FUEL, BRIEF_US, MAX_KINDS, Brevity
+from frontend.pool.brevity import BRIEF_FUEL, BRIEF_US, MAX_KINDS, ShortCallEstimate
 
 
 def test_nothing_is_brief_before_it_was_seen_to_be() -> None:
-    brevity = Brevity()
+    brevity = ShortCallEstimate()
     assert not brevity.is_brief("digest")
     brevity.note("digest", 300, 17_000)
     assert brevity.is_brief("digest")
@@ -13,14 +13,14 @@ def test_nothing_is_brief_before_it_was_seen_to_be() -> None:
 
 def test_what_takes_much_fuel_or_long_or_what_nobody_knows_is_not_brief() -> None:
     for microseconds, fuel in ((300, BRIEF_FUEL), (BRIEF_US, 10), (300, None)):
-        brevity = Brevity()
+        brevity = ShortCallEstimate()
         brevity.note("digest", 300, 17_000)
         brevity.note("digest", microseconds, fuel)
         assert not brevity.is_brief("digest"), (microseconds, fuel)
 
 
 def test_one_call_that_took_long_is_forgotten_after_a_few_that_did_not() -> None:
-    brevity = Brevity()
+    brevity = ShortCallEstimate()
     brevity.note("digest", 60_000_000, 10 * BRIEF_FUEL)
     calls = 0
     while not brevity.is_brief("digest"):
@@ -30,7 +30,7 @@ def test_one_call_that_took_long_is_forgotten_after_a_few_that_did_not() -> None
 
 
 def test_only_the_kinds_that_were_seen_last_are_remembered() -> None:
-    brevity = Brevity()
+    brevity = ShortCallEstimate()
     for number in range(MAX_KINDS + 10):
         brevity.note("first", 300, 17_000)
         brevity.note(f"kind-{number}", 300, 17_000)

@@ -10,7 +10,7 @@ import pyrage
 import pytest
 
 from frontend.secrets import files
-from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
+from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
 from ipc.plan import SecretUse
 from ipc.settings import SecretSettings
 
@@ -30,8 +30,8 @@ def file(tmp_path: Path) -> Path:
     return write_private(tmp_path / "secrets.json", json.dumps({"upstream_token": CANARY, "other": "x"}))
 
 
-def secrets_of(path: Path, **settings: str) -> Secrets:
-    return Secrets(SecretSettings(file=str(path), **settings))
+def secrets_of(path: Path, **settings: str) -> SecretFile:
+    return SecretFile(SecretSettings(file=str(path), **settings))
 
 
 def test_a_plan_gets_the_secrets_it_declares_and_no_others(file: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_byte_order_mark_before_the_object_is_no_part_of_it(file: Path) -> Non
 
 
 def test_a_plan_without_secrets_needs_no_file(tmp_path: Path) -> None:
-    assert Secrets(SecretSettings()).for_plan([]) == {}
+    assert SecretFile(SecretSettings()).for_plan([]) == {}
     assert secrets_of(tmp_path / "absent").for_plan([]) == {}
 
 
@@ -52,7 +52,7 @@ def test_a_missing_required_secret_is_named(file: Path) -> None:
     with pytest.raises(SecretMissing, match="nowhere"):
         secrets_of(file).for_plan([SecretUse("nowhere")])
     with pytest.raises(SecretMissing, match="upstream_token"):
-        Secrets(SecretSettings()).for_plan([TOKEN])
+        SecretFile(SecretSettings()).for_plan([TOKEN])
 
 
 def test_a_process_without_a_descriptor_left_says_so(file: Path) -> None:
@@ -132,7 +132,7 @@ def test_no_value_shows_when_another_secret_is_missing(file: Path) -> None:
 
 def test_a_change_of_the_file_is_seen_at_once_and_else_after_thirty_seconds(file: Path) -> None:
     now = [0.0]
-    secrets = Secrets(SecretSettings(file=str(file)), lambda: now[0])
+    secrets = SecretFile(SecretSettings(file=str(file)), lambda: now[0])
     assert secrets.for_plan([TOKEN])["upstream_token"] == CANARY
     before = file.stat()
     with file.open("r+b") as opened:
@@ -162,7 +162,7 @@ def test_secrets_of_kubernetes_are_read_and_a_swap_is_seen_at_once(tmp_path: Pat
     path = tmp_path / "secrets.json"
     kubernetes(tmp_path, "..2026_01", json.dumps({"upstream_token": CANARY}))
     path.symlink_to("..data/secrets.json")
-    secrets = Secrets(SecretSettings(file=str(path)), lambda: 0.0)
+    secrets = SecretFile(SecretSettings(file=str(path)), lambda: 0.0)
     assert secrets.for_plan([TOKEN])["upstream_token"] == CANARY
     kubernetes(tmp_path, "..2026_02", json.dumps({"upstream_token": "swapped"}))
     assert secrets.for_plan([TOKEN])["upstream_token"] == "swapped"

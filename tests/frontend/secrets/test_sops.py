@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from frontend.secrets.files import Secrets, SecretsUnavailable
+from frontend.secrets.files import SecretFile, SecretsUnavailable
 from ipc.plan import SecretUse
 from ipc.settings import SecretSettings
 from tests.support.go_programs import go_program
@@ -29,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(file: Path, identity: Path) -> dict[str, str]:
-    return Secrets(SecretSettings(file=str(file), age_identity_file=str(identity))).for_plan(USES)
+    return SecretFile(SecretSettings(file=str(file), age_identity_file=str(identity))).for_plan(USES)
 
 
 def test_a_file_of_sops_is_opened_with_its_age_identity(made: Path) -> None:
@@ -109,4 +109,4 @@ def test_a_file_is_refused_however_much_of_it_is_written(made: Path, tmp_path: P
 
 def test_a_sops_file_without_an_identity_is_named_as_what_it_is(made: Path) -> None:
     with pytest.raises(SecretsUnavailable, match=r"secrets\.age_identity_file"):
-        Secrets(SecretSettings(file=str(made / "secrets.json"))).for_plan(USES)
+        SecretFile(SecretSettings(file=str(made / "secrets.json"))).for_plan(USES)

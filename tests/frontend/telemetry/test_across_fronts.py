@@ -6,7 +6,7 @@ from frontend.shared.memory import SharedMemory
 from frontend.telemetry import families as f
 from frontend.telemetry.cells import Cells
 from frontend.telemetry.metrics import Metrics
-from frontend.telemetry.present import Announced, Presence, Present
+from frontend.telemetry.present import AnnouncedProcess, Presence, Present
 from frontend.telemetry.processes import Processes
 from frontend.telemetry.readings import together
 from ipc import front_memory as at
@@ -121,7 +121,7 @@ def test_gauges_are_put_together_as_the_table_says() -> None:
 def test_a_front_reads_how_things_stand_in_others_that_serve() -> None:
     first, second, third = views(3)
     for memory in (second, third):
-        Presence(memory).tell(Present(processes=(Announced("front", str(memory.number), 7),)))
+        Presence(memory).tell(Present(processes=(AnnouncedProcess("front", str(memory.number), 7),)))
     assert Presence(first).others() == {}
     second.begin_serving()
     assert {number: one.processes[0].number for number, one in Presence(first).others().items()} == {2: "2"}

@@ -13,7 +13,7 @@ import trio
 
 from frontend.webhooks.delivery import Post, open_post
 from frontend.webhooks.endpoints import open_endpoints
-from frontend.webhooks.outcome import Outcome
+from frontend.webhooks.outcome import AttemptOutcome
 from tests.frontend.webhooks.samples import DELIVERY, HOST, hook
 from tests.support.webhook_receiver import (
     Answer,
@@ -31,8 +31,8 @@ from tests.support.worker_desk import until
 
 OK = b"HTTP/1.1 200 OK\r\n"
 SOON = 0.3
-NO_HTTP = Outcome("failed", None, "the connection ended without an answer in HTTP")
-LATE = Outcome("failed", None, "no answer in time")
+NO_HTTP = AttemptOutcome("failed", None, "the connection ended without an answer in HTTP")
+LATE = AttemptOutcome("failed", None, "no answer in time")
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def receiver() -> Iterator[Receiver]:
         yield one
 
 
-def is_late(found: Outcome) -> bool:
+def is_late(found: AttemptOutcome) -> bool:
     """The time was over, before or after there was a connection."""
-    return found in (LATE, Outcome("failed", None, "no connection could be made"))
+    return found in (LATE, AttemptOutcome("failed", None, "no connection could be made"))
 
 
-async def attempt(address: str, **changes: Any) -> Outcome:
+async def attempt(address: str, **changes: Any) -> AttemptOutcome:
     """One attempt; whatever became of it, no connection of it is left."""
     (endpoint,) = open_endpoints([hook(**changes)])
     with trio.fail_after(120):
@@ -69,7 +69,7 @@ def connections_to(address: str) -> list[Any]:
 async def test_what_arrives_is_what_was_written_with_the_headers_that_prove_it(receiver: Receiver) -> None:
     headers = {"authorization": "Bearer abc", "x-tenant": "a b"}
     outcome = await attempt(receiver.address, url=f"http://{HOST}:8080/a;b?c=%20d", headers=headers)
-    assert outcome == Outcome("delivered", 200)
+    assert outcome == AttemptOutcome("delivered", 200)
     (one,) = receiver.received
     assert (one.line, one.body) == ("POST /a;b?c=%20d HTTP/1.1", DELIVERY.payload.encode())
     signatures = {one.headers.pop("webhook-signature")[:3], one.headers.pop("x-gateway-signature")[:7]}
@@ -90,19 +90,19 @@ async def test_no_header_of_a_setting_takes_the_place_of_one_of_ours(receiver: R
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 async def test_any_2xx_is_an_arrival(receiver: Receiver, status: int) -> None:
     receiver.answers.append(sends(b"HTTP/1.1 %d X\r\n\r\n" % status))
-    assert await attempt(receiver.address) == Outcome("delivered", status)
+    assert await attempt(receiver.address) == AttemptOutcome("delivered", status)
 
 
 @pytest.mark.parametrize("status", [300, 301, 304, 308, 400, 401, 404, 408, 410, 413, 429, 499])
 async def test_3xx_and_4xx_are_refusals_for_good(receiver: Receiver, status: int) -> None:
     receiver.answers.append(says(status))
-    assert await attempt(receiver.address) == Outcome("rejected", status, f"the receiver answered {status}")
+    assert await attempt(receiver.address) == AttemptOutcome("rejected", status, f"the receiver answered {status}")
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 599, 999])
 async def test_5xx_may_go_better_later(receiver: Receiver, status: int) -> None:
     receiver.answers.append(says(status))
-    assert await attempt(receiver.address) == Outcome("failed", status, f"the receiver answered {status}")
+    assert await attempt(receiver.address) == AttemptOutcome("failed", status, f"the receiver answered {status}")
 
 
 NO_ANSWERS: dict[str, Answer] = {
@@ -152,7 +152,7 @@ BODIES: dict[str, Answer] = {
 @pytest.mark.parametrize("name", BODIES)
 async def test_whatever_follows_a_status_changes_nothing(receiver: Receiver, name: str) -> None:
     receiver.answers.append(BODIES[name])
-    assert await attempt(receiver.address) == Outcome("delivered", 200)
+    assert await attempt(receiver.address) == AttemptOutcome("delivered", 200)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(200, "delivered"), (404, "rejected"), (500, "failed")])
@@ -195,7 +195,7 @@ async def test_nobody_there_is_a_failure_that_may_pass() -> None:
     with socket.socket() as held:  # it keeps the port from others, and does not listen
         held.bind(("127.0.0.1", 0))
         outcome = await attempt(f"127.0.0.1:{held.getsockname()[1]}")
-    assert outcome == Outcome("failed", None, "no connection could be made")
+    assert outcome == AttemptOutcome("failed", None, "no connection could be made")
 
 
 async def test_somebody_who_never_takes_a_connection_costs_the_timeout() -> None:
@@ -221,7 +221,7 @@ async def test_a_secret_that_can_not_be_read_is_a_failure_and_nothing_is_sent(
     (endpoint,) = open_endpoints([hook(secret=None, secret_file=str(file))])
     file.chmod(0o644)
     outcome = await post_to(receiver.address).attempt(endpoint, DELIVERY, 1, trio.CapacityLimiter(4))
-    assert outcome == Outcome("failed", None, "the secret can't be read")
+    assert outcome == AttemptOutcome("failed", None, "the secret can't be read")
     assert receiver.connections == 0
 
 

@@ -15,7 +15,7 @@ from frontend.webhooks.signing import signature_headers
 from ipc.settings import WEBHOOK_KINDS, WebhookSettings
 from ipc.webhooks import key_of
 from notary.announcing import KIND
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.ledger.message import _FIELDS, MAX_BODY_BYTES, checkpoint_body
 from notary.ledger.outbox import MAX_WAITING
@@ -118,7 +118,7 @@ def test_numbers_are_those_of_the_code() -> None:
 def test_the_questions_to_the_ledger_are_ones_that_it_can_answer(tmp_path: Path) -> None:
     questions = re.findall(r"^\$ sqlite3 -readonly ledger\.sqlite3 \"(.+)\"$", TEXT, re.MULTILINE)
     assert len(questions) == 2
-    ledger = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    ledger = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     ledger.open()
     ledger.close()
     connection = sqlite3.connect(tmp_path / "ledger.sqlite3")

@@ -6,7 +6,7 @@ import pytest
 
 from frontend.webhooks.endpoints import key_in, open_endpoints
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.webhooks import SecretUnfit, key_of
 from tests.frontend.webhooks.samples import SECRET, hook
 
@@ -67,16 +67,16 @@ def test_a_file_with_another_content_is_refused_and_its_content_not_shown(
     tmp_path: Path, content: str | bytes, said: str
 ) -> None:
     file = private(tmp_path / "hook", content)
-    with pytest.raises(KeyFileError) as refused:
+    with pytest.raises(PrivateFileError) as refused:
         open_endpoints([hook(secret=None, secret_file=str(file))])
     assert str(refused.value) == f"{file}: {said}"
     assert refused.value.exit_code == Exit.CONFIG
 
 
 def test_a_file_that_others_can_read_or_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileError, match="mode 0644 lets others in"):
+    with pytest.raises(PrivateFileError, match="mode 0644 lets others in"):
         key_in(private(tmp_path / "hook", SECRET, 0o644))
-    with pytest.raises(KeyFileError, match="No such file"):
+    with pytest.raises(PrivateFileError, match="No such file"):
         key_in(tmp_path / "none")
 
 

@@ -20,14 +20,14 @@ from cryptography.x509.oid import NameOID
 from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import open_endpoints
 from frontend.webhooks.network import MAX_ADDRESSES
-from frontend.webhooks.outcome import Outcome
+from frontend.webhooks.outcome import AttemptOutcome
 from tests.frontend.webhooks.samples import DELIVERY, HOST, hook
 from tests.support.supervised import wait_until
 from tests.support.webhook_receiver import Receiver, webhook_receiver
 
 PUBLIC, OTHER_PUBLIC, PUBLIC_V6 = "93.184.215.14", "8.8.8.8", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
-BLOCKED = Outcome("blocked", None, "the name leads to private or reserved addresses only")
-UNRESOLVED = Outcome("failed", None, "the name could not be resolved")
+BLOCKED = AttemptOutcome("blocked", None, "the name leads to private or reserved addresses only")
+UNRESOLVED = AttemptOutcome("failed", None, "the name could not be resolved")
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ class Wires(trio.abc.SocketFactory):
         return made
 
 
-async def attempt(resolve: dict[str, str] | None = None, **changes: Any) -> Outcome:
+async def attempt(resolve: dict[str, str] | None = None, **changes: Any) -> AttemptOutcome:
     (endpoint,) = open_endpoints([hook(**changes)])
     with trio.fail_after(120):
         return await open_post("0", resolve or {}).attempt(endpoint, DELIVERY, 1, trio.CapacityLimiter(4))
@@ -118,7 +118,7 @@ async def test_of_public_and_private_addresses_only_the_public_ones_are_connecte
 ) -> None:
     wires = Wires(receiver, "10.0.0.1", "127.0.0.1", PUBLIC)
     monkeypatch.setattr(socket, "getaddrinfo", Names(["10.0.0.1", PUBLIC_V6, "127.0.0.1", "::1", PUBLIC, PUBLIC]))
-    assert await attempt(url=f"http://{HOST}:8080/in") == Outcome("delivered", 200)
+    assert await attempt(url=f"http://{HOST}:8080/in") == AttemptOutcome("delivered", 200)
     assert wires.dialled == [(PUBLIC_V6, 8080), (PUBLIC, 8080)]
     assert receiver.received[0].headers["host"] == f"{HOST}:8080"
 
@@ -137,7 +137,7 @@ async def test_a_name_that_says_something_else_the_second_time_is_not_asked_a_se
 async def test_of_very_many_addresses_some_are_tried(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     wires = Wires(receiver)
     monkeypatch.setattr(socket, "getaddrinfo", Names([f"8.8.8.{number}" for number in range(100)]))
-    assert await attempt() == Outcome("failed", None, "no connection could be made")
+    assert await attempt() == AttemptOutcome("failed", None, "no connection could be made")
     assert len(wires.dialled) == MAX_ADDRESSES
 
 
@@ -163,7 +163,7 @@ async def test_a_resolver_that_does_not_answer_costs_the_timeout_and_a_few_threa
     names = Names(waits)
     monkeypatch.setattr(socket, "getaddrinfo", names)
     (endpoint,) = open_endpoints([hook(timeout_seconds=5.0)])
-    post, failures = open_post("0", {}), list[Outcome]()
+    post, failures = open_post("0", {}), list[AttemptOutcome]()
 
     async def one() -> None:
         failures.append(await post.attempt(endpoint, DELIVERY, 1, lookups))
@@ -174,7 +174,7 @@ async def test_a_resolver_that_does_not_answer_costs_the_timeout_and_a_few_threa
         await trio.to_thread.run_sync(wait_until, lambda: len(names.asked) == 2)
         assert failures == []
         mock_clock.jump(6)
-    assert failures == [Outcome("failed", None, "no answer in time")] * 6
+    assert failures == [AttemptOutcome("failed", None, "no answer in time")] * 6
     answers.set()
     await trio.to_thread.run_sync(wait_until, lambda: lookups.borrowed_tokens == 0)
     assert len(names.asked) == 2, "the others waited for a thread until their time was over"
@@ -243,14 +243,14 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
     return made
 
 
-async def secured(context: ssl.SSLContext | None, **changes: Any) -> tuple[Outcome, Receiver]:
+async def secured(context: ssl.SSLContext | None, **changes: Any) -> tuple[AttemptOutcome, Receiver]:
     with webhook_receiver(context) as receiver:
         return await attempt({HOST: receiver.address}, url=f"https://{HOST}/in", **changes), receiver
 
 
 async def test_a_receiver_with_a_certificate_for_its_name_is_delivered_to(authority: Authority) -> None:
     outcome, receiver = await secured(authority.server(HOST))
-    assert outcome == Outcome("delivered", 200)
+    assert outcome == AttemptOutcome("delivered", 200)
     assert receiver.received[0].headers["host"] == HOST
 
 
@@ -268,7 +268,7 @@ async def test_a_certificate_that_is_not_the_names_own_is_refused_before_anythin
         "age": lambda: authority.server(HOST, days=-1),
     }
     outcome, receiver = await secured(contexts[wrong]())
-    assert outcome == Outcome("failed", None, f"the certificate {told[wrong]}")
+    assert outcome == AttemptOutcome("failed", None, f"the certificate {told[wrong]}")
     assert receiver.received == []
 
 
@@ -284,5 +284,5 @@ async def test_only_recent_tls_is_spoken(authority: Authority) -> None:
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
     outcome, receiver = await secured(context)
-    assert outcome == Outcome("failed", None, "TLS could not be agreed on")
+    assert outcome == AttemptOutcome("failed", None, "TLS could not be agreed on")
     assert receiver.received == []

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from frontend.deadlines import WitnessDeadlines
-from frontend.witnesses.follower import MAX_REQUESTS, Follower, Means
+from frontend.witnesses.follower import MAX_REQUESTS, Follower, FollowerContext
 from ipc.operations.status import ReadLedger
 from ipc.operations.witnesses import WitnessStatus
 from ipc.settings import EgressSettings
@@ -212,7 +212,7 @@ def _gone() -> Any:
 
 
 def test_pauses_grow_with_failures_up_to_their_bound() -> None:
-    follower = Follower("city", None, Means(None, None, 10.0, WitnessDeadlines()))  # type: ignore[arg-type]  # unused
+    follower = Follower("city", None, FollowerContext(None, None, 10.0, WitnessDeadlines()))  # type: ignore[arg-type]  # unused
     pauses = []
     for failures in (0, 1, 2, 4, 5, 100):
         follower._failures = failures

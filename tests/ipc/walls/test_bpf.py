@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.walls.bpf import ALLOW, KILL, Bits, Instruction, OneOf, Rule, assemble, errno
+from ipc.walls.bpf import ALLOW, KILL, Bits, Instruction, OneOf, SyscallRule, assemble, errno
 from ipc.walls.syscalls import AUDIT_ARCH
 from tests.support.filters import outcome
 
 X86 = AUDIT_ARCH["x86_64"]
 RULES = {
-    0: Rule(),
-    1: Rule(conditions=(Bits(2, 4),)),
-    9: Rule(conditions=(OneOf(0, (2, 10)), OneOf(1, (1, 2), 0xF)), otherwise=errno(97)),
-    40: Rule(action=errno(13)),
-    300: Rule(action=KILL),
+    0: SyscallRule(),
+    1: SyscallRule(conditions=(Bits(2, 4),)),
+    9: SyscallRule(conditions=(OneOf(0, (2, 10)), OneOf(1, (1, 2), 0xF)), otherwise=errno(97)),
+    40: SyscallRule(action=errno(13)),
+    300: SyscallRule(action=KILL),
 }
 
 
@@ -44,16 +44,20 @@ def test_an_argument_is_held_against_its_conditions(program: list[Instruction]) 
 def test_another_architecture_and_x32_end_the_process(program: list[Instruction]) -> None:
     assert judged(program, 0, arch=0x40000003) == KILL
     assert judged(program, 0x40000000) == KILL
-    unlisted = assemble({5: Rule(action=KILL)}, X86, ALLOW, has_x32=True)
+    unlisted = assemble({5: SyscallRule(action=KILL)}, X86, ALLOW, has_x32=True)
     assert judged(unlisted, 0x40000001) == judged(unlisted, 5) == KILL
     assert judged(unlisted, 6) == ALLOW
 
 
-@given(st.dictionaries(st.integers(0, 1000), st.sampled_from([Rule(), Rule(action=errno(1)), RULES[9]]), max_size=300))
-def test_however_many_rules_there_are_each_call_meets_its_own(rules: dict[int, Rule]) -> None:
+@given(
+    st.dictionaries(
+        st.integers(0, 1000), st.sampled_from([SyscallRule(), SyscallRule(action=errno(1)), RULES[9]]), max_size=300
+    )
+)
+def test_however_many_rules_there_are_each_call_meets_its_own(rules: dict[int, SyscallRule]) -> None:
     made = assemble(rules, X86, KILL, has_x32=False)
     for number in {*rules, 0, 500, 1000}:
-        rule = rules.get(number, Rule(action=KILL))
+        rule = rules.get(number, SyscallRule(action=KILL))
         wanted = rule.otherwise if rule.conditions else rule.action  # arguments of 0 satisfy none of the conditions
         assert judged(made, number) == wanted
 

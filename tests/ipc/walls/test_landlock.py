@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.walls.landlock import ABI_NET, ABI_SCOPE, CHANGE, READ, Place, Scope, abi, prepare, restrict
+from ipc.walls.landlock import ABI_NET, ABI_SCOPE, CHANGE, READ, PathRule, Scope, abi, prepare, restrict
 from ipc.walls.privileges import refuse_new_privileges
 
 
@@ -30,7 +30,7 @@ def refused(act: Callable[[], object]) -> int:
     return 0
 
 
-def behind(places: tuple[Place, ...], scope: Scope, version: int | None = None) -> None:
+def behind(places: tuple[PathRule, ...], scope: Scope, version: int | None = None) -> None:
     ruleset = prepare(places, scope, version)
     refuse_new_privileges()
     restrict(ruleset)
@@ -54,7 +54,10 @@ def listening() -> Iterator[int]:
 
 def in_places(folder: str) -> None:
     root = Path(folder)
-    behind((Place(f"{folder}/read", READ), Place(f"{folder}/change", CHANGE), Place(f"{folder}/none", CHANGE)), Scope())
+    behind(
+        (PathRule(f"{folder}/read", READ), PathRule(f"{folder}/change", CHANGE), PathRule(f"{folder}/none", CHANGE)),
+        Scope(),
+    )
     assert (root / "read" / "a").read_text() == "a"
     assert refused(lambda: (root / "read" / "a").write_text("b")) == errno.EACCES
     assert refused(lambda: (root / "read" / "b").touch()) == errno.EACCES
@@ -133,4 +136,4 @@ def test_an_older_kernel_is_asked_for_what_it_has(version: int) -> None:
 
 def test_a_place_that_must_be_there_is_missed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        prepare((Place(str(tmp_path / "gone"), READ, is_required=True),), Scope())
+        prepare((PathRule(str(tmp_path / "gone"), READ, is_required=True),), Scope())

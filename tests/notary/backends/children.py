@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
 
 NOBODY = 65534
@@ -28,7 +28,7 @@ def table(connection: sqlite3.Connection) -> None:
 def fill_disk(path: Path) -> None:
     """Write until no file may grow, then with room again; say what happened."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    database = Database(path, table)
+    database = SqliteDatabase(path, table)
     database.open()
 
     def write(name: str) -> str:
@@ -58,7 +58,7 @@ def write_read_only(path: Path) -> None:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     try:
-        Database(path, table).open()
+        SqliteDatabase(path, table).open()
         say("opened")
     except DatabaseGone as error:
         say(f"gone: {error}")

@@ -12,14 +12,14 @@ import pytest
 
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
-from ipc.operations.calls import Open, Proof
+from ipc.operations.calls import Open, ProofRecord
 from ipc.operations.holds import Hold
 from ipc.operations.leases import ReadBudget
 from ipc.operations.operation import Operation
 from notary.backends.redis import scripts
 from notary.backends.redis.client import Client
 from notary.backends.redis.stores import Stores
-from notary.database import Connection
+from notary.database import OpenTransaction
 from notary.store.contract import StoreGone
 from tests.notary.running import Running
 from tests.notary.samples import call_event, make_open
@@ -72,7 +72,7 @@ def bury(notary: Running) -> None:
 
 def changed_proof(asked: Hold) -> Hold:
     """Return the same hold with another proof, because the proof of an undone unit stays used."""
-    return msgspec.structs.replace(asked, proof=Proof("another-" + asked.approval.approval_id))
+    return msgspec.structs.replace(asked, proof=ProofRecord("another-" + asked.approval.approval_id))
 
 
 def _end(patch: Patch) -> NoReturn:
@@ -127,7 +127,7 @@ def _at_commit(notary: Running, patch: Patch, *, is_done: bool) -> None:
     unit = database.unit
 
     @contextmanager
-    def ending(**given: bool) -> Iterator[Connection]:
+    def ending(**given: bool) -> Iterator[OpenTransaction]:
         with unit(**given) as connection:
             yield connection
             is_ours = stores.owes

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.operations.calls import Enter, Proof, Withdraw
+from ipc.operations.calls import ProofRecord, UseProof, Withdraw
 from ipc.operations.deliveries import NextDelivery
 from ipc.operations.evidence import ShowReceipt, TraceOfApproval
 from ipc.operations.holds import GetHold, ListHolds, OrphanedHolds
@@ -27,7 +27,7 @@ from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.operations.status import ReadLedger
 from notary.backends.bringing import bring_store_over
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
 from notary.ledger import history, schema
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
@@ -102,7 +102,7 @@ def whole(folder: Path) -> bool:
 
 def brought(folder: Path) -> None:
     """Open the folder as a notary does at its start."""
-    database = Database(folder / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(folder / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     try:
         bring_store_over(database, folder / "store.sqlite3")
@@ -132,7 +132,7 @@ def test_its_events_and_then_its_intents_are_the_first_leaves_of_the_tree(old: P
 def test_a_file_made_of_the_old_ones_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
     brought(old)
     (tmp_path / "new").mkdir()
-    fresh = Database(tmp_path / "new" / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    fresh = SqliteDatabase(tmp_path / "new" / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     fresh.open()
     fresh.close()
     # An older file keeps its unique index on grants, which can only be dropped with the whole table.
@@ -151,8 +151,8 @@ def test_a_notary_goes_on_where_the_old_gateway_was(old: Path, start_notary: Sta
     assert (report.intact, report.total_events) == (True, 5)
     assert front.ask(ReadEpoch()) == front.in_force[0].epoch == 2
     assert front.in_force[0].newest_evidence == NOW + 10
-    assert [front.ask(Enter(Proof(f"proof-{number}"))).is_fresh for number in range(3)] == [False] * 3
-    assert front.ask(Enter(Proof("another"))).is_fresh
+    assert [front.ask(UseProof(ProofRecord(f"proof-{number}"))).is_fresh for number in range(3)] == [False] * 3
+    assert front.ask(UseProof(ProofRecord("another"))).is_fresh
     assert [front.ask(ReadBudget(name)).remaining for name in ("ses_whole", "ses_used", "ses_empty")] == [5, 2, 0]
     # The older version did not store the epoch of a pending hold, so the hold has ended.
     listed = front.ask(ListHolds(None, 9)).approvals
@@ -263,7 +263,7 @@ def test_whenever_it_is_killed_the_next_start_has_everything_once(old: Path, tmp
 
 def test_an_old_file_left_by_a_kill_undoes_no_later_write(old: Path, tmp_path: Path, start_notary: StartNotary) -> None:
     kept = shutil.copy(old / "store.sqlite3", tmp_path / "kept")
-    start_notary(old.name).front.ask(Enter(Proof("new")))
+    start_notary(old.name).front.ask(UseProof(ProofRecord("new")))
     shutil.copy(kept, old / "store.sqlite3")
     (old / "store.sqlite3").chmod(0o600)
     brought(old)

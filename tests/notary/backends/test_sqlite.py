@@ -11,43 +11,43 @@ from pathlib import Path
 import pytest
 
 from notary.backends import sqlite
-from notary.backends.sqlite import Database, FileLimits
+from notary.backends.sqlite import FileLimits, SqliteDatabase
 from notary.database import DatabaseGone
 from tests.notary.backends.children import table
 from tests.notary.backends.conftest import Start, line_of
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "a file?.sqlite3", table, FileLimits(lock_seconds=0.05, reserved_pages=0))
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    opened = SqliteDatabase(tmp_path / "a file?.sqlite3", table, FileLimits(lock_seconds=0.05, reserved_pages=0))
     opened.open()
     yield opened
     opened.close()
 
 
-def put(database: Database, name: str) -> None:
+def put(database: SqliteDatabase, name: str) -> None:
     with database.unit() as connection:
         connection.execute("INSERT INTO things VALUES (?, ?)", (name, b"x" * 3000))
 
 
-def names(database: Database) -> list[str]:
+def names(database: SqliteDatabase) -> list[str]:
     with database.unit(writes=False) as connection:
         return [name for (name,) in connection.execute("SELECT name FROM things ORDER BY name")]
 
 
-def test_every_commit_reaches_the_disk(database: Database) -> None:
+def test_every_commit_reaches_the_disk(database: SqliteDatabase) -> None:
     with database.unit() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def flushed(database: Database, **how: bool) -> bool:
+def flushed(database: SqliteDatabase, **how: bool) -> bool:
     """Whether a unit like this one is flushed to the disk with its commit."""
     with database.unit(**how) as connection:
         return bool(connection.execute("PRAGMA synchronous").fetchone() == (2,))
 
 
-def test_only_what_may_be_lost_with_the_machine_goes_without_a_flush_and_only_itself(database: Database) -> None:
+def test_only_what_may_be_lost_with_the_machine_goes_without_a_flush_and_only_itself(database: SqliteDatabase) -> None:
     assert not flushed(database, is_durable=False)
     assert flushed(database)
     with pytest.raises(ZeroDivisionError), database.unit(is_durable=False):
@@ -60,7 +60,7 @@ def test_only_what_may_be_lost_with_the_machine_goes_without_a_flush_and_only_it
 
 
 def test_a_wal_is_cut_to_nothing_unless_a_reader_needs_it_and_then_lengthened_again(tmp_path: Path) -> None:
-    database = Database(tmp_path / "db", table, FileLimits(reserved_pages=400))
+    database = SqliteDatabase(tmp_path / "db", table, FileLimits(reserved_pages=400))
     database.open()
     wal = tmp_path / "db-wal"
     whole = wal.stat().st_size
@@ -81,7 +81,7 @@ def test_a_wal_is_cut_to_nothing_unless_a_reader_needs_it_and_then_lengthened_ag
     with closing(sqlite3.connect(database.path)) as reader:  # so that the end of the first leaves the WAL
         reader.execute("SELECT * FROM things").fetchall()
         database.close()
-        following = Database(tmp_path / "db", table, FileLimits(reserved_pages=0))
+        following = SqliteDatabase(tmp_path / "db", table, FileLimits(reserved_pages=0))
         following.open()
         assert following.has_old_frames
     assert following.cut_wal()
@@ -93,7 +93,7 @@ def test_where_the_disk_is_nearly_full_no_room_is_taken_beforehand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "SPARE_BYTES", 1 << 62)
-    database = Database(tmp_path / "db", table, FileLimits(reserved_pages=4500))
+    database = SqliteDatabase(tmp_path / "db", table, FileLimits(reserved_pages=4500))
     database.open()
     put(database, "a")
     database.tend()
@@ -107,7 +107,7 @@ def test_room_that_can_not_be_taken_is_not_asked_for_again(tmp_path: Path) -> No
     assert sqlite._reserve(tmp_path / "not there", 500) == 500
 
 
-def test_its_files_are_for_their_owner_alone(database: Database) -> None:
+def test_its_files_are_for_their_owner_alone(database: SqliteDatabase) -> None:
     put(database, "a")
     modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in database.path.parent.iterdir()}
     assert modes == {".sqlite3": 0o600, ".sqlite3-wal": 0o600, ".sqlite3-shm": 0o600}
@@ -115,7 +115,7 @@ def test_its_files_are_for_their_owner_alone(database: Database) -> None:
 
 def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(tmp_path: Path) -> None:
     limits = FileLimits(reserved_pages=1000)
-    first, second = Database(tmp_path / "db", table, limits), Database(tmp_path / "db", table, limits)
+    first, second = SqliteDatabase(tmp_path / "db", table, limits), SqliteDatabase(tmp_path / "db", table, limits)
     first.open()
     wal = tmp_path / "db-wal"
     sizes = [wal.stat().st_size]
@@ -133,7 +133,7 @@ def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(t
     copy.mkdir()
     for name in ("db", "db-wal"):
         shutil.copy(tmp_path / name, copy / name)
-    third = Database(copy / "db", table, limits)
+    third = SqliteDatabase(copy / "db", table, limits)
     third.open()
     put(third, "c")
     assert names(third) == ["a", "b", "c"]
@@ -141,7 +141,7 @@ def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(t
         database.close()
 
 
-def test_a_unit_that_raises_leaves_nothing(database: Database) -> None:
+def test_a_unit_that_raises_leaves_nothing(database: SqliteDatabase) -> None:
     put(database, "a")
     with pytest.raises(ZeroDivisionError), database.unit() as connection:
         connection.execute("INSERT INTO things VALUES ('b', NULL)")
@@ -149,7 +149,7 @@ def test_a_unit_that_raises_leaves_nothing(database: Database) -> None:
     assert names(database) == ["a"]
 
 
-def test_an_sql_error_leaves_nothing_and_the_next_unit_works(database: Database) -> None:
+def test_an_sql_error_leaves_nothing_and_the_next_unit_works(database: SqliteDatabase) -> None:
     put(database, "a")
     with pytest.raises(DatabaseGone), database.unit() as connection:
         connection.execute("INSERT INTO things VALUES ('b', NULL)")
@@ -158,7 +158,7 @@ def test_an_sql_error_leaves_nothing_and_the_next_unit_works(database: Database)
     assert names(database) == ["a", "c"]
 
 
-def test_a_value_that_sqlite_does_not_take_leaves_nothing_and_keeps_no_lock(database: Database) -> None:
+def test_a_value_that_sqlite_does_not_take_leaves_nothing_and_keeps_no_lock(database: SqliteDatabase) -> None:
     """An error of Python's module, not of SQLite: it has no code."""
     with pytest.raises(DatabaseGone, match="not supported"), database.unit() as connection:
         connection.execute("INSERT INTO things VALUES ('a', 'x')")
@@ -167,7 +167,7 @@ def test_a_value_that_sqlite_does_not_take_leaves_nothing_and_keeps_no_lock(data
     assert names(database) == ["b"]
 
 
-def test_a_stranger_that_keeps_the_lock_costs_a_bounded_wait(database: Database) -> None:
+def test_a_stranger_that_keeps_the_lock_costs_a_bounded_wait(database: SqliteDatabase) -> None:
     with closing(sqlite3.connect(database.path, isolation_level=None)) as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseGone, match="locked"):  # and not never
@@ -178,13 +178,13 @@ def test_a_stranger_that_keeps_the_lock_costs_a_bounded_wait(database: Database)
     assert names(database) == ["b"]
 
 
-def patience(database: Database) -> int:
+def patience(database: SqliteDatabase) -> int:
     """Milliseconds for which a unit waits for the lock."""
     with database.unit(writes=False) as connection:
         return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
 
 
-def test_a_lock_that_is_kept_is_waited_for_once_until_something_was_written(database: Database) -> None:
+def test_a_lock_that_is_kept_is_waited_for_once_until_something_was_written(database: SqliteDatabase) -> None:
     with closing(sqlite3.connect(database.path, isolation_level=None)) as stranger:
         assert patience(database) == 50
         stranger.execute("BEGIN IMMEDIATE")
@@ -199,7 +199,7 @@ def test_a_lock_that_is_kept_is_waited_for_once_until_something_was_written(data
     assert (names(database), patience(database)) == (["b"], 50)
 
 
-def test_a_database_that_may_not_grow_fails_whole_and_goes_on_when_it_may(database: Database) -> None:
+def test_a_database_that_may_not_grow_fails_whole_and_goes_on_when_it_may(database: SqliteDatabase) -> None:
     put(database, "a")
     with database.unit() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -240,16 +240,16 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -
     path = tmp_path / "db"
     path.write_bytes(content)
     with pytest.raises(DatabaseGone):
-        Database(path, table).open()
+        SqliteDatabase(path, table).open()
     assert path.read_bytes() == content
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatabaseGone, match="No such file"):
-        Database(tmp_path / "none" / "db", table).open()
+        SqliteDatabase(tmp_path / "none" / "db", table).open()
 
 
-def test_a_file_that_was_taken_away_is_never_made_again(database: Database) -> None:
+def test_a_file_that_was_taken_away_is_never_made_again(database: SqliteDatabase) -> None:
     put(database, "a")
     database.path.unlink()
     for _ in range(2):
@@ -258,9 +258,9 @@ def test_a_file_that_was_taken_away_is_never_made_again(database: Database) -> N
     assert not database.path.exists()
 
 
-def test_a_file_that_was_exchanged_is_not_used(database: Database, tmp_path: Path) -> None:
+def test_a_file_that_was_exchanged_is_not_used(database: SqliteDatabase, tmp_path: Path) -> None:
     put(database, "a")
-    other = Database(tmp_path / "other", table)
+    other = SqliteDatabase(tmp_path / "other", table)
     other.open()
     other.close()
     os.replace(other.path, database.path)
@@ -268,7 +268,7 @@ def test_a_file_that_was_exchanged_is_not_used(database: Database, tmp_path: Pat
         put(database, "b")
 
 
-def test_damage_is_a_failure_and_not_an_answer(database: Database) -> None:
+def test_damage_is_a_failure_and_not_an_answer(database: SqliteDatabase) -> None:
     for number in range(200):
         put(database, f"n{number:04}")
     database.close()

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.clock import ClockWrong
-from ipc.operations.calls import Closed, Enter, Proof, Withdraw
+from ipc.operations.calls import Closed, ProofRecord, UseProof, Withdraw
 from ipc.operations.status import ReadLedger
-from notary.backends.sqlite import Database, connect
+from notary.backends.sqlite import SqliteDatabase, connect
 from notary.database import DatabaseGone
 from notary.ledger import journal, schema
-from notary.ledger.journal import SLOTS, Entry, pieces_of
+from notary.ledger.journal import SLOTS, RingEntry, pieces_of
 from notary.ledger.settling import Unsettled, head_with, settle, unsettled
 from notary.offline import main
 from notary.opening import open_state
@@ -25,7 +25,7 @@ from notary.operations.table import PERFORMERS
 from notary.reading.whole import WholeWalk
 from notary.store.proofs import REPLAY_SECONDS
 from notary.tasks import Task
-from notary.units import Units
+from notary.units import TransactionRunner
 from notary.upkeep import Upkeep
 from tests.notary.conftest import StartNotary
 from tests.notary.lost import lost_call
@@ -43,15 +43,15 @@ NEVER_QUIET = replace(LIMITS, quiet_seconds=3600.0, checkpoint_seconds=3600.0)
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     path = tmp_path / "ledger.sqlite3"
-    database = Database(path, schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
     database.open()
     database.close()
     with closing(connect(path, writes=True)) as connection:
         yield connection
 
 
-def entry_of(number: int, size: int = 1) -> Entry:
-    return Entry(proofs=[(number, "p" * size, 1.5)], answers=[("front-1", number, b"answer", None, None, None)])
+def entry_of(number: int, size: int = 1) -> RingEntry:
+    return RingEntry(proofs=[(number, "p" * size, 1.5)], answers=[("front-1", number, b"answer", None, None, None)])
 
 
 def test_a_journal_of_which_all_is_settled_goes_on_after_its_newest_unit_and_has_its_answers(
@@ -69,11 +69,11 @@ def test_a_journal_of_which_all_is_settled_goes_on_after_its_newest_unit_and_has
 @pytest.mark.parametrize("rows", ["proofs", "intents", "resolved", "events"])
 def test_a_unit_with_rows_of_any_table_is_to_be_settled_and_one_with_answers_alone_is_not(rows: str) -> None:
     some: dict[str, Any] = {rows: ["a row"]}
-    assert Entry(answers=entry_of(1).answers).is_settled is True
-    assert Entry(**some).is_settled is False
+    assert RingEntry(answers=entry_of(1).answers).is_settled is True
+    assert RingEntry(**some).is_settled is False
 
 
-def kept(entry: Entry) -> list[Any]:
+def kept(entry: RingEntry) -> list[Any]:
     return [entry.proofs, entry.answers]
 
 
@@ -81,7 +81,7 @@ def kept(entry: Entry) -> list[Any]:
 def test_unsettled_entries_are_read_as_written_after_any_number_of_rounds(sizes: list[int], restarts: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.prepare(connection)
-        memory, written = Unsettled(journal.read(connection)), list[Entry]()
+        memory, written = Unsettled(journal.read(connection)), list[RingEntry]()
         for number, size in enumerate(sizes, 1):
             entry = entry_of(number, size)
             pieces = pieces_of(entry, number)
@@ -199,16 +199,16 @@ def test_a_proof_an_intent_and_an_end_are_known_whether_they_are_settled_or_not(
     opened = make_open(proof=proof)
     begun = front.begin(opened)
     for _ in range(2):
-        numbers = front.send(Enter(proof), Enter(proof), make_open(intent_id=opened.intent_id))
+        numbers = front.send(UseProof(proof), UseProof(proof), make_open(intent_id=opened.intent_id))
         assert [front.heard(number).problem for number in numbers] == [None, None, "refused"]
-        assert not front.ask(Enter(proof)).is_fresh
+        assert not front.ask(UseProof(proof)).is_fresh
     assert isinstance(front.finish(opened, begun, make_result()), Closed)
     withdraw = Withdraw(opened.intent_id, "error", "overloaded")
     assert [front.heard(one).problem for one in front.send(withdraw, withdraw)] == ["refused", "refused"]
     for _ in range(20):
         for number in front.send(*[make_note() for _ in range(200)]):
             front.answer(number)
-    assert not front.ask(Enter(proof)).is_fresh
+    assert not front.ask(UseProof(proof)).is_fresh
     assert front.heard(front.send(make_open(intent_id=opened.intent_id))[0]).problem == "refused"
 
 
@@ -217,7 +217,7 @@ def test_a_proof_that_is_not_settled_is_known_to_its_very_end(start_notary: Star
     began = notary.clock.time
     for later, is_fresh in ((0.0, True), (REPLAY_SECONDS - 0.001, False), (REPLAY_SECONDS, True)):
         notary.clock.time = began + later
-        assert notary.front.ask(Enter(Proof("p"))).is_fresh == is_fresh, later
+        assert notary.front.ask(UseProof(ProofRecord("p"))).is_fresh == is_fresh, later
 
 
 def test_the_oldest_abandoned_call_is_found_also_in_the_journal(start_notary: StartNotary) -> None:
@@ -251,7 +251,7 @@ def tasks_of(*operations: Any) -> list[Task]:
 
 def test_a_journal_that_is_full_makes_room_for_the_next_unit_by_itself(tmp_path: Path) -> None:
     state, _ = open_state(settings_in(tmp_path), limits=LIMITS)
-    units = Units(state, PERFORMERS)
+    units = TransactionRunner(state, PERFORMERS)
     for _ in range(2 * SLOTS + 1):
         (outcome,) = units.perform(tasks_of(make_note()))
         assert outcome.problem is None
@@ -267,16 +267,16 @@ def test_a_journal_that_is_full_makes_room_for_the_next_unit_by_itself(tmp_path:
 
 def test_once_upkeep_could_not_settle_every_unit_settles_or_fails(tmp_path: Path) -> None:
     state, _ = open_state(settings_in(tmp_path), limits=LIMITS)
-    units, times = Units(state, PERFORMERS), iter(range(0, 1000, 10))
+    units, times = TransactionRunner(state, PERFORMERS), iter(range(0, 1000, 10))
     upkeep = Upkeep(state, lambda: next(times))
     units.perform(tasks_of(make_note()))
     with closing(connect(file_of(state.database), writes=True)) as stranger:
         stranger.execute("ALTER TABLE events RENAME TO elsewhere")
         for _ in range(2):
             upkeep.due()
-        assert units.perform(tasks_of(Enter(fresh_proof())))[0].problem == "unavailable"
+        assert units.perform(tasks_of(UseProof(fresh_proof())))[0].problem == "unavailable"
         stranger.execute("ALTER TABLE elsewhere RENAME TO events")
-    assert units.perform(tasks_of(Enter(fresh_proof())))[0].problem is None
+    assert units.perform(tasks_of(UseProof(fresh_proof())))[0].problem is None
     assert state.unsettled is not None
     upkeep.close()
     assert state.unsettled.entries == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
 from notary.ledger import schema
 from tests.notary.running import stored
@@ -15,7 +15,7 @@ from tests.support.notary_thread import SMALL_WAL
 
 def opened(path: Path) -> Path:
     """The file, opened once as a ledger."""
-    database = Database(path, schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
     database.open()
     database.close()
     return path

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from notary.ledger.receipts import (
     NOT_SIGNED,
-    Approval,
     LedgerReceipt,
+    ReceiptDecision,
     Signature,
     build_receipt,
     decode_receipt,
@@ -101,7 +101,7 @@ def test_a_number_without_a_durable_form_keeps_its_shape() -> None:
 
 
 def test_a_number_without_a_durable_form_keeps_the_approver() -> None:
-    approval = Approval("apr_1", "ops", "thumbprint", "jti_1")
+    approval = ReceiptDecision("apr_1", "ops", "thumbprint", "jti_1")
     receipt = make_receipt(attested=changed(ATTESTED, approval=approval), provider_receipt={"rows": 2**64})
     again = decode_receipt(encode_receipt(receipt))
     assert (again.approval, again.provider_receipt) == (approval, {"rows": str(2**64)})

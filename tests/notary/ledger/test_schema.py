@@ -15,14 +15,14 @@ import pytest
 
 from ipc.approvals import read_remains
 from ipc.events import AuditEvent
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
 from notary.ledger import journal, schema
 from notary.ledger.head import Head
-from notary.ledger.journal import Entry
+from notary.ledger.journal import RingEntry
 from notary.ledger.writing import write_event
 from notary.offline import main
-from notary.tasks import Outcome
+from notary.tasks import TaskOutcome
 from notary.units import remembered
 from tests.notary.running import ROOT, stored
 from tests.support.notary_thread import SMALL_WAL
@@ -140,7 +140,7 @@ def version(path: Path) -> str:
 
 
 def opened(path: Path) -> None:
-    database = Database(path, schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
     database.open()
     database.close()
 
@@ -174,7 +174,7 @@ def test_an_old_ledger_keeps_every_byte_of_evidence_and_becomes_like_a_new_one(
 def test_answers_of_a_notary_without_a_journal_are_repeated(old: Path) -> None:
     opened(old)
     with closing(sqlite3.connect(old)) as connection:
-        assert remembered(connection) == {("front-1", 7): Outcome(msgspec.Raw(b"\xc3"))}
+        assert remembered(connection) == {("front-1", 7): TaskOutcome(msgspec.Raw(b"\xc3"))}
 
 
 def requests_in(path: Path) -> set[str]:
@@ -219,7 +219,7 @@ def test_a_killed_gateways_journal_goes_into_the_tree_too(old: Path, capsys: pyt
     with closing(sqlite3.connect(old)) as connection, connection:
         (kept,) = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
         head = msgspec.json.decode(kept, type=Head)
-        entry = Entry()
+        entry = RingEntry()
         after = write_event(entry, head, AuditEvent(event_type="AdminDrain", event_id="evt_6", timestamp=LATER))
         entry.head = (after.seq, after.hash)
         # Entries of then had neither list of places.
@@ -319,7 +319,7 @@ def test_no_lease_token_is_left_in_a_file_whose_remembered_answers_held_some(tmp
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete=OFF")
         connection.execute("DELETE FROM meta WHERE key = 'answers_without_tokens'")
-        journal.write(connection, journal.pieces_of(Entry(answers=[row]), 1), 0)
+        journal.write(connection, journal.pieces_of(RingEntry(answers=[row]), 1), 0)
         connection.execute("INSERT INTO last_unit VALUES (1, ?)", (msgspec.msgpack.encode([row]),))
         connection.execute("CREATE TABLE gone (bytes BLOB)")
         connection.execute("INSERT INTO gone VALUES (?)", (answer * 9000,))

@@ -13,7 +13,7 @@ from ipc.settings import WitnessSettings
 from ipc.verifier_keys import WITNESS, VerifierKey
 from notary.database import DatabaseGone
 from notary.ledger import schema, witnesses
-from notary.ledger.witnesses import Cosigned, Witnesses
+from notary.ledger.witnesses import ConfiguredWitnesses, Cosigned
 
 
 def key(name: str, seed: bytes = b"w") -> str:
@@ -33,13 +33,15 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 
 def test_cosignatures_of_keys_that_are_not_configured_are_forgotten() -> None:
-    known = Witnesses(ROWS, {"w1": KEPT, "w2": Cosigned(key("w2", b"o"), 9, 0), "w3": Cosigned(key("w3"), 9, 0)})
+    known = ConfiguredWitnesses(
+        ROWS, {"w1": KEPT, "w2": Cosigned(key("w2", b"o"), 9, 0), "w3": Cosigned(key("w3"), 9, 0)}
+    )
     assert known.cosigned == {"w1": KEPT}
-    assert Witnesses(ROWS).cosigned == {}
+    assert ConfiguredWitnesses(ROWS).cosigned == {}
 
 
 def test_witnesses_are_listed_in_configured_order_with_problems_until_they_cosign() -> None:
-    known = Witnesses(ROWS, {"w1": KEPT})
+    known = ConfiguredWitnesses(ROWS, {"w1": KEPT})
     known.complain("w2", "no\x1b answer")
     cosigned = WitnessStatus("w1", 7, "2026-09-21T14:13:20.000Z", None)
     assert known.status() == (WitnessStatus("w2", None, None, "no answer"), cosigned)

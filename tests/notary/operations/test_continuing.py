@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.operations.leases import Issued, ListSessions, RevokeSession, TooManySessions
+from ipc.operations.leases import ListSessions, RevokeSession, SignedLease, TooManySessions
 from notary.store.continued import CONTINUES_SECONDS
 from tests.notary.operations.test_sessions import ids, revocation
 from tests.notary.running import Running
@@ -19,7 +19,7 @@ TTL = 300
 def session(front: Asker, **given: Any) -> str:
     """That of a new lease of one agent, or of another where a test says so."""
     issued = front.ask(make_issue(**{"jkt": "key", "uid": 1000} | given))
-    assert isinstance(issued, Issued)
+    assert isinstance(issued, SignedLease)
     return issued.session_id
 
 
@@ -68,7 +68,7 @@ def test_leases_asked_for_at_once_are_of_one_session(notary: Running) -> None:
     fronts = [notary.front, notary.attach("another")]
     asked = [(front, front.send(*(make_issue(jkt="key") for _ in range(20)))) for front in fronts]
     answers = [bytes(front.heard(number).value) for front, numbers in asked for number in numbers]
-    issued = [msgspec.msgpack.decode(answer, type=Issued) for answer in answers]
+    issued = [msgspec.msgpack.decode(answer, type=SignedLease) for answer in answers]
     assert (len({one.lease_jti for one in issued}), len({one.session_id for one in issued})) == (40, 1)
     assert ids(notary.front) == [issued[0].session_id]
 
@@ -137,7 +137,7 @@ def test_a_renewed_session_counts_once_for_its_principal(notary: Running) -> Non
     assert session(notary.front, max_sessions=1) == first
     assert isinstance(notary.front.ask(make_issue(max_sessions=1)), TooManySessions)
     notary.clock.time = NOW + TTL + 1
-    assert isinstance(notary.front.ask(make_issue(max_sessions=1)), Issued)
+    assert isinstance(notary.front.ask(make_issue(max_sessions=1)), SignedLease)
     refused = notary.front.ask(make_issue(jkt="key", uid=1000, max_sessions=1))
     assert isinstance(refused, TooManySessions), "its lease has ended, and another one has its place"
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Enter, Proof, Refuse, Refused
-from ipc.operations.evidence import Note
+from ipc.operations.calls import ProofRecord, Refuse, UseProof, WrittenRefusal
+from ipc.operations.evidence import WriteEvent
 from notary.ledger.refused import MAX_KEYS, REFUSALS_AN_HOUR, WINDOW_SECONDS, RefusalCount, pruned
 from tests.notary.running import NotaryProcess, Running, settings_in
 from tests.notary.samples import answered, call_event, make_approval, make_hold
@@ -26,7 +26,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def refuse(notary: Running, count: int, **fields: Any) -> None:
     for number in range(count):
         event = call_event(**DENIED | {"trace_id": f"trc_{number}"} | fields)
-        assert notary.front.ask(Refuse(event)) == Refused()
+        assert notary.front.ask(Refuse(event)) == WrittenRefusal()
 
 
 def events(notary: Running) -> list[dict[str, Any]]:
@@ -73,15 +73,15 @@ def test_sessions_of_a_principal_share_its_allowance(notary: Running) -> None:
 
 def test_a_refusal_that_is_counted_uses_its_proof(notary: Running) -> None:
     refuse(notary, FEW + 1)
-    assert notary.front.ask(Refuse(call_event(**DENIED), Proof("p"))) == Refused()
-    assert not notary.front.ask(Enter(Proof("p"))).is_fresh
-    assert notary.front.ask(Refuse(call_event(**DENIED), Proof("p"))) == Refused(is_replay=True)
+    assert notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p"))) == WrittenRefusal()
+    assert not notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p"))) == WrittenRefusal(is_replay=True)
 
 
 def test_leases_that_are_refused_to_a_user_are_counted_apart_from_calls(notary: Running) -> None:
     refused: dict[str, Any] = {"event_type": "LeaseIssued", "decision": "deny", "error_code": "budget_exhausted"}
     for _ in range(FEW * 2):
-        notary.front.ask(Note(AuditEvent(principal="uid:7", trace_id="trc_1", **refused)))
+        notary.front.ask(WriteEvent(AuditEvent(principal="uid:7", trace_id="trc_1", **refused)))
     assert [one["event_type"] for one in notary.events()].count("LeaseIssued") == FEW + 1
     refuse(notary, FEW, principal="uid:7", error_code="budget_exhausted")
     assert len(events(notary)) == FEW
@@ -93,7 +93,7 @@ def test_answers_with_a_hold_that_waits_already_are_counted_alike(notary: Runnin
     before = len(events(notary))
     event = call_event(request_hash=approval.request_hash, **DENIED)
     for _ in range(FEW * 3):
-        assert notary.front.ask(Refuse(event, unless_held=True)) == Refused(held=answered(approval))
+        assert notary.front.ask(Refuse(event, unless_held=True)) == WrittenRefusal(held=answered(approval))
     assert len(events(notary)) == before + FEW + 1
 
 

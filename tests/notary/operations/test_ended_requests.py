@@ -15,7 +15,7 @@ from ipc.operations.calls import Approver, Withdraw
 from ipc.operations.holds import GetHold
 from ipc.store import ApprovalRecord
 from notary.backends.sqlite import connect
-from notary.state import Limits
+from notary.state import NotaryLimits
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, stored
 from tests.notary.samples import (
@@ -34,7 +34,7 @@ from tests.support.supervised import wait_until
 
 KEPT_SECONDS = 30 * 24 * 3600.0
 """`approvals.keep_days`, as it is by default."""
-SOON = Limits(database=SMALL_WAL, wal_seconds=0.0, round_seconds=0.05)
+SOON = NotaryLimits(database=SMALL_WAL, wal_seconds=0.0, round_seconds=0.05)
 
 
 def held(notary: Running, name: str, length: int, **given: Any) -> ApprovalRecord:
@@ -158,7 +158,7 @@ def test_a_reader_that_needs_the_wal_holds_no_call_up_and_delays_only_what_is_cu
 
 
 def test_a_notary_that_follows_one_that_was_killed_finds_nothing_to_leave_in_the_wal(start_notary: StartNotary) -> None:
-    notary = start_notary(limits=Limits(database=SMALL_WAL, round_seconds=0.05))
+    notary = start_notary(limits=NotaryLimits(database=SMALL_WAL, round_seconds=0.05))
     approval = held(notary, "no", 3_000)
     with closing(connect(notary.path, writes=False)) as reader:  # so that the end of the notary leaves the WAL
         reader.execute("BEGIN")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import Enter, Proof, Refusal
-from ipc.operations.holds import GetHold, Held, ListHolds
+from ipc.operations.calls import ProofRecord, Refusal, UseProof
+from ipc.operations.holds import GetHold, HoldInForce, ListHolds
 from ipc.operations.leases import ReadBudget
 from tests.notary.running import Running
 from tests.notary.samples import NOW, answered, changed, make_approval, make_claim, make_hold, make_issue, make_revoke
@@ -15,7 +15,7 @@ def test_a_hold_is_stored_as_it_is_with_its_event_and_its_debit(notary: Running)
     front = notary.front
     session_id = front.ask(make_issue(max_calls=2)).session_id
     approval = make_approval(session_id=session_id, body='{"é":"\\u0000","plan":{"principal":"uid:1000"}}')
-    assert front.ask(make_hold(approval, has_budget=True)) == Held(answered(approval), is_repeated=False)
+    assert front.ask(make_hold(approval, has_budget=True)) == HoldInForce(answered(approval), is_repeated=False)
     assert front.ask(GetHold(approval.approval_id)) == approval
     assert front.ask(GetHold("apr_none")) is None
     assert front.ask(ReadBudget(session_id)).remaining == 1
@@ -32,7 +32,7 @@ def test_the_same_call_is_held_once_with_an_event_and_without_a_debit(notary: Ru
     first = make_approval(session_id=session_id, request_hash="r")
     again = make_approval(session_id=session_id, request_hash="r")
     front.ask(make_hold(first, has_budget=True))
-    assert front.ask(make_hold(again, has_budget=True)) == Held(answered(first), is_repeated=True)
+    assert front.ask(make_hold(again, has_budget=True)) == HoldInForce(answered(first), is_repeated=True)
     assert front.ask(GetHold(again.approval_id)) is None
     assert front.ask(ReadBudget(session_id)).remaining == 1
     event = notary.last_event()
@@ -61,16 +61,16 @@ def test_a_session_has_a_bounded_number_of_holds_and_learns_when_one_ends(notary
     front = notary.front
     kept = [make_approval(expires_at=NOW + 300 + number) for number in range(3)]
     for approval in kept:
-        assert isinstance(front.ask(make_hold(approval, limit=3)), Held)
+        assert isinstance(front.ask(make_hold(approval, limit=3)), HoldInForce)
     assert front.ask(make_hold(limit=3)) == Refusal(
         "too_many_pending_approvals", "3 holds of the session wait", retry_after=300
     )
     assert notary.last_event()["error_code"] == "too_many_pending_approvals"
     same = make_approval(request_hash=kept[1].request_hash)
     assert front.ask(make_hold(same, limit=3)).is_repeated
-    assert isinstance(front.ask(make_hold(make_approval(session_id="ses_2"), limit=3)), Held)
+    assert isinstance(front.ask(make_hold(make_approval(session_id="ses_2"), limit=3)), HoldInForce)
     notary.clock.time = NOW + 300
-    assert isinstance(front.ask(make_hold(make_approval(expires_at=NOW + 600), limit=3)), Held)
+    assert isinstance(front.ask(make_hold(make_approval(expires_at=NOW + 600), limit=3)), HoldInForce)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_a_session_has_a_bounded_number_of_holds_and_learns_when_one_ends(notary
 def test_a_refused_hold_stores_nothing_and_has_one_event(notary: Running, spoil: str, code: str) -> None:
     front = notary.front
     session_id = front.ask(make_issue(max_calls=int(spoil != "budget"))).session_id
-    asked = make_hold(make_approval(session_id=session_id), has_budget=True, proof=Proof("p"))
+    asked = make_hold(make_approval(session_id=session_id), has_budget=True, proof=ProofRecord("p"))
     if spoil == "proof":
-        front.ask(Enter(Proof("p")))
+        front.ask(UseProof(ProofRecord("p")))
     if spoil == "epoch":
         front.ask(make_revoke())
     before = len(notary.events())
@@ -108,5 +108,5 @@ def test_holds_of_one_call_at_the_same_time_are_one(notary: Running) -> None:
 
 
 def test_a_hold_without_a_proof_uses_none(notary: Running) -> None:
-    assert isinstance(notary.front.ask(changed(make_hold(), proof=None)), Held)
+    assert isinstance(notary.front.ask(changed(make_hold(), proof=None)), HoldInForce)
     assert notary.stored("SELECT * FROM proofs") == []

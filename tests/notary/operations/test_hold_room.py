@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ipc.operations.calls import Refusal
-from ipc.operations.holds import Held, ListHolds
+from ipc.operations.holds import HoldInForce, ListHolds
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadStore
 from ipc.settings import ApprovalSettings
@@ -32,7 +32,7 @@ def hold_of(principal: str, session: str = "ses_1", **given: Any) -> ApprovalRec
 def flood(notary: Running, principal: str, tries: int, **given: Any) -> int:
     """Ask for so many holds from as many sessions as it takes; how many were stored."""
     asked = [make_hold(hold_of(principal, f"ses_{principal}_{n // 20}", **given)) for n in range(tries)]
-    return sum(isinstance(notary.front.ask(one), Held) for one in asked)
+    return sum(isinstance(notary.front.ask(one), HoldInForce) for one in asked)
 
 
 def test_one_principal_with_many_sessions_can_not_keep_others_from_waiting(tight: Callable[..., Running]) -> None:
@@ -112,7 +112,9 @@ def test_an_ended_hold_makes_room_at_once(tight: Callable[..., Running], end: st
     else:
         notary.front.ask(make_revoke())
         epoch = 1
-    assert isinstance(notary.front.ask(make_hold(make_approval(epoch=epoch, expires_at=notary.clock.time + 300))), Held)
+    assert isinstance(
+        notary.front.ask(make_hold(make_approval(epoch=epoch, expires_at=notary.clock.time + 300))), HoldInForce
+    )
 
 
 def test_several_fronts_share_one_count(tight: Callable[..., Running]) -> None:
@@ -123,7 +125,7 @@ def test_several_fronts_share_one_count(tight: Callable[..., Running]) -> None:
         for name, front in enumerate(fronts)
     ]
     held = [front.answer(number) for front, numbers in asked for number in numbers]
-    assert sum(isinstance(one, Held) for one in held) == 10
+    assert sum(isinstance(one, HoldInForce) for one in held) == 10
 
 
 def test_a_front_can_not_count_a_hold_as_another_principals(notary: Running) -> None:

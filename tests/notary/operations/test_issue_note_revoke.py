@@ -9,7 +9,7 @@ import pytest
 
 from ipc.clock import iso
 from ipc.events import AuditEvent
-from ipc.operations.evidence import Note
+from ipc.operations.evidence import WriteEvent
 from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.store import Budget
 from tests.notary.running import Running, stored, walk
@@ -38,7 +38,7 @@ def test_a_lease_without_a_budget_opens_none_and_one_of_no_calls_is_empty(notary
 def test_an_event_gets_its_id_its_time_and_the_hash_of_the_one_before_from_the_notary(notary: Running) -> None:
     forged = own_event(event_id="evt_forged", timestamp="2001-01-01T00:00:00.000Z", prev_hash="sha256:forged")
     for _ in range(5):
-        notary.front.ask(Note(forged))
+        notary.front.ask(WriteEvent(forged))
     raw = stored(notary.path)
     events = [msgspec.json.decode(one, type=AuditEvent) for one in raw]
     assert {event.timestamp for event in events} == {iso(NOW)}

@@ -7,7 +7,7 @@ import jwt
 import pytest
 
 from ipc.clock import iso
-from ipc.operations.calls import Approver, Closed, Enter, NoSuchWorker, Open, Proof, Refusal
+from ipc.operations.calls import Approver, Closed, NoSuchWorker, Open, ProofRecord, Refusal, UseProof
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadBudget
 from tests.notary.running import Running, walk
@@ -57,8 +57,8 @@ def test_an_open_writes_the_intent_and_signs_a_grant_for_this_very_plan(notary: 
 def test_a_proof_that_was_used_refuses_with_an_event_and_touches_nothing_else(notary: Running) -> None:
     front = notary.front
     session_id = session(front, 2)
-    front.ask(Enter(Proof("p")))
-    assert front.ask(budgeted(session_id, proof=Proof("p"))) == Refusal("replay_detected")
+    front.ask(UseProof(ProofRecord("p")))
+    assert front.ask(budgeted(session_id, proof=ProofRecord("p"))) == Refusal("replay_detected")
     assert left(front, session_id) == 2
     assert notary.stored("SELECT * FROM intents") == []
     event = notary.last_event()
@@ -73,10 +73,10 @@ def test_an_epoch_that_is_over_refuses_and_the_proof_is_used_all_the_same(
     if approver is not None:
         held_and_claimed(front, approval_id=approver.approval_id)
     front.ask(make_revoke())
-    refusal = front.ask(make_open(proof=Proof("p"), approver=approver))
+    refusal = front.ask(make_open(proof=ProofRecord("p"), approver=approver))
     assert (refusal.code, refusal.cause) == (code, "epoch 0 of the call, 1 is in force")
     assert notary.last_event()["error_code"] == code
-    assert not front.ask(Enter(Proof("p"))).is_fresh
+    assert not front.ask(UseProof(ProofRecord("p"))).is_fresh
     assert isinstance(front.ask(make_open(epoch=1)), Closed)
 
 
@@ -132,9 +132,9 @@ def test_the_same_intent_twice_is_one_intent(notary: Running) -> None:
     asked = make_open()
     notary.front.ask(asked)
     with pytest.raises(Told):
-        notary.front.ask(changed(asked, proof=Proof("another proof")))
+        notary.front.ask(changed(asked, proof=ProofRecord("another proof")))
     assert len(notary.stored("SELECT 1 FROM intents")) == 1
-    assert notary.front.ask(Enter(Proof("another proof"))).is_fresh, "what fails uses no proof"
+    assert notary.front.ask(UseProof(ProofRecord("another proof"))).is_fresh, "what fails uses no proof"
     assert walk(notary.front).intact
 
 
@@ -158,8 +158,8 @@ def test_an_intent_is_one_whatever_the_order_of_ids_and_whichever_notary_is_aske
 
 def test_an_event_without_canonical_form_is_refused_alone(notary: Running) -> None:
     front = notary.front
-    front.ask(Enter(Proof("p")))
-    bad = make_open(proof=Proof("p"), event=call_event(budgets_before={"n": 2**60}))
+    front.ask(UseProof(ProofRecord("p")))
+    bad = make_open(proof=ProofRecord("p"), event=call_event(budgets_before={"n": 2**60}))
     good = [make_open() for _ in range(5)]
     numbers = front.send(*good[:3], bad, *good[3:])
     told = [front.heard(number) for number in numbers]
@@ -173,6 +173,6 @@ def test_a_missing_worker_is_reported_and_nothing_is_used_or_written(notary: Run
     gone = notary.workers.start("front-1")
     notary.workers.end(gone)
     for worker_id in (gone.worker_id, "worker-of-nobody"):
-        assert front.ask(budgeted(session_id, proof=Proof("p"), worker_id=worker_id)) == NoSuchWorker()
+        assert front.ask(budgeted(session_id, proof=ProofRecord("p"), worker_id=worker_id)) == NoSuchWorker()
     assert (left(front, session_id), notary.stored("SELECT * FROM intents")) == (2, [])
-    assert front.ask(Enter(Proof("p"))).is_fresh
+    assert front.ask(UseProof(ProofRecord("p"))).is_fresh

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import Approver, Enter, Proof, Withdraw
+from ipc.operations.calls import Approver, ProofRecord, UseProof, Withdraw
 from ipc.operations.holds import DueHolds, GetHold, ListHolds, OrphanedHolds, UnsettledHolds
 from ipc.operations.keys import CheckKeys, FollowKeys
 from ipc.operations.leases import ListSessions, ReadBudget
@@ -67,7 +67,7 @@ def listed(front: Asker, **given: Any) -> ListSessions:
 
 Prepare = Callable[[Asker], Any]
 DAMAGED: list[tuple[str, Prepare, str]] = [
-    (gone("proofs"), lambda _: Enter(Proof("p")), "store"),
+    (gone("proofs"), lambda _: UseProof(ProofRecord("p")), "store"),
     (gone("proofs"), lambda _: ReadStore(), "store"),
     (gone("approvals"), lambda _: ReadStore(), "approvals"),
     (gone("approvals"), lambda _: GetHold("apr_1"), "approvals"),

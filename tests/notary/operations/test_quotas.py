@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ipc.operations.calls import Approver, Closed, Open, Refusal, Withdraw
-from ipc.operations.holds import Held, Hold
-from ipc.operations.leases import Issued, ReadBudget, TooManySessions
+from ipc.operations.holds import Hold, HoldInForce
+from ipc.operations.leases import ReadBudget, SignedLease, TooManySessions
 from notary.store import quotas
 from tests.notary.running import Running
 from tests.notary.samples import (
@@ -131,11 +131,11 @@ def test_a_call_that_no_worker_has_begun_is_given_back_once(notary: Running) -> 
 def test_a_call_that_waits_for_a_person_counts_until_it_is_denied_or_expires(notary: Running) -> None:
     front = notary.front
     denied, expired = make_approval(), make_approval()
-    assert isinstance(front.ask(held(approval=denied)), Held)
-    assert isinstance(front.ask(held(approval=changed(denied, approval_id="apr_again"))), Held), (
+    assert isinstance(front.ask(held(approval=denied)), HoldInForce)
+    assert isinstance(front.ask(held(approval=changed(denied, approval_id="apr_again"))), HoldInForce), (
         "the same call again is no second one"
     )
-    assert isinstance(front.ask(held(approval=expired)), Held)
+    assert isinstance(front.ask(held(approval=expired)), HoldInForce)
     assert front.ask(held()).quota == "max_calls_per_hour"
     front.ask(make_claim(denied))
     front.ask(make_denial(denied))
@@ -161,31 +161,31 @@ def test_an_approved_call_counts_once_and_comes_back_only_if_it_was_not_executed
         assert counted(notary) == 1, is_withdrawn
 
 
-def issue(front: Asker, most: int | None, **given: Any) -> Issued | TooManySessions:
-    answer: Issued | TooManySessions = front.ask(make_issue(max_sessions=most, **given))
+def issue(front: Asker, most: int | None, **given: Any) -> SignedLease | TooManySessions:
+    answer: SignedLease | TooManySessions = front.ask(make_issue(max_sessions=most, **given))
     return answer
 
 
 def test_a_principal_has_no_more_leases_at_once_than_its_quota_and_another_when_one_has_ended(notary: Running) -> None:
     front = notary.front
-    assert isinstance(issue(front, 2), Issued)
+    assert isinstance(issue(front, 2), SignedLease)
     notary.clock.time += 100
-    assert isinstance(issue(front, 2), Issued)
+    assert isinstance(issue(front, 2), SignedLease)
     assert issue(front, 2) == TooManySessions(200)
     assert len(notary.events()) == 2, "nothing is written here: the front tells of the refusal"
     front = notary.restart()
     assert issue(front, 2) == TooManySessions(200), "a notary that follows knows"
-    assert isinstance(issue(front, None), Issued), "without the quota nothing is counted"
+    assert isinstance(issue(front, None), SignedLease), "without the quota nothing is counted"
     notary.clock.time += 199
     assert issue(front, 2) == TooManySessions(1)
     notary.clock.time += 1
-    assert isinstance(issue(front, 2), Issued)
+    assert isinstance(issue(front, 2), SignedLease)
 
 
 def test_leases_that_were_revoked_are_no_sessions(notary: Running) -> None:
-    assert isinstance(issue(notary.front, 1), Issued)
+    assert isinstance(issue(notary.front, 1), SignedLease)
     notary.front.ask(make_revoke())
-    assert isinstance(issue(notary.front, 1), Issued)
+    assert isinstance(issue(notary.front, 1), SignedLease)
     assert isinstance(issue(notary.front, 1), TooManySessions)
 
 
@@ -194,4 +194,4 @@ def test_leases_asked_for_at_once_stay_within_the_quota(notary: Running, most: i
     front = notary.front
     numbers = front.send(*(make_issue(max_sessions=most) for _ in range(20)))
     answers = [front.answer(number) for number in numbers]
-    assert sum(isinstance(answer, Issued) for answer in answers) == most
+    assert sum(isinstance(answer, SignedLease) for answer in answers) == most

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.approvals import Body, Outcome
+from ipc.approvals import DecisionOutcome, HeldBody
 from ipc.operations.calls import Approver, Open
 from ipc.operations.evidence import ShowReceipt
 from ipc.operations.holds import GetHold, MoveHold
@@ -49,11 +49,11 @@ def lenient(start_notary: StartNotary) -> Running:
     return start_notary("lenient", operators=OPERATORS)
 
 
-def held(notary: Running, *, body: Callable[[Body], Body] = lambda body: body, **of_plan: Any) -> Detail:
+def held(notary: Running, *, body: Callable[[HeldBody], HeldBody] = lambda body: body, **of_plan: Any) -> Detail:
     """A hold that waits, as an operator is shown it."""
     approval = make_approval()
     plan = a_plan(action_id=approval.action_id, principal=approval.principal, request='{"text":"x"}', **of_plan)
-    kept = body(Body.of(seal(plan), "none", has_budget=False))
+    kept = body(HeldBody.of(seal(plan), "none", has_budget=False))
     approval = changed(approval, body=msgspec.json.encode(kept).decode())
     notary.front.ask(make_hold(approval))
     members = shown(approval, kept)
@@ -72,7 +72,7 @@ def claim(detail: Detail, signature: str | None, by: str = "ann", **of_event: An
         "operator_sender_binding": ANN.jkt, "operator_proof_jti": "jti", "approval_signature": signature,
     }  # fmt: skip
     event = None if of_event == {"event": None} else call_event(**fields | of_event)
-    outcome = msgspec.json.encode(Outcome(by, approval_signature=signature)).decode()
+    outcome = msgspec.json.encode(DecisionOutcome(by, approval_signature=signature)).decode()
     return MoveHold(detail["approval_id"], "pending", "claimed", outcome, "front-1", event)
 
 
@@ -84,7 +84,7 @@ def denial(
         "event_type": "ApprovalDenied", "decision": "deny", "approval_id": detail["approval_id"], "approved_by": "ann",
         "deny_reason": reason, "approval_signature": signature,
     }  # fmt: skip
-    outcome = Outcome("ann", deny_reason=kept or reason, approval_signature=signature)
+    outcome = DecisionOutcome("ann", deny_reason=kept or reason, approval_signature=signature)
     text = msgspec.json.encode(outcome).decode()
     return MoveHold(detail["approval_id"], "claimed", "denied", text, event=call_event(**fields | of_event))
 

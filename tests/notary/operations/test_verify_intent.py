@@ -8,7 +8,7 @@ from msgspec import convert
 from contract.intents import ExpectedFile, SeenFile
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
-from ipc.messages.attesting import Look, Seen
+from ipc.messages.attesting import LookAtFile, Seen
 from ipc.operations.calls import Approver, NoSuchWorker
 from ipc.operations.intents import ListUnresolved, Looked, ResolveIntent, ShowIntent, Unverifiable, VerifyIntent
 from ipc.operations.status import ReadLedger
@@ -38,9 +38,9 @@ def asked(worker: PlayedWorker, intent_id: str) -> VerifyIntent:
     return VerifyIntent(intent_id, worker.worker_id, act())
 
 
-def heard(worker: PlayedWorker) -> Look:
+def heard(worker: PlayedWorker) -> LookAtFile:
     """The look that it is asked for."""
-    while not isinstance(message := worker.hear(), Look):
+    while not isinstance(message := worker.hear(), LookAtFile):
         pass
     return message
 

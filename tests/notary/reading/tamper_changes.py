@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ipc.canonical import canonical_bytes, sha256_hex
 from notary.ledger import journal
-from notary.ledger.journal import Entry
+from notary.ledger.journal import RingEntry
 from notary.ledger.receipts import NOT_SIGNED
 from notary.signing.make_keys import make_keys
 from tests.notary.reading.tampering import Folder
@@ -113,7 +113,7 @@ def hide(folder: Folder) -> None:
                            "WHERE name = 'events_by_principal'")  # fmt: skip
 
 
-def change_journal(folder: Folder, change: Callable[[Entry], bool]) -> None:
+def change_journal(folder: Folder, change: Callable[[RingEntry], bool]) -> None:
     """Change the first entry that waits and that can be changed so."""
 
     def write(file: sqlite3.Connection) -> None:
@@ -129,7 +129,7 @@ def change_journal(folder: Folder, change: Callable[[Entry], bool]) -> None:
     folder.change(write)
 
 
-def change_event(entry: Entry) -> bool:
+def change_event(entry: RingEntry) -> bool:
     if not entry.events:
         return False
     *columns, stored = entry.events[0]
@@ -137,7 +137,7 @@ def change_event(entry: Entry) -> bool:
     return True
 
 
-def change_receipt(entry: Entry) -> bool:
+def change_receipt(entry: RingEntry) -> bool:
     if not entry.receipts:
         return False
     *columns, stored = entry.receipts[0]
@@ -145,7 +145,7 @@ def change_receipt(entry: Entry) -> bool:
     return True
 
 
-def change_intent(entry: Entry) -> bool:
+def change_intent(entry: RingEntry) -> bool:
     if not entry.intents:
         return False
     intent_id, _, *columns = entry.intents[0]
@@ -153,12 +153,12 @@ def change_intent(entry: Entry) -> bool:
     return True
 
 
-def give_a_place_too_many(entry: Entry) -> bool:
+def give_a_place_too_many(entry: RingEntry) -> bool:
     entry.event_leaves.append(max(entry.event_leaves, default=0) + 1)
     return bool(entry.events)
 
 
-def take_places(entry: Entry) -> bool:
+def take_places(entry: RingEntry) -> bool:
     entry.event_leaves, entry.intent_leaves = [], []
     return bool(entry.events)
 

@@ -14,7 +14,7 @@ import msgspec
 from ipc.exits import Exit
 from ipc.operations.calls import Approver
 from ipc.operations.evidence import ReadCheckpoint
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import Settings
 from notary.checkpoints import RolledBack
 from notary.database import DatabaseGone
@@ -102,7 +102,7 @@ class Folder:
             return Exit.ROLLED_BACK, str(error)
         except DatabaseGone as error:
             return Exit.UNAVAILABLE, str(error)
-        except KeyFileError as error:
+        except PrivateFileError as error:
             return error.exit_code, str(error)
         state.database.close()
         return Exit.OK, ""

@@ -10,19 +10,19 @@ import pytest
 
 from notary import checkpoint_file
 from notary.checkpoints import Checkpoints, public_keys
-from notary.ledger.journal import Entry
+from notary.ledger.journal import RingEntry
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.reading.audit import Findings, check, neighbours, open_read_only
 from notary.reading.ends import epoch_raised
-from notary.reading.kept_checkpoints import Kept, keys_by_name, problem_of, read_kept
+from notary.reading.kept_checkpoints import KeptCheckpoint, keys_by_name, problem_of, read_kept
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.tasks import Task
 from notary.tree import tiles
 from notary.tree.checkpoint import Checkpoint
 from notary.tree.merkle import leaf_hash
 from notary.tree.notes import Keys, verifier_key
-from notary.units import Units
+from notary.units import TransactionRunner
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import make_note
 from tests.support.naive_tree import naive_root
@@ -52,7 +52,7 @@ class Audited:
 @pytest.fixture
 def audited(tmp_path: Path) -> Audited:
     state, _ = open_state(settings_in(tmp_path), HandClock(), limits=LIMITS)
-    units, checkpoints = Units(state, PERFORMERS), Checkpoints(state)
+    units, checkpoints = TransactionRunner(state, PERFORMERS), Checkpoints(state)
     for number in range(3):
         units.perform([Task("front-1", number, make_note())])
         if number < 2:
@@ -129,7 +129,7 @@ def test_lines_cut_by_a_crash_are_skipped_and_other_malformed_lines_are_errors(
 def test_a_checkpoint_over_what_lies_in_the_journal_alone_is_continued_too() -> None:
     """A crash undoes settling, which needs no flush, and no checkpoint that was signed after it."""
     stored = [b"event %d" % number for number in range(14)]
-    waiting = Entry(events=[(1 + at, "", "", 0, None, None, None, None, None, stored[at]) for at in range(5, 14)])
+    waiting = RingEntry(events=[(1 + at, "", "", 0, None, None, None, None, None, stored[at]) for at in range(5, 14)])
     waiting.event_leaves += range(5, 14)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute(tiles.TABLE)
@@ -137,7 +137,7 @@ def test_a_checkpoint_over_what_lies_in_the_journal_alone_is_continued_too() -> 
 
         def problem(size: int, root: bytes) -> str | None:
             made = Checkpoint("gate.example", size, root, "2026-11-23T05:00:00.000Z", 0)
-            return problem_of(connection, [waiting], [Kept(Path("kept"), made)])
+            return problem_of(connection, [waiting], [KeptCheckpoint(Path("kept"), made)])
 
         for size in range(1, 15):
             assert problem(size, naive_root(stored[:size])) is None

@@ -14,7 +14,7 @@ import pytest
 
 from ipc.exits import Exit
 from ipc.settings import LedgerSettings, Settings
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.backup import NotBackedUp, back_up
 from notary.database import DatabaseGone
 from notary.ledger.schema import prepare
@@ -40,7 +40,7 @@ SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """The file, and what is wrong with it."""
     file = tmp_path / "ledger.sqlite3"
-    database = Database(file, prepare)
+    database = SqliteDatabase(file, prepare)
     database.open()
     database.close()
     statements, words = SHAPES[request.param]
@@ -72,7 +72,7 @@ def test_a_look_at_a_trace_refuses_it(ledger: tuple[Path, str]) -> None:
 def test_no_gateway_starts_with_it_reads_it_or_backs_it_up(ledger: tuple[Path, str], tmp_path: Path) -> None:
     file, words = ledger
     with pytest.raises(DatabaseGone, match=words):
-        Database(file, prepare).open()
+        SqliteDatabase(file, prepare).open()
     with pytest.raises(NotReadable, match=words), opened(Source(str(file))):
         pass
     settings = Settings(state_dir=str(tmp_path), public_base_url="", ledger=LedgerSettings(path=str(file)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contract.audit import ChainReport
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.ledger.chain import milliseconds, open_event
 from notary.ledger.head import Head, write_head
@@ -44,7 +44,7 @@ def chained(count: int) -> Iterator[tuple[object, ...]]:
 
 def grown(path: Path, count: int) -> None:
     """A ledger of so many events, written behind its back since that is many times faster."""
-    database = Database(path, schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
     database.open()
     database.close()
     with closing(sqlite3.connect(path)) as connection:

@@ -11,7 +11,7 @@ import pytest
 
 from ipc.canonical import sha256_hex
 from notary.ledger import schema
-from notary.ledger.journal import Entry, IntentRow
+from notary.ledger.journal import IntentRow, RingEntry
 from notary.ledger.receipts import encode_receipt
 from notary.reading.named_walk import NamedWalk
 from notary.reading.verify import Break, Stored
@@ -156,10 +156,10 @@ def test_entries_in_the_journal_alone_count_too(connection: sqlite3.Connection, 
     encoded = encode_receipt(receipt)
     event = stored(1, intent_id="intent_1", receipt_id=receipt.receipt_id, receipt_hash=sha256_hex(encoded))
     assert named.walk.check([row_of(1)], [event], {1: (receipt.receipt_id, None, encoded)}) is None
-    entries = [Entry(intents=[row], resolved=["intent_1"], receipts=[(1, receipt.receipt_id, None, encoded)])]
+    entries = [RingEntry(intents=[row], resolved=["intent_1"], receipts=[(1, receipt.receipt_id, None, encoded)])]
     assert named.walk.end(connection, entries) is None
     assert named.walk.unresolved == 1
-    broken = named.walk.end(connection, [Entry(intents=[row], resolved=["intent_1"])])
+    broken = named.walk.end(connection, [RingEntry(intents=[row], resolved=["intent_1"])])
     assert broken is not None
     assert broken.reason == "receipts that belong to no event: -1"
 

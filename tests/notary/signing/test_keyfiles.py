@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, write_private
+from ipc.private_files import PrivateFileError, write_private
 from notary.signing.keyfiles import load_ed25519, load_p256, write_private_key
 
 
@@ -24,9 +24,9 @@ def test_keys_come_back_as_they_were_and_only_as_what_they_are(tmp_path: Path) -
     assert (tmp_path / "p256").read_bytes().startswith(b"-----BEGIN PRIVATE KEY-----\n")
     assert load_p256(tmp_path / "p256").private_numbers() == p256.private_numbers()
     assert load_ed25519(tmp_path / "ed").private_bytes_raw() == ed.private_bytes_raw()
-    with pytest.raises(KeyFileError, match="is not a P-256 key"):
+    with pytest.raises(PrivateFileError, match="is not a P-256 key"):
         load_p256(tmp_path / "ed")
-    with pytest.raises(KeyFileError, match="is not an Ed25519 key"):
+    with pytest.raises(PrivateFileError, match="is not an Ed25519 key"):
         load_ed25519(tmp_path / "p256")
 
 
@@ -50,7 +50,7 @@ def test_a_file_that_is_no_plain_private_key_is_refused_in_a_sentence(tmp_path: 
         write_private(tmp_path / name, other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     for name in (*contents, *others):
         with pytest.raises(
-            KeyFileError, match=rf"{name}: is not an? (unencrypted private key in PEM form|P-256 key)\.$"
+            PrivateFileError, match=rf"{name}: is not an? (unencrypted private key in PEM form|P-256 key)\.$"
         ) as refused:
             load_p256(tmp_path / name)
         assert refused.value.exit_code == Exit.CONFIG

@@ -14,12 +14,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from frontend.auth.lease import LeaseVerifier
-from frontend.clock import SystemClock
+from frontend.clock import FrontClock
 from frontend.notary.in_force import NOTHING
 from ipc.clock import iso
 from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
-from ipc.private_files import KeyFileError, hold_folder, write_private
+from ipc.private_files import PrivateFileError, hold_folder, write_private
 from notary.signing.keyfiles import load_p256, write_private_key
 from notary.signing.keys import HeldKey, KeyPlaces, make_first, open_key, read_key, rotate
 from notary.signing.keysets import public_jwk
@@ -53,7 +53,7 @@ def place_of(places: KeyPlaces, purpose: str) -> Any:
 
 def holds(held: HeldKey[ec.EllipticCurvePrivateKey], token: str) -> bool:
     """Verify a lease as a front that knows these keys; raise GateError if it refuses the lease."""
-    verifier = LeaseVerifier(SystemClock(0), lambda: None)
+    verifier = LeaseVerifier(FrontClock(0), lambda: None)
     verifier.use(changed(NOTHING, lease_keys=lease_keys(held)))
     return verifier.verify(token).principal == "uid:1000"
 
@@ -197,7 +197,7 @@ def test_a_set_that_is_full_refuses_the_next_key_and_what_lies_there_goes_on_wor
         for _ in range(20):
             held = rotate(place)[1]
 
-    with pytest.raises(KeyFileError, match="more than 2000 bytes"):
+    with pytest.raises(PrivateFileError, match="more than 2000 bytes"):
         rotate_on()
     assert len(held.listed) > 3
     assert (open_key(place).kid, open_key(place).listed) == (held.kid, held.listed)
@@ -235,7 +235,7 @@ def test_a_locked_folder_is_waited_for_and_then_given_up(places: KeyPlaces) -> N
     before = places.lease.key.read_bytes()
     with (
         hold_folder(places.lease.key.parent),
-        pytest.raises(KeyFileError, match="another process is at work in it") as refused,
+        pytest.raises(PrivateFileError, match="another process is at work in it") as refused,
     ):
         rotate(places.lease, wait_seconds=0.1)
     assert refused.value.exit_code == Exit.LOCKED
@@ -290,7 +290,7 @@ def test_a_key_that_is_not_as_it_must_be_is_not_rotated(places: KeyPlaces, spoil
     before = places.lease.set.read_bytes() if places.lease.set else b""
     kid = public_jwk(load_p256(places.lease.key))["kid"]
     spoil(places.lease.key)
-    with pytest.raises(KeyFileError) as refused:
+    with pytest.raises(PrivateFileError) as refused:
         rotate(places.lease)
     assert str(refused.value).endswith(sentence)
     assert places.lease.set is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipc.clock import iso
 from ipc.exits import Exit
-from ipc.private_files import KeyFileError, write_private
+from ipc.private_files import PrivateFileError, write_private
 from notary.signing.keysets import (
     ED25519_SET,
     P256_SET,
@@ -71,7 +71,7 @@ def test_an_entry_that_will_not_do_is_refused_with_its_place_and_its_mend(
 ) -> None:
     path = tmp_path / "set"
     write_private(path, json.dumps({"keys": [RECEIPT_KEYS[1].jwk, entry]}).encode())
-    with pytest.raises(KeyFileError) as refused:
+    with pytest.raises(PrivateFileError) as refused:
         read_set(path, ED25519_SET)
     assert str(refused.value).startswith(f"{path}: {problem}")
     assert str(refused.value).endswith(". Mend or remove this entry.")
@@ -87,7 +87,7 @@ def test_an_entry_that_will_not_do_is_refused_with_its_place_and_its_mend(
 )
 def test_coordinates_that_are_no_point_are_no_key(tmp_path: Path, changes: dict[str, str]) -> None:
     write_private(tmp_path / "set", json.dumps({"keys": [POINT | changes]}).encode())
-    with pytest.raises(KeyFileError, match=r"keys\[0\] is no key"):
+    with pytest.raises(PrivateFileError, match=r"keys\[0\] is no key"):
         read_set(tmp_path / "set", P256_SET)
 
 
@@ -111,7 +111,7 @@ def test_any_entry_is_a_key_or_a_sentence(
     keys: tuple[ListedKey, ...] = ()
     try:
         keys = read_set(tmp_path / "set", kind)
-    except KeyFileError as error:
+    except PrivateFileError as error:
         problem = str(error)
     assert [one.jwk for one in keys] == ([] if problem else [entry])
     assert not problem or "keys[0] " in problem or "is not a JWKS" in problem
@@ -121,7 +121,7 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     write_set(tmp_path / "set", RECEIPT_KEYS)
     (tmp_path / "link").symlink_to("set")
     assert read_set(tmp_path / "link", ED25519_SET) == tuple(RECEIPT_KEYS)
-    with pytest.raises(KeyFileError, match="is a link"):
+    with pytest.raises(PrivateFileError, match="is a link"):
         write_set(tmp_path / "link", RECEIPT_KEYS[:1])
     assert read_set(tmp_path / "set", ED25519_SET) == tuple(RECEIPT_KEYS)
 

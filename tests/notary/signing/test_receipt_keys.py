@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.encoding import b64url_decode
-from ipc.private_files import KeyFileError, write_private
+from ipc.private_files import PrivateFileError, write_private
 from notary.ledger.receipts import LedgerReceipt, decode_receipt, encode_receipt
 from notary.signing.keyfiles import write_private_key
 from notary.signing.keys import open_key, receipt_place
@@ -150,14 +150,14 @@ def test_a_file_that_is_no_jwks_is_refused_and_left_alone(tmp_path: Path, conten
     key_path, jwks_path = tmp_path / "receipt.pem", tmp_path / "jwks.json"
     write_private_key(key_path, Ed25519PrivateKey.generate())
     write_private(jwks_path, content)
-    with pytest.raises(KeyFileError, match="not a JWKS"):
+    with pytest.raises(PrivateFileError, match="not a JWKS"):
         open_key(receipt_place(key_path, jwks_path))
     assert jwks_path.read_bytes() == content
 
 
 def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
     write_private_key(tmp_path / "receipt.pem", ec.generate_private_key(ec.SECP256R1()))
-    with pytest.raises(KeyFileError, match="not an Ed25519 key"):
+    with pytest.raises(PrivateFileError, match="not an Ed25519 key"):
         open_key(receipt_place(tmp_path / "receipt.pem", tmp_path / "jwks.json"))
 
 

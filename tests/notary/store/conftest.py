@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from notary.backends.redis.client import Client, Place, Waits
-from notary.backends.redis.keys import Keys
+from notary.backends.redis.client import Client, RedisTarget, RedisTimeouts
+from notary.backends.redis.keys import RedisKeys
 from notary.backends.redis.stores import Stores
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.store.contract import Store
 from notary.store.in_ledger import SqliteStore
@@ -21,13 +21,13 @@ from tests.support.redis_server import RedisServer
 
 UnitOfStore = Callable[[], AbstractContextManager[Store]]
 _prefixes = itertools.count()
-PATIENT = Waits(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
+PATIENT = RedisTimeouts(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.large)])
 def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore]:
     """Begins a unit of the store; what it did is done when the block ends."""
-    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     if request.param == "sqlite":
 
@@ -46,7 +46,7 @@ def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore
 
 
 @contextmanager
-def unit_of(stores: Stores, database: Database) -> Iterator[Store]:
+def unit_of(stores: Stores, database: SqliteDatabase) -> Iterator[Store]:
     """One in Redis."""
     stores.used.clear()
     with database.unit() as connection:
@@ -58,9 +58,9 @@ def unit_of(stores: Stores, database: Database) -> Iterator[Store]:
 
 def open_stores(server: RedisServer, prefix: str, notary: str = "notary") -> Stores:
     """Those of one notary."""
-    client = Client(Place(server.settings, PATIENT).connect)
+    client = Client(RedisTarget(server.settings, PATIENT).connect)
     client.open()
-    stores = Stores(client, Keys(prefix), notary, lambda: NOW)
+    stores = Stores(client, RedisKeys(prefix), notary, lambda: NOW)
     stores.begin(None, 0, is_new=True)
     stores.recover(0, None)
     return stores

@@ -8,7 +8,7 @@ import pytest
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
 from ipc.operations.holds import ListHolds
 from ipc.store import NO_EPOCH, RIGHT_REVOKED
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.store.contract import Moment
 from notary.store.keeping import LONGEST_CALL_SECONDS
@@ -95,7 +95,7 @@ def test_an_approval_whose_right_was_revoked_waits_no_more_and_one_that_is_claim
 def test_a_claim_of_another_notary_stays_its_own_until_the_longest_call_is_over(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     one, other = (open_stores(redis_server, "claims", notary) for notary in ("one", "other"))
     over = NOW - LONGEST_CALL_SECONDS

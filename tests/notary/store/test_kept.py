@@ -7,7 +7,7 @@ import pytest
 
 from ipc.approvals import CLAIMED, DENIED, PENDING
 from ipc.settings import ApprovalSettings
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.store.keeping import TRIMMED_AT_ONCE, KeptBounds, bounds_at, kept_text
 from tests.notary.samples import NOW
@@ -118,7 +118,7 @@ def test_the_bounds_follow_the_settings() -> None:
 def test_in_redis_a_unit_that_the_ledger_does_not_have_has_kept_nothing(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     stores = open_stores(redis_server, "kept-undone")
     with database.unit() as connection:

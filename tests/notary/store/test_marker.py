@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.store.in_ledger import SqliteStore
 from notary.store.marker import keep_marker, read_marker
@@ -10,7 +10,7 @@ from tests.support.notary_thread import SMALL_WAL
 
 
 def test_the_marker_stays_until_the_store_lies_in_the_ledger_again(tmp_path: Path) -> None:
-    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     with database.unit() as connection:
         assert read_marker(connection) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from notary.backends.redis.changes import Outdated, StoreLost
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.store.contract import Store
 from tests.notary.samples import NOW
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.large
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     yield database
     database.close()
@@ -31,7 +31,10 @@ def database(tmp_path: Path) -> Iterator[Database]:
     lambda store: store.raise_epoch(0),
 ], ids=["what it has read", "the epoch"])  # fmt: skip
 def test_a_unit_that_others_outdate_leaves_nothing_to_be_undone(
-    change: Callable[[Store], object], database: Database, redis_server: RedisServer, request: pytest.FixtureRequest
+    change: Callable[[Store], object],
+    database: SqliteDatabase,
+    redis_server: RedisServer,
+    request: pytest.FixtureRequest,
 ) -> None:
     one, other = (open_stores(redis_server, request.node.name, notary) for notary in ("one", "other"))
     with database.unit() as connection:
@@ -48,7 +51,7 @@ def test_a_unit_that_others_outdate_leaves_nothing_to_be_undone(
 
 
 def test_a_redis_that_a_unit_finds_to_be_another_one_is_not_used_until_the_ledger_follows_it(
-    database: Database, redis_server: RedisServer
+    database: SqliteDatabase, redis_server: RedisServer
 ) -> None:
     stores = open_stores(redis_server, "another")
     redis_server.ask("SET", stores.keys.marker, "another")
@@ -66,7 +69,7 @@ def test_a_redis_that_a_unit_finds_to_be_another_one_is_not_used_until_the_ledge
 
 
 def test_how_a_unit_would_be_undone_is_kept_until_the_ledger_has_it_and_erased_then(
-    database: Database, redis_server: RedisServer
+    database: SqliteDatabase, redis_server: RedisServer
 ) -> None:
     stores = open_stores(redis_server, "undone")
     record = stores.keys.unit(stores.notary)

@@ -32,7 +32,7 @@ from ipc.messages.control import (
     FrontToSupervisor,
     PolicyEdited,
     Reload,
-    Reloaded,
+    ReloadDone,
     ReloadPrepared,
     SettingsFollowed,
     StartFront,
@@ -138,16 +138,16 @@ class FakeFront:
                 if message.waits and self.reload_error is None:
                     await self.channel.send(ReloadPrepared(message.request_id))
                 else:
-                    await self.channel.send(Reloaded(message.request_id, self.reload_error, 7, "v1"))
+                    await self.channel.send(ReloadDone(message.request_id, self.reload_error, 7, "v1"))
             case FinishReload():
                 self.seen["finishes"].append(message.error)
                 error = message.error or self.finish_error
-                await self.channel.send(Reloaded(message.request_id, error, 7, "v1"))
+                await self.channel.send(ReloadDone(message.request_id, error, 7, "v1"))
             case FollowSettings():
                 self.seen["follows"].append([one.name for one in message.reloadable.operators])
                 if not self.script.get("never_follows"):
                     await self.channel.send(SettingsFollowed(message.request_id))
-            case Reloaded():
+            case ReloadDone():
                 self.seen["reloaded"].append([message.request_id, message.error, message.actions])
             case CrashLoops():
                 self.seen["crash_loops"] = message.children

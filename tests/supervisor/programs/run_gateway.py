@@ -13,7 +13,7 @@ import msgspec
 from ipc.settings import Settings
 from supervisor.config import Loaded
 from supervisor.document import Document
-from supervisor.launch import Prepared, launch, prepare_run
+from supervisor.launch import PreparedGateway, launch, prepare_run
 from supervisor.logs import configure_logs
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
@@ -44,7 +44,7 @@ def main() -> int:
     )
     configure_logs()
 
-    def prepare(cleanup: ExitStack) -> Prepared:
+    def prepare(cleanup: ExitStack) -> PreparedGateway:
         prepared = prepare_run(settings, lambda: reread(settings))(cleanup)
         return replace(prepared, announce=lambda: print("ready", flush=True))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.messages.calling import Result
-from ipc.plan import Egress, PlannedRequest, SecretUse
+from ipc.plan import PlanEgress, PlannedRequest, SecretUse
 from tests.support.worker_plans import builtin, digest_of, file_plan, http_plan, make_plan, text
 from tests.support.worker_runner import Bench
 from tests.support.worker_upstream import ok, saying, upstream
@@ -160,7 +160,7 @@ def test_a_module_with_imports_the_plan_does_not_describe_is_denied_them(bench: 
 def test_an_action_without_egress_is_denied_http(bench: Bench) -> None:
     bench.add(builtin("http"))
     with upstream(ok()) as up:
-        result = bench.run(http_plan(**http_call(up.address, egress=Egress())))
+        result = bench.run(http_plan(**http_call(up.address, egress=PlanEgress())))
         assert (result.outcome, up.requests) == ("host_io", [])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ipc.plan import FileAccess
-from workers.host.fs import MAX_ENTRIES, Entry, FileHost
+from workers.host.fs import MAX_ENTRIES, FileHost, FolderEntry
 from workers.host.meter import HostError, IoBudgetExceeded, Meter
 from workers.host.space import FileSpace
 
@@ -154,10 +154,10 @@ def test_list_and_stat_tell_files_and_folders_only(files: Files) -> None:
     (files.root / "link").symlink_to("b")
     (files.root / ".gateway-0011").write_text("half")
     os.mkfifo(files.root / "fifo")
-    assert host.list_folder("") == [Entry("a", "directory", 0), Entry("b", "file", 5)]
-    assert host.list_folder("a") == [Entry("x", "file", 0)]
-    assert host.stat("b") == Entry("b", "file", 5)
-    assert host.stat("a") == Entry("a", "directory", 0)
+    assert host.list_folder("") == [FolderEntry("a", "directory", 0), FolderEntry("b", "file", 5)]
+    assert host.list_folder("a") == [FolderEntry("x", "file", 0)]
+    assert host.stat("b") == FolderEntry("b", "file", 5)
+    assert host.stat("a") == FolderEntry("a", "directory", 0)
     assert host.stat("").kind == "directory"
     assert files.refused("stat", "link") == "conflict"
     assert files.refused("list_folder", "b") == "conflict"

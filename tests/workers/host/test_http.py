@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from ipc.messages.calling import Observation
-from ipc.plan import Egress, PlannedRequest, SecretUse
+from ipc.plan import PlanEgress, PlannedRequest, SecretUse
 from tests.support.http_host import URL, Client, Names, asked, failing, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import Upstream, ok, upstream
-from workers.host.http import Request
+from workers.host.http import GuestRequest
 from workers.host.meter import IoBudgetExceeded
 
 
@@ -63,7 +63,7 @@ def test_only_allowed_domains_are_asked(url: str) -> None:
 
 def test_a_wildcard_allows_what_lies_below() -> None:
     with upstream(ok()) as up:
-        egress = Egress(
+        egress = PlanEgress(
             profile="direct_allowlist", allowed_domains=("*.upstream.test",), allowed_methods=("GET",),
             unsafe_resolve={"a.upstream.test": up.address},
         )  # fmt: skip
@@ -78,7 +78,7 @@ def test_only_allowed_methods_are_used(method: str) -> None:
 
 
 def test_without_egress_nothing_goes_out() -> None:
-    assert Client(http_plan(egress=Egress())).refused(request())[0] == "denied"
+    assert Client(http_plan(egress=PlanEgress())).refused(request())[0] == "denied"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_planned_request_is_sent_with_the_plans_headers_and_not_the_guests() -
     ],
     ids=["method", "body", "space", "no body", "query", "path", "spelling"],
 )
-def test_any_other_request_than_the_planned_one_is_denied(wanted: Request) -> None:
+def test_any_other_request_than_the_planned_one_is_denied(wanted: GuestRequest) -> None:
     with upstream(ok()) as up:
         client = Client(http_plan(address=up.address, **planned()))
         assert client.refused(wanted) == ("denied", "the request is not the one that was planned")

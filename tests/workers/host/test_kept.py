@@ -17,7 +17,7 @@ from tests.support.worker_plans import http_plan
 from tests.support.worker_proxy import letting_through, proxied_plan
 from tests.support.worker_upstream import Upstream, certificate, lasting, upstream
 from workers.host.connection import make_tls
-from workers.host.http import Request
+from workers.host.http import GuestRequest
 from workers.host.kept import AGE_SECONDS, IDLE_SECONDS, MAX_KEPT, KeptConnections
 from workers.host.urls import parse_url
 
@@ -31,7 +31,7 @@ class Worker:
         self.now = 1000.0
         self.kept = KeptConnections(lambda: self.now)
 
-    def call(self, plan: Plan, wanted: Request | None = None, **changes: Any) -> int:
+    def call(self, plan: Plan, wanted: GuestRequest | None = None, **changes: Any) -> int:
         """Status of the answer to one request of a call of its own."""
         return Client(plan, kept=self.kept, **changes).send(wanted or request()).status
 
@@ -49,13 +49,13 @@ def up() -> Iterator[Upstream]:
         yield up
 
 
-def post(**changes: Any) -> Request:
+def post(**changes: Any) -> GuestRequest:
     return request(method="POST", body="{}", **changes)
 
 
 @pytest.mark.parametrize("wanted", [request(), post()], ids=["GET", "POST"])
 def test_calls_of_one_kind_share_a_connection_and_each_is_observed_once(
-    worker: Worker, up: Upstream, wanted: Request
+    worker: Worker, up: Upstream, wanted: GuestRequest
 ) -> None:
     for _ in range(3):
         client = Client(http_plan(address=up.address), kept=worker.kept)
@@ -141,7 +141,7 @@ def test_connections_are_kept_under_a_hash_that_differs_between_workers() -> Non
     ids=["an answer that may be wrong about its body", "a body that may be read as a request"],
 )
 def test_a_request_whose_end_may_be_misread_has_a_connection_of_its_own(
-    worker: Worker, up: Upstream, wanted: Request
+    worker: Worker, up: Upstream, wanted: GuestRequest
 ) -> None:
     worker.call(http_plan(address=up.address))
     worker.call(http_plan(address=up.address), wanted)

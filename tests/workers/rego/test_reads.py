@@ -5,7 +5,7 @@ from regopy import Interpreter
 
 from tests.support.policy import DEFAULT_POLICY, HEADER
 from workers.rego.evaluator import CompiledPolicy
-from workers.rego.reads import PURE, Reads
+from workers.rego.reads import PURE, FieldReads
 
 KNOWN = {
     "decision := input.principal": ("principal",),
@@ -59,13 +59,13 @@ UNKNOWN = {
 }
 
 
-def reads(body: str, **modules: str) -> Reads:
+def reads(body: str, **modules: str) -> FieldReads:
     return CompiledPolicy({"gateway.rego": HEADER + body + "\n", **modules}, '{"acl": {}, "names": []}').reads
 
 
 @pytest.mark.parametrize("body", KNOWN)
 def test_named_fields_are_reported(body: str) -> None:
-    assert reads(body) == Reads(KNOWN[body])
+    assert reads(body) == FieldReads(KNOWN[body])
 
 
 @pytest.mark.parametrize("body", UNKNOWN)
@@ -82,14 +82,14 @@ def test_a_parameter_that_is_named_input_is_not_taken_for_it() -> None:
 
 def test_rules_of_other_modules_count_as_far_as_the_decision_reaches_them() -> None:
     other = "package other\n\nimport rego.v1\n\na := input.owner\n\nb := input\n"
-    assert reads("decision := data.other.a", **{"o.rego": other}) == Reads(("owner",))
+    assert reads("decision := data.other.a", **{"o.rego": other}) == FieldReads(("owner",))
     assert reads("decision := data.other.b", **{"o.rego": other}).fields is None
     assert reads("decision := data.other[input.principal]", **{"o.rego": other}).fields is None
 
 
 def test_the_default_policy_reads_neither_the_budget_nor_the_request() -> None:
     policy = CompiledPolicy({"gateway.rego": DEFAULT_POLICY.read_text()}, '{"policy_version": "1"}')
-    assert policy.reads == Reads(
+    assert policy.reads == FieldReads(
         (
             "action_id", "action_risk_level", "action_trust_verdict", "principal", "requested_sinks",
             "required_scopes", "scopes", "unresolved_domains", "unresolved_paths",

@@ -9,7 +9,7 @@ from wasmtime import Limits as Limits32
 from wasmtime import Memory, MemoryType, Store
 
 from ipc.messages.calling import Call, Result
-from ipc.plan import Limits, seal
+from ipc.plan import CallLimits, seal
 from ipc.walls.limits import data_in_use
 from tests.support import worker_wat as wat
 from tests.support.worker_plans import builtin, call_of, digest_of, file_plan, make_plan, text, word_for
@@ -49,23 +49,23 @@ def test_the_same_call_takes_the_same_fuel(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("body", "limits", "outcome"),
     [
-        (wat.LOOP, Limits(fuel=100_000), "fuel"),
-        (wat.LOOP, Limits(fuel=2**60, timeout_seconds=0.2), "timeout"),
-        (wat.UNREACHABLE, Limits(), "trap"),
-        (wat.DEEP, Limits(fuel=10**9), "trap"),
-        (wat.DIVIDE, Limits(), "trap"),
-        (wat.OUT_OF_BOUNDS, Limits(), "trap"),
-        (wat.BAD_RESULT_POINTER, Limits(), "trap"),
-        (wat.GROW_THEN_FAIL, Limits(memory_mb=16), "memory"),
-        (wat.FAIL, Limits(), "provider_error"),
-        (wat.SUCCEED, Limits(), "success"),
+        (wat.LOOP, CallLimits(fuel=100_000), "fuel"),
+        (wat.LOOP, CallLimits(fuel=2**60, timeout_seconds=0.2), "timeout"),
+        (wat.UNREACHABLE, CallLimits(), "trap"),
+        (wat.DEEP, CallLimits(fuel=10**9), "trap"),
+        (wat.DIVIDE, CallLimits(), "trap"),
+        (wat.OUT_OF_BOUNDS, CallLimits(), "trap"),
+        (wat.BAD_RESULT_POINTER, CallLimits(), "trap"),
+        (wat.GROW_THEN_FAIL, CallLimits(memory_mb=16), "memory"),
+        (wat.FAIL, CallLimits(), "provider_error"),
+        (wat.SUCCEED, CallLimits(), "success"),
     ],
     ids=[
         "fuel", "timeout", "unreachable", "stack", "division", "bounds", "result pointer", "memory", "provider error",
         "success",
     ],
 )  # fmt: skip
-def test_each_way_of_ending_has_its_outcome(bench: Bench, body: str, limits: Limits, outcome: str) -> None:
+def test_each_way_of_ending_has_its_outcome(bench: Bench, body: str, limits: CallLimits, outcome: str) -> None:
     result = run(bench, wat.provider(body), limits=limits)
     assert result.outcome == outcome
     if outcome != "success":
@@ -81,19 +81,19 @@ def test_a_trap_says_what_the_runtime_says(bench: Bench) -> None:
 
 
 def test_a_call_out_of_fuel_has_used_all_of_it(bench: Bench) -> None:
-    assert run(bench, wat.provider(wat.LOOP), limits=Limits(fuel=12_345)).fuel_consumed == 12_345
+    assert run(bench, wat.provider(wat.LOOP), limits=CallLimits(fuel=12_345)).fuel_consumed == 12_345
 
 
 def test_a_call_without_end_ends_after_its_deadline_and_not_before(bench: Bench) -> None:
     begun = time.monotonic()
-    run(bench, wat.provider(wat.LOOP), limits=Limits(fuel=2**60, timeout_seconds=0.1))
+    run(bench, wat.provider(wat.LOOP), limits=CallLimits(fuel=2**60, timeout_seconds=0.1))
     assert time.monotonic() - begun >= 0.1
 
 
 def test_a_call_after_one_that_timed_out_is_not_disturbed(bench: Bench) -> None:
     runner = bench.runner()
     digest, echo = bench.add(wat.provider(wat.LOOP)), bench.add(builtin("echo"))
-    slow = make_plan(provider_module_digest=digest, limits=Limits(fuel=2**60, timeout_seconds=0.05))
+    slow = make_plan(provider_module_digest=digest, limits=CallLimits(fuel=2**60, timeout_seconds=0.05))
     quick = make_plan(provider_module_digest=echo)
     for _ in range(5):
         assert runner.run(call_of(slow), word_for(slow), {}).outcome == "timeout"
@@ -103,30 +103,30 @@ def test_a_call_after_one_that_timed_out_is_not_disturbed(bench: Bench) -> None:
 def test_time_spent_in_host_calls_counts(bench: Bench) -> None:
     result = run(
         bench, builtin("spin"), text({"seconds": 5}), required_imports=("clock",),
-        limits=Limits(fuel=2**60, timeout_seconds=0.2),
+        limits=CallLimits(fuel=2**60, timeout_seconds=0.2),
     )  # fmt: skip
     assert result.outcome == "timeout"
 
 
 def test_the_caller_may_give_less_time_than_the_plan(bench: Bench) -> None:
-    plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=Limits(fuel=2**60))
+    plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=CallLimits(fuel=2**60))
     assert bench.runner().run(Call("c1", seal(plan).encoded, 0.1), word_for(plan), {}).outcome == "timeout"
 
 
 def test_a_module_that_needs_more_memory_than_its_limit_never_starts(bench: Bench) -> None:
-    result = run(bench, wat.provider(wat.SUCCEED, pages=32), limits=Limits(memory_mb=1))
+    result = run(bench, wat.provider(wat.SUCCEED, pages=32), limits=CallLimits(memory_mb=1))
     assert (result.outcome, result.fuel_consumed) == ("memory", 0)
 
 
 def test_growth_beyond_the_limit_is_refused_to_the_guest(bench: Bench) -> None:
     result = run(
-        bench, builtin("spin"), text({"memory_mb": 200}), required_imports=("clock",), limits=Limits(memory_mb=64)
+        bench, builtin("spin"), text({"memory_mb": 200}), required_imports=("clock",), limits=CallLimits(memory_mb=64)
     )  # fmt: skip
     assert result.outcome == "memory"
     assert result.failure is not None
     assert result.failure.kind == "too-large"
     assert run(
-        bench, builtin("spin"), text({"memory_mb": 50}), required_imports=("clock",), limits=Limits(memory_mb=64)
+        bench, builtin("spin"), text({"memory_mb": 50}), required_imports=("clock",), limits=CallLimits(memory_mb=64)
     ).outcome == "success"  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def test_the_memory_of_a_store_is_what_it_gives_back(
 
 def test_a_start_function_is_bound_by_the_same_limits(bench: Bench) -> None:
     start = "(func $s (loop $again (br $again))) (start $s)"
-    assert run(bench, wat.provider(wat.SUCCEED, start=start), limits=Limits(fuel=10_000)).outcome == "fuel"
+    assert run(bench, wat.provider(wat.SUCCEED, start=start), limits=CallLimits(fuel=10_000)).outcome == "fuel"
     result = run(bench, wat.provider(wat.SUCCEED, start="(func $s unreachable) (start $s)"))
     assert result.outcome == "trap"
 
@@ -234,7 +234,7 @@ def test_a_call_beyond_its_io_budget_ends_whatever_the_provider_would_do(bench: 
     steps = [{"operation": "write", "path": f"f{number}", "data": "x"} for number in range(5)]
     plan = file_plan(
         tmp_path, provider_module_digest=bench.add(builtin("fs_probe")), request=text({"steps": steps}),
-        limits=Limits(max_io_calls=3),
+        limits=CallLimits(max_io_calls=3),
     )  # fmt: skip
     result = bench.run(plan)
     assert (result.outcome, result.io_calls, len(result.observations)) == ("io_calls", 3, 3)
@@ -243,7 +243,7 @@ def test_a_call_beyond_its_io_budget_ends_whatever_the_provider_would_do(bench: 
 
 def test_no_io_at_all_is_a_budget_too(bench: Bench, tmp_path: Any) -> None:
     bench.add(builtin("file_write"))
-    plan = file_plan(tmp_path, request=text({"path": "a", "content": ""}), limits=Limits(max_io_calls=0))
+    plan = file_plan(tmp_path, request=text({"path": "a", "content": ""}), limits=CallLimits(max_io_calls=0))
     assert bench.run(plan).outcome == "io_calls"
     assert list(tmp_path.iterdir()) == []
 

@@ -4,14 +4,14 @@ import threading
 import time
 
 from ipc.messages.calling import Result
-from ipc.plan import Limits, Plan
+from ipc.plan import CallLimits, Plan
 from tests.support.worker_plans import builtin, call_of, plan_for, word_for
 from tests.support.worker_runner import Bench
 
 
 def spinning(seconds: float, timeout_seconds: float) -> Plan:
     """A plan that computes for so long, if it may."""
-    limits = Limits(fuel=2**60, timeout_seconds=timeout_seconds)
+    limits = CallLimits(fuel=2**60, timeout_seconds=timeout_seconds)
     return plan_for("spin", {"seconds": seconds}, required_imports=("clock",), limits=limits)
 
 

@@ -11,7 +11,7 @@ from wasmtime import wat2wasm
 from tests.support.hostile_modules import MADE, wasm
 from tests.support.worker_plans import builtin
 from workers.runtime.binary import COMPONENT, PREAMBLE, NotAComponent
-from workers.runtime.expansion import MAX_BYTES, MAX_DEPTH, MAX_INSTANCES, TooLarge, check_expansion
+from workers.runtime.expansion import MAX_BYTES, MAX_DEPTH, MAX_INSTANCES, ModuleTooLarge, check_expansion
 
 LEAF = "(core module $m) (core instance (instantiate $m))"
 PROVIDERS = Path(__file__).parents[3] / "workers" / "providers"
@@ -50,7 +50,7 @@ def test_modules_that_a_store_refuses_at_a_call_are_compiled(name: str) -> None:
 def test_instances_are_counted_as_often_as_they_are_made() -> None:
     inner = "(core module $m)" + "(core instance (instantiate $m))" * 8
     check(f"{tens(3, inner)} (instance (instantiate $c))")  # 1000 * (8 + 1) and the levels: 9111
-    with pytest.raises(TooLarge, match=f"more than {MAX_INSTANCES} instances"):
+    with pytest.raises(ModuleTooLarge, match=f"more than {MAX_INSTANCES} instances"):
         check(f"{tens(3, inner + '(core instance (instantiate $m))')} (instance (instantiate $c))")
 
 
@@ -66,7 +66,7 @@ def test_a_component_that_goes_by_another_name_counts_the_same() -> None:
         f"{big} (component $o (alias outer 1 $c (component $d)) {twice.format('$d')}) (instance (instantiate $o))",
         f'(component $o {big} (export $d "d" (component $c)) {twice.format("$d")}) (instance (instantiate $o))',
     ):
-        with pytest.raises(TooLarge, match="instances"):
+        with pytest.raises(ModuleTooLarge, match="instances"):
             check(renamed)
 
 
@@ -76,13 +76,13 @@ def test_definitions_are_counted_as_often_as_they_are_made() -> None:
     wide = f'(import "f" (func $f)) (component $w {names})' + f"(instance (instantiate $w {given_all}))" * 30
     check(f'(import "f" (func $f)) (component $o {wide}) (instance (instantiate $o (with "f" (func $f))))')
     many = '(instance (instantiate $o (with "f" (func $f))))' * (MAX_BYTES // (30 * 160_000) + 1)
-    with pytest.raises(TooLarge, match="definitions"):
+    with pytest.raises(ModuleTooLarge, match="definitions"):
         check(f'(import "f" (func $f)) (component $o {wide}) {many}')
 
 
 def test_components_lie_in_each_other_no_deeper_than_the_limit() -> None:
     check_expansion(nested(MAX_DEPTH))
-    with pytest.raises(TooLarge, match="deep"):
+    with pytest.raises(ModuleTooLarge, match="deep"):
         check_expansion(nested(MAX_DEPTH + 1))
 
 

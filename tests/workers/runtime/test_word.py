@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.plan import Limits
+from ipc.plan import CallLimits
 from tests.support import worker_wat as wat
 from tests.support.worker_plans import builtin, call_of, file_plan, make_plan, text, word_for
 from tests.support.worker_runner import Bench
@@ -14,7 +14,7 @@ NOT_VERIFIED = "provider_failed_before_verification"
 
 
 def test_a_plan_that_the_word_is_not_for_runs_nothing(bench: Bench) -> None:
-    plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=Limits(fuel=2**60))
+    plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=CallLimits(fuel=2**60))
     other = make_plan(provider_module_digest=plan.provider_module_digest, limits=plan.limits, request='{"a":1}')
     result = bench.run(other, word=word_for(plan))
     assert (result.outcome, result.fuel_consumed) == ("plan_refused", None)
@@ -45,5 +45,5 @@ def test_a_plan_for_another_profile_is_refused(bench: Bench, changes: dict[str, 
 
 
 def test_a_plan_that_asks_for_more_memory_than_a_worker_has_is_refused(bench: Bench) -> None:
-    plan = make_plan(provider_module_digest=bench.add(builtin("echo")), limits=Limits(memory_mb=1025))
+    plan = make_plan(provider_module_digest=bench.add(builtin("echo")), limits=CallLimits(memory_mb=1025))
     assert bench.run(plan).outcome == "plan_refused"

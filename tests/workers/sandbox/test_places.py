@@ -16,20 +16,20 @@ from ipc.walls.privileges import User
 from supervisor.walls import find_walls
 from tests.support.worker_plans import write_plan
 from tests.support.worker_template import template
-from workers.sandbox.places import Standing, files_place, owner_of_files
+from workers.sandbox.places import WalledPaths, files_place, owner_of_files
 
 
 def test_a_file_that_is_changed_is_the_same_and_one_that_is_replaced_is_not(tmp_path: Path) -> None:
     file = tmp_path / "resolv.conf"
     file.write_text("nameserver 192.0.2.1\n")
-    standing = Standing(str(file))
+    standing = WalledPaths(str(file))
     file.write_text("nameserver 192.0.2.2\n")
     assert not standing.has_gone()
     (tmp_path / "new").write_text("nameserver 192.0.2.3\n")
     (tmp_path / "new").rename(file)
     assert standing.has_gone()
-    assert not Standing(None).is_watched
-    assert not Standing(None).has_gone()
+    assert not WalledPaths(None).is_watched
+    assert not WalledPaths(None).has_gone()
 
 
 def test_an_idle_worker_leaves_when_another_folder_takes_the_place_of_its_files(tmp_path: Path) -> None:

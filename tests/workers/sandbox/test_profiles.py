@@ -12,7 +12,7 @@ import pytest
 from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.walls import confining, namespaces
 from ipc.walls.given import NETWORK_NAMESPACE, USER_NAMESPACE, Given
-from ipc.walls.landlock import Place
+from ipc.walls.landlock import PathRule
 from ipc.walls.limits import apply_limits
 from ipc.walls.privileges import SYS_ADMIN, refuse_new_privileges
 from workers.sandbox import profiles
@@ -83,7 +83,7 @@ def entered_with_threads() -> None:
 
     thread = threading.Thread(target=look, daemon=True)
     confinement = confining.Confinement(
-        confining.Walls(filter=program_of(frozenset({"fs"})), places=(Place("/proc", 0xC),)), Given()
+        confining.Walls(filter=program_of(frozenset({"fs"})), places=(PathRule("/proc", 0xC),)), Given()
     )
     confinement.confine()
     thread.start()

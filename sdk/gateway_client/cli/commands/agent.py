@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from gateway_client.cli import completing
-from gateway_client.cli.desk import Command, Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.desk import CliContext, Command, Group, noun, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.requests import request_of, schema_of
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import one_line, plain, safe
@@ -24,7 +24,7 @@ def add_to(cli: Group) -> None:
 
 @actions.command("list")
 @pass_desk
-def list_(desk: Desk) -> None:
+def list_(desk: CliContext) -> None:
     """List the registered actions."""
     with desk.agent() as agent:
         summaries = agent.actions()
@@ -38,7 +38,7 @@ def list_(desk: Desk) -> None:
 @actions.command("show")
 @click.argument("action", shell_complete=completing.actions)
 @pass_desk
-def show(desk: Desk, action: str) -> None:
+def show(desk: CliContext, action: str) -> None:
     """Show one action: what it may do, and what a request looks like."""
     with desk.agent() as agent:
         manifest = agent.manifest(action)
@@ -83,7 +83,7 @@ def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=604_800), help="Seconds for all of it.")
 @pass_desk
 def execute(
-    desk: Desk, action: str, values: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
+    desk: CliContext, action: str, values: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
 ) -> None:
     """Call ACTION as an agent, with a lease of its own."""
     with desk.agent() as agent:
@@ -106,13 +106,13 @@ def _say_held(held: Held) -> None:
         click.echo(text, err=True)
 
 
-def _held(desk: Desk, held: Held) -> Failure:
+def _held(desk: CliContext, held: Held) -> Failure:
     """A hold is not what was asked for: a script must not go on as if it were."""
     if desk.is_json:
         desk.out.document(held.raw)
     else:
         desk.out.line(f"{desk.out.mark('HELD')}  {safe(held.approval_id)}  trace {safe(held.trace_id)}")
     return Failure(
-        Exit.DENIED, "approval_pending", "the call waits for an operator",
+        ScriptExit.DENIED, "approval_pending", "the call waits for an operator",
         f"gatectl approvals show {held.approval_id}; or execute with --wait",
     )  # fmt: skip

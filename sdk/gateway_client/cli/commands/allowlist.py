@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from gateway_client.cli import completing
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.safe import safe
 
 allowlist = noun("allowlist", "Agents that need no approval for an action.", default="list")
@@ -18,7 +18,7 @@ def add_to(cli: Group) -> None:
 
 @allowlist.command("list")
 @pass_desk
-def list_(desk: Desk) -> None:
+def list_(desk: CliContext) -> None:
     """List who needs no approval."""
     with desk.operator() as operator:
         acl = operator.policy()
@@ -35,7 +35,7 @@ def list_(desk: Desk) -> None:
 @click.argument("agent")
 @yes_option
 @pass_desk
-def add(desk: Desk, action: str, agent: str, yes: bool) -> None:
+def add(desk: CliContext, action: str, agent: str, yes: bool) -> None:
     """Spare AGENT (a principal) the approval of ACTION; every other rule still holds."""
     with desk.operator() as operator:
         desk.change(operator, f"spare {safe(agent)} the approval of {safe(action)}?", yes)
@@ -51,7 +51,7 @@ def add(desk: Desk, action: str, agent: str, yes: bool) -> None:
 @click.argument("agent")
 @yes_option
 @pass_desk
-def remove(desk: Desk, action: str, agent: str, yes: bool) -> None:
+def remove(desk: CliContext, action: str, agent: str, yes: bool) -> None:
     """Ask for approval again."""
     with desk.operator() as operator:
         desk.change(operator, f"ask for approval of {safe(action)} by {safe(agent)} again?", yes)

@@ -12,7 +12,7 @@ import click
 from gateway_client.cli import deciding, ids
 from gateway_client.cli.completing import held
 from gateway_client.cli.deciding import LONGEST, described, require_same_plan, signed_by, to_sign, undecided
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.output import note
 from gateway_client.cli.paging import by_principal
@@ -42,7 +42,7 @@ def add_to(cli: Group) -> None:
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="The newest so many.")
 @pass_desk
 def list_(
-    desk: Desk, status: str | None = None, principal: str | None = None, action_id: str | None = None,
+    desk: CliContext, status: str | None = None, principal: str | None = None, action_id: str | None = None,
     before: str | None = None, limit: int = 50,
 ) -> None:  # fmt: skip
     """List the newest approvals, those of one principal together; with --json as the gateway sends them."""
@@ -75,7 +75,7 @@ def list_(
 @click.argument("approval_id", shell_complete=held)
 @click.option("--full", is_flag=True, help="However long it is.")
 @pass_desk
-def show(desk: Desk, approval_id: str, full: bool) -> None:
+def show(desk: CliContext, approval_id: str, full: bool) -> None:
     """Show what will happen when it is approved, who asks, and what proves it; once it has ended, what was held."""
     with desk.operator() as operator:
         detail = operator.approval(ids.approval(operator, approval_id), ended=True)
@@ -96,7 +96,7 @@ def show(desk: Desk, approval_id: str, full: bool) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @pass_desk
 def approve(
-    desk: Desk, approval_id: str | None, learn_domain: str | None, learn_path: str | None, full: bool, yes: bool
+    desk: CliContext, approval_id: str | None, learn_domain: str | None, learn_path: str | None, full: bool, yes: bool
 ) -> None:
     """Show what will happen, ask once, and let it happen. On a terminal without an id: the only call that waits."""
     with desk.operator(execute_timeout=LONGEST) as operator:
@@ -129,7 +129,7 @@ def approve(
 @click.option("--reason", metavar="TEXT", help="What the agent reads; at most 500 characters.")
 @yes_option
 @pass_desk
-def deny(desk: Desk, approval_id: str, reason: str | None, yes: bool) -> None:
+def deny(desk: CliContext, approval_id: str, reason: str | None, yes: bool) -> None:
     """End a held call without running it."""
     with desk.operator() as operator:
         approval_id = ids.approval(operator, approval_id)
@@ -166,7 +166,7 @@ def _verified(operator: OperatorClient, listed: Iterable[Approval]) -> dict[str 
     return {}
 
 
-def _chosen(desk: Desk, operator: OperatorClient, given: str | None) -> str:
+def _chosen(desk: CliContext, operator: OperatorClient, given: str | None) -> str:
     """A person may mean the only one that waits; a script must say which."""
     if given is not None:
         return ids.approval(operator, given)
@@ -175,7 +175,7 @@ def _chosen(desk: Desk, operator: OperatorClient, given: str | None) -> str:
     return ids.only_waiting(operator)
 
 
-def _tell_signed(desk: Desk, shown: ApprovalDetail | None, signer: str) -> None:
+def _tell_signed(desk: CliContext, shown: ApprovalDetail | None, signer: str) -> None:
     said = signed_by(shown, signer)
     if desk.is_json:
         note(said)

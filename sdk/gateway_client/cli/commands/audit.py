@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from gateway_client.chain import verify_chain
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
 from gateway_client.cli.event_view import reason_of
-from gateway_client.cli.exits import Exit, Failure, nothing_verified, usage
+from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified, usage
 from gateway_client.cli.exporting import export, exported
 from gateway_client.cli.following import Follow
-from gateway_client.cli.output import Output, Progress, note
+from gateway_client.cli.output import Output, ProgressLine, note
 from gateway_client.cli.safe import safe, short
 from gateway_client.cli.tailing import Tail
 from gateway_client.cli.times import bound, clock
@@ -54,7 +54,13 @@ def filtered(function: Callable[..., Any]) -> Callable[..., Any]:
               help="All of them into a new file, oldest first, for audit verify --export.")  # fmt: skip
 @pass_desk
 def events(
-    desk: Desk, after: str | None, before: str | None, limit: int, is_all: bool, target: Path | None, **filters: Any
+    desk: CliContext,
+    after: str | None,
+    before: str | None,
+    limit: int,
+    is_all: bool,
+    target: Path | None,
+    **filters: Any,
 ) -> None:
     """Show events, newest first. With --json one event a line, as the chain has it."""
     where = EventFilter(
@@ -85,7 +91,7 @@ def _row(event: AuditEvent) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _exported(desk: Desk, target: Path, count: int) -> None:
+def _exported(desk: CliContext, target: Path, count: int) -> None:
     if desk.is_json:
         desk.out.document({"file": str(target), "events": count})
     else:
@@ -98,7 +104,7 @@ def _exported(desk: Desk, target: Path, count: int) -> None:
 @click.option("--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds.")
 @click.option("--for", "seconds", type=click.FloatRange(min=0, max=604_800), help="End after so many seconds.")
 @pass_desk
-def tail(desk: Desk, lines: int, interval: float, seconds: float | None, **filters: Any) -> None:
+def tail(desk: CliContext, lines: int, interval: float, seconds: float | None, **filters: Any) -> None:
     """Show events as they come, oldest first. Ctrl-C ends it."""
     out, follow = desk.out, Follow(interval, seconds)
     seen = Tail(EventFilter(**filters))
@@ -139,14 +145,14 @@ def _tell(out: Output, event: AuditEvent) -> None:
               help="Walk an export here, and ask nobody.")  # fmt: skip
 @click.option("--head", metavar="HASH", help="What the export must end with, from where you keep heads.")
 @pass_desk
-def verify(desk: Desk, file: Path | None, head: str | None) -> None:
+def verify(desk: CliContext, file: Path | None, head: str | None) -> None:
     """Walk the whole chain: the gateway does, or, with --export, this program. Exit 8 when it is broken."""
     if file is not None:
         _verify_export(desk, file, head)
         return
     if head is not None:
         raise usage("--head belongs to --export")
-    progress = Progress()
+    progress = ProgressLine()
     progress.show("the gateway walks its chain…")
     try:
         with desk.operator() as operator:
@@ -166,8 +172,8 @@ def verify(desk: Desk, file: Path | None, head: str | None) -> None:
         raise _broken(report.broken_at, report.reason, report.events_checked)
 
 
-def _verify_export(desk: Desk, file: Path, head: str | None) -> None:
-    progress = Progress()
+def _verify_export(desk: CliContext, file: Path, head: str | None) -> None:
+    progress = ProgressLine()
     try:
         report = verify_chain(exported(file, progress))
     finally:
@@ -193,6 +199,6 @@ def _verify_export(desk: Desk, file: Path, head: str | None) -> None:
 def _broken(broken_at: str | None, reason: str | None, checked: int) -> Failure:
     where = f" at {broken_at}" if broken_at else ""
     return Failure(
-        Exit.VERIFICATION_FAILED, "chain_broken", f"broken{where} after {checked} events: {reason or 'no reason'}",
+        ScriptExit.VERIFICATION_FAILED, "chain_broken", f"broken{where} after {checked} events: {reason or 'no reason'}",
         "keep a copy of the ledger before anything else; docs/evidence.md",
     )  # fmt: skip

@@ -7,8 +7,8 @@ import click
 
 from gateway_client.bundles import MAX_BYTES, ProvenCall, verify_bundle
 from gateway_client.cli.commands.receipts import receipts
-from gateway_client.cli.desk import Command, Desk, Group, pass_desk
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.files import json_of, read
 from gateway_client.cli.operator_keys import thumbprint_in, thumbprint_of
 from gateway_client.cli.output import Output
@@ -29,7 +29,7 @@ def add_to(cli: Group) -> None:
 @click.option("--event", "event_id", metavar="ID", help="Of this audit event.")
 @click.option("--intent", "intent_id", metavar="ID", help="Of this execution intent.")
 @pass_desk
-def bundle(desk: Desk, receipt_id: str | None, event_id: str | None, intent_id: str | None) -> None:
+def bundle(desk: CliContext, receipt_id: str | None, event_id: str | None, intent_id: str | None) -> None:
     """Print the evidence of one call as JSON: receipt, event, intent, their proofs and a signed checkpoint."""
     if sum(one is not None for one in (receipt_id, event_id, intent_id)) != 1:
         raise usage("name one: a receipt, --event or --intent", "gatectl receipts bundle RECEIPT_ID > bundle.json")
@@ -53,7 +53,7 @@ def bundle(desk: Desk, receipt_id: str | None, event_id: str | None, intent_id: 
               help="At least so many of the --witness-key, instead of each.")  # fmt: skip
 @pass_desk
 def verify(
-    desk: Desk, file: Path, given_keys: tuple[str, ...], keys_file: Path | None, receipt_keys_file: Path | None,
+    desk: CliContext, file: Path, given_keys: tuple[str, ...], keys_file: Path | None, receipt_keys_file: Path | None,
     witness_keys: tuple[str, ...], operator_jkts: tuple[str, ...], operator_files: tuple[Path, ...], count: int | None,
 ) -> None:  # fmt: skip
     """Verify the bundle in FILE, - for standard input, without gateway and ledger. Exit 8 when it proves nothing."""
@@ -86,7 +86,7 @@ def verify(
         _show(desk.out, verdict.call)
     if verdict.call is None:
         raise Failure(
-            Exit.VERIFICATION_FAILED, "bundle_not_proven", f"{verdict.reason}: {verdict.sentence}".rstrip("."),
+            ScriptExit.VERIFICATION_FAILED, "bundle_not_proven", f"{verdict.reason}: {verdict.sentence}".rstrip("."),
             "the bundle proves nothing; docs/evidence.md",
         )  # fmt: skip
 

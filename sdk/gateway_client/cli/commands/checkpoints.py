@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from gateway_client.cli.commands.audit import audit
-from gateway_client.cli.desk import Desk, Group, pass_desk
+from gateway_client.cli.desk import CliContext, Group, pass_desk
 from gateway_client.cli.exits import usage
 from gateway_client.cli.following import Follow
-from gateway_client.cli.log_watch import Alarm, Kept, LogWatch
+from gateway_client.cli.log_watch import Alarm, LastVerified, LogWatch
 from gateway_client.cli.output import Output, note
 from gateway_client.cli.safe import lines, short
 from gateway_client.cli.times import clock
@@ -24,7 +24,7 @@ DAY = 86_400
 @audit.command("checkpoint")
 @click.option("--note", "is_note", is_flag=True, help="The signed note itself, to be kept as a file.")
 @pass_desk
-def checkpoint(desk: Desk, is_note: bool) -> None:
+def checkpoint(desk: CliContext, is_note: bool) -> None:
     """Show a signed checkpoint of everything that is durable now. Keep it where the gateway can't write."""
     if is_note and desk.is_json:
         raise usage("--note and --json exclude each other", "the note is the member checkpoint of the JSON")
@@ -51,7 +51,7 @@ def checkpoint(desk: Desk, is_note: bool) -> None:
 @click.option("--origin-key", metavar="VKEY", help="The log's public key, NAME+ID+KEY, instead of the first one seen.")
 @pass_desk
 def watch(
-    desk: Desk, file: Path, interval: float, once: bool, seconds: float | None, origin_key: str | None
+    desk: CliContext, file: Path, interval: float, once: bool, seconds: float | None, origin_key: str | None
 ) -> None:  # fmt: skip
     """Follow the log from outside: each checkpoint must continue the last one that was seen.
 
@@ -65,7 +65,7 @@ def watch(
 
 def run(out: Output, log: LogWatch, follow: Follow, file: Path, *, must: bool) -> None:
     """Look until it is time to end. `must`: a gateway that does not answer is an error. Raises Alarm, GatewayError."""
-    told: Kept | None = None
+    told: LastVerified | None = None
     while True:
         before = log.kept
         try:

@@ -9,9 +9,9 @@ import click
 
 from gateway_client.address import Address
 from gateway_client.cli.completing import contexts
-from gateway_client.cli.contexts import MEMBERS, Context, changing, check_name, put
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.contexts import MEMBERS, GatewayContext, changing, check_name, put
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.safe import safe
 from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
@@ -28,7 +28,7 @@ def add_to(cli: Group) -> None:
 
 @context.command("show")
 @pass_desk
-def show(desk: Desk) -> None:
+def show(desk: CliContext) -> None:
     """Show what commands would use now, and who says so. No key is ever shown."""
     settings = desk.settings
     pairs = {member: settings.sourced(member) for member in MEMBERS}
@@ -44,7 +44,7 @@ def show(desk: Desk) -> None:
 
 @context.command("list")
 @pass_desk
-def list_(desk: Desk) -> None:
+def list_(desk: CliContext) -> None:
     """List the contexts; * is the current one."""
     known = desk.settings.contexts
     if desk.is_json:
@@ -58,7 +58,7 @@ def list_(desk: Desk) -> None:
 @context.command("use")
 @click.argument("name", shell_complete=contexts)
 @pass_desk
-def use(desk: Desk, name: str) -> None:
+def use(desk: CliContext, name: str) -> None:
     """Make NAME the current context."""
     with changing(desk.settings.file) as box:
         box[0].named(name)
@@ -71,7 +71,7 @@ def use(desk: Desk, name: str) -> None:
 @click.option("--agent-address", metavar="URL", help="Where calls of actions go, when that is another socket.")
 @click.option("--agent-key-file", metavar="FILE", help="PEM file with the agent's key; a new one each time without it.")
 @pass_desk
-def set_(desk: Desk, name: str, **own: str | None) -> None:
+def set_(desk: CliContext, name: str, **own: str | None) -> None:
     """Make or change the context NAME: whatever is given by --address, --operator-key-file and so on."""
     given = {**{one: desk.flags.get(one) for one in MEMBERS}, **own}
     changes = {one: value for one, value in given.items() if value is not None}
@@ -81,7 +81,7 @@ def set_(desk: Desk, name: str, **own: str | None) -> None:
         if member.endswith("_file") and not value.startswith(("/", "~", "$")):
             changes[member] = str(Path(value).absolute())
     with changing(desk.settings.file) as box:
-        context = replace(box[0].by_name.get(check_name(name), Context()), **changes)
+        context = replace(box[0].by_name.get(check_name(name), GatewayContext()), **changes)
         for address in (context.address, context.agent_address):
             if address is not None:
                 Address.parse(address, context.public_base_url)
@@ -92,7 +92,7 @@ def set_(desk: Desk, name: str, **own: str | None) -> None:
 @context.command("remove")
 @click.argument("name", shell_complete=contexts)
 @pass_desk
-def remove(desk: Desk, name: str) -> None:
+def remove(desk: CliContext, name: str) -> None:
     """Forget the context NAME. Key files stay."""
     with changing(desk.settings.file) as box:
         box[0].named(name)
@@ -105,13 +105,13 @@ def remove(desk: Desk, name: str) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--name", default="dev", show_default=True, help="Of the context.")
 @pass_desk
-def from_ready(desk: Desk, file: Path, name: str) -> None:
+def from_ready(desk: CliContext, file: Path, name: str) -> None:
     """Make a context of the ready FILE of `gateway dev`, and make it the current one."""
     ready = _ready(file)
     settings = desk.settings
     check_name(name)
     with changing(settings.file) as box:
-        made = Context(
+        made = GatewayContext(
             address=ready["base_url"],
             public_base_url=ready["public_base_url"],
             operator_key_file=str(_key_file(ready, settings.file.parent / f"{name}.key")),
@@ -132,7 +132,7 @@ def _ready(file: Path) -> dict[str, str]:
         wanted = {one: document[one] for one in ("base_url", "public_base_url", "state_dir")}
         wanted |= {one: operator[one] for one in ("key", "private_key_file")}
     except KeyFileError as error:
-        raise Failure(Exit.DENIED, "key_file", str(error)) from None
+        raise Failure(ScriptExit.DENIED, "key_file", str(error)) from None
     except (ProtocolViolation, KeyError, TypeError):
         wanted = {"": None}
     if not all(isinstance(one, str) for one in wanted.values()):
@@ -153,7 +153,7 @@ def _key_file(ready: dict[str, str], own: Path) -> Path:
     return own
 
 
-def _done(desk: Desk, name: str, what: str) -> None:
+def _done(desk: CliContext, name: str, what: str) -> None:
     if desk.is_json:
         done: dict[str, Any] = {"context": name, "file": str(desk.settings.file)}
         desk.out.document(done)

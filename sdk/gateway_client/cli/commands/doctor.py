@@ -5,8 +5,8 @@ from collections import Counter
 import click
 
 from gateway_client.cli.checks import FAIL, checks
-from gateway_client.cli.desk import Command, Desk, Group, pass_desk
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit
 
 
 def add_to(cli: Group) -> None:
@@ -16,7 +16,7 @@ def add_to(cli: Group) -> None:
 
 @click.command(cls=Command)
 @pass_desk
-def doctor(desk: Desk) -> None:
+def doctor(desk: CliContext) -> None:
     """Check address, sockets, clocks, key files, credential, dependencies and settings. Exit 1 when something fails."""
     rows = list(checks(desk))
     count = Counter(row.result for row in rows)
@@ -28,4 +28,4 @@ def doctor(desk: Desk) -> None:
     else:
         desk.out.table(("CHECK", "", "FOUND", "MEND"), [(r.check, r.result, r.found, r.mend) for r in rows], "")
     if count[FAIL]:
-        raise Failure(Exit.FAILED, "doctor", f"{count[FAIL]} of {len(rows)} checks failed", "see the mends")
+        raise Failure(ScriptExit.FAILED, "doctor", f"{count[FAIL]} of {len(rows)} checks failed", "see the mends")

@@ -4,7 +4,7 @@ import click
 
 from gateway_client.cli import ids, intent_view
 from gateway_client.cli.completing import unresolved
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.intent_view import sentence
 from gateway_client.cli.safe import safe
@@ -24,7 +24,7 @@ def add_to(cli: Group) -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="The newest so many.")
 @click.option("--after", metavar="INTENT", help="Only those older than this one: the last of the page before.")
 @pass_desk
-def list_(desk: Desk, limit: int = 100, after: str | None = None) -> None:
+def list_(desk: CliContext, limit: int = 100, after: str | None = None) -> None:
     """List them, the newest first."""
     with desk.operator() as operator:
         page = operator.intents(limit, after)
@@ -40,7 +40,7 @@ def list_(desk: Desk, limit: int = 100, after: str | None = None) -> None:
 @intents.command("show")
 @click.argument("intent_id", metavar="INTENT", shell_complete=unresolved)
 @pass_desk
-def show(desk: Desk, intent_id: str) -> None:
+def show(desk: CliContext, intent_id: str) -> None:
     """Show what may have happened, what is known of it, and what you may do next."""
     with desk.operator() as operator:
         intent = operator.intent(ids.intent(operator, intent_id))
@@ -57,7 +57,7 @@ def show(desk: Desk, intent_id: str) -> None:
 @yes_option
 @click.option("--verify", is_flag=True, help="Have the action's verifier look again first; nothing is executed.")
 @pass_desk
-def resolve(desk: Desk, intent_id: str, outcome: str | None, note: str | None, verify: bool, yes: bool) -> None:
+def resolve(desk: CliContext, intent_id: str, outcome: str | None, note: str | None, verify: bool, yes: bool) -> None:
     """Record the outcome of an intent. It leaves the list; an audit event keeps your answer.
 
     With --verify alone the gateway looks again, keeps what it saw as an event, and the intent stays in the list: what

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.safe import safe
 from gateway_client.keys import KeyFileError, ProofKey, create_private
 
@@ -25,7 +25,7 @@ def add_to(cli: Group) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--operator", "name", metavar="NAME", help="Make an API key too, beside it, for an operator NAME.")
 @pass_desk
-def new(desk: Desk, file: Path, name: str | None) -> None:
+def new(desk: CliContext, file: Path, name: str | None) -> None:
     """Make a private P-256 key in a new FILE (mode 0600), and print its entry for the gateway's configuration."""
     if name is not None and _NAME.fullmatch(name) is None:
         raise usage("an operator's name is 1 to 32 lower case letters, digits, dashes and underscores")
@@ -40,9 +40,9 @@ def new(desk: Desk, file: Path, name: str | None) -> None:
             digest = hashlib.sha256(api_key.encode()).hexdigest()
         _save(key, file, None if name is None else api_key_file)
     except FileExistsError as error:
-        raise Failure(Exit.CONFLICT, "file_exists", str(error), "name another file") from None
+        raise Failure(ScriptExit.CONFLICT, "file_exists", str(error), "name another file") from None
     except KeyFileError as error:
-        raise Failure(Exit.FAILED, "key_file", str(error)) from None
+        raise Failure(ScriptExit.FAILED, "key_file", str(error)) from None
     if desk.is_json:
         desk.out.document(
             {

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from gateway_client.cli import completing
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.safe import safe
 from gateway_client.contract.learned import LearnedDomain, LearnedPath
 from gateway_client.operators import OperatorClient
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LearnedNoun:
     """`name`: domain or path, as the client's methods and the answers have it."""
 
     name: str
@@ -29,17 +29,17 @@ class Kind:
 
 def add_to(cli: Group) -> None:
     """Hang the commands into the tree."""
-    cli.add_command(_noun(Kind("domain", "Domains that actions may reach beyond their manifests.")))
-    cli.add_command(_noun(Kind("path", "Paths that actions may touch beyond their manifests.")))
+    cli.add_command(_noun(LearnedNoun("domain", "Domains that actions may reach beyond their manifests.")))
+    cli.add_command(_noun(LearnedNoun("path", "Paths that actions may touch beyond their manifests.")))
 
 
-def _noun(kind: Kind) -> Group:
+def _noun(kind: LearnedNoun) -> Group:
     group = noun(f"{kind.name}s", kind.what, default="list")
 
     @group.command("list", help=f"List learned {kind.name}s.")
     @click.option("--action", "action_id", metavar="ACTION", help="Of one action.")
     @pass_desk
-    def list_(desk: Desk, action_id: str | None = None) -> None:
+    def list_(desk: CliContext, action_id: str | None = None) -> None:
         with desk.operator() as operator:
             rules: Sequence[LearnedDomain | LearnedPath] = kind.call(operator, "", action_id)
         if desk.is_json:
@@ -53,7 +53,7 @@ def _noun(kind: Kind) -> Group:
     @click.argument("rule", metavar=kind.name.upper())
     @yes_option
     @pass_desk
-    def add(desk: Desk, action: str, rule: str, yes: bool) -> None:
+    def add(desk: CliContext, action: str, rule: str, yes: bool) -> None:
         with desk.operator() as operator:
             desk.change(operator, f"let {safe(action)} use {safe(rule)}?", yes)
             added = kind.call(operator, "add", action, rule)
@@ -67,7 +67,7 @@ def _noun(kind: Kind) -> Group:
     @click.argument("rule", metavar=kind.name.upper())
     @yes_option
     @pass_desk
-    def remove(desk: Desk, action: str, rule: str, yes: bool) -> None:
+    def remove(desk: CliContext, action: str, rule: str, yes: bool) -> None:
         with desk.operator() as operator:
             desk.change(operator, f"take {safe(rule)} from {safe(action)}?", yes)
             removed = kind.call(operator, "remove", action, rule)
@@ -80,7 +80,7 @@ def _noun(kind: Kind) -> Group:
     @click.option("--action", "action_id", metavar="ACTION", help="Of one action; without it, of all.")
     @click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
     @pass_desk
-    def clear(desk: Desk, action_id: str | None, yes: bool) -> None:
+    def clear(desk: CliContext, action_id: str | None, yes: bool) -> None:
         desk.confirm(f"forget every learned {kind.name} of {safe(action_id or 'all actions')}?", yes)
         with desk.operator() as operator:
             cleared = kind.call(operator, "clear", action_id)

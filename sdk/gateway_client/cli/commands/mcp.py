@@ -6,8 +6,8 @@ from contextlib import suppress
 import click
 
 from gateway_client.agents import AsyncAgentClient
-from gateway_client.cli.desk import Command, Desk, Group, pass_desk
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.safe import safe
 from gateway_client.leases import WAIT_SECONDS, LeaseTerms
 
@@ -27,7 +27,7 @@ def add_to(cli: Group) -> None:
               help="Seconds between two looks for new actions; 0 for none.")  # fmt: skip
 @pass_desk
 def mcp(
-    desk: Desk, scopes: tuple[str, ...], max_calls: int | None, wait_seconds: float, refresh_seconds: float
+    desk: CliContext, scopes: tuple[str, ...], max_calls: int | None, wait_seconds: float, refresh_seconds: float
 ) -> None:
     """Serve the actions as MCP tools on standard input and output, for an agent's host.
 
@@ -35,14 +35,14 @@ def mcp(
     """
     address, key = desk.agent_parts()
     try:
-        from gateway_client.mcp_server.serving import Options, serve
+        from gateway_client.mcp_server.serving import McpOptions, serve
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"mcp", "mcp_types"}:
             raise
         mend = "pip install './sdk[mcp]' in a clone of the gateway's repository"
-        raise Failure(Exit.USAGE, "no_mcp", "the Python package mcp is not installed", mend) from None
+        raise Failure(ScriptExit.USAGE, "no_mcp", "the Python package mcp is not installed", mend) from None
     terms = LeaseTerms(scopes or LeaseTerms().scopes, max_calls, seconds_left=WAIT_SECONDS)
     logging.basicConfig(level=logging.WARNING, format="gatectl mcp: %(levelname)s %(name)s: %(message)s")
     with suppress(OSError):  # a closed standard error must not end the session
         click.echo(f"gatectl mcp: serving the actions of {safe(address.socket or address.origin)}", err=True)
-    serve(AsyncAgentClient(address, key, terms), Options(wait_seconds, refresh_seconds))
+    serve(AsyncAgentClient(address, key, terms), McpOptions(wait_seconds, refresh_seconds))

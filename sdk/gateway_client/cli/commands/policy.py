@@ -3,7 +3,7 @@
 import click
 
 from gateway_client.cli import completing
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.requests import request_of, schema_of
 from gateway_client.cli.safe import plain, safe
@@ -20,7 +20,7 @@ def add_to(cli: Group) -> None:
 @policy.command("show")
 @click.argument("principal", required=False)
 @pass_desk
-def show(desk: Desk, principal: str | None = None) -> None:
+def show(desk: CliContext, principal: str | None = None) -> None:
     """Show the whole access list, or what one PRINCIPAL may do."""
     if principal is not None:
         with desk.operator() as operator:
@@ -49,7 +49,12 @@ def show(desk: Desk, principal: str | None = None) -> None:
 @click.option("--calls-remaining", type=click.IntRange(0), metavar="N", help="What the session would have left.")
 @pass_desk
 def explain(
-    desk: Desk, principal: str, action: str, values: tuple[str, ...], given: str | None, calls_remaining: int | None
+    desk: CliContext,
+    principal: str,
+    action: str,
+    values: tuple[str, ...],
+    given: str | None,
+    calls_remaining: int | None,
 ) -> None:
     """Tell how a call of ACTION by PRINCIPAL would be decided now, by which rule, and why. Changes nothing."""
     with desk.operator() as operator:
@@ -76,7 +81,7 @@ def explain(
 @click.argument("actions", nargs=-1, required=True, metavar="ACTION...", shell_complete=completing.actions)
 @yes_option
 @pass_desk
-def grant(desk: Desk, principal: str, actions: tuple[str, ...], yes: bool) -> None:
+def grant(desk: CliContext, principal: str, actions: tuple[str, ...], yes: bool) -> None:
     """Let PRINCIPAL call these actions too, from the next call on."""
     with desk.operator() as operator:
         desk.change(operator, f"let {safe(principal)} call {plain(actions)}?", yes)
@@ -89,7 +94,7 @@ def grant(desk: Desk, principal: str, actions: tuple[str, ...], yes: bool) -> No
 @click.option("--all", "is_all", is_flag=True, help="Everything that its own entry grants.")
 @yes_option
 @pass_desk
-def revoke(desk: Desk, principal: str, actions: tuple[str, ...], is_all: bool, yes: bool) -> None:
+def revoke(desk: CliContext, principal: str, actions: tuple[str, ...], is_all: bool, yes: bool) -> None:
     """Take these actions from PRINCIPAL; its entry goes with the last one."""
     if is_all == bool(actions):
         raise usage("say which actions are taken", "ACTION..., or --all")
@@ -99,7 +104,7 @@ def revoke(desk: Desk, principal: str, actions: tuple[str, ...], is_all: bool, y
         _principal(desk, operator.revoke(principal, taken))
 
 
-def _principal(desk: Desk, access: PrincipalAcl) -> None:
+def _principal(desk: CliContext, access: PrincipalAcl) -> None:
     if desk.is_json:
         desk.out.document(access.raw)
         return

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from gateway_client.cli import ids
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure, nothing_verified, usage
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified, usage
 from gateway_client.cli.files import json_of, read
 from gateway_client.cli.results_view import show_receipt
 from gateway_client.cli.times import clock
@@ -28,7 +28,7 @@ def add_to(cli: Group) -> None:
 @receipts.command("list")
 @click.option("--limit", type=click.IntRange(1, ids.RECENT), default=50, show_default=True, help="Of so many calls.")
 @pass_desk
-def list_(desk: Desk, limit: int = 50) -> None:
+def list_(desk: CliContext, limit: int = 50) -> None:
     """List the receipts of the newest calls; gatectl audit events has those of others."""
     with desk.operator() as operator:
         calls = [one for one in ids.recent_calls(operator, limit) if one.receipt_id is not None]
@@ -51,7 +51,7 @@ def _listed(event: AuditEvent) -> dict[str, Any]:
 @click.argument("receipt_id", required=False)
 @click.option("--verify", "is_verified", is_flag=True, help="Check the signature here; exit 8 when it does not hold.")
 @pass_desk
-def show(desk: Desk, receipt_id: str | None, is_verified: bool) -> None:
+def show(desk: CliContext, receipt_id: str | None, is_verified: bool) -> None:
     """Show one receipt, without an id the newest. With --json exactly as the gateway sent it."""
     with desk.operator() as operator:
         receipt = operator.receipt(_newest(operator) if receipt_id is None else ids.receipt(operator, receipt_id))
@@ -66,7 +66,7 @@ def show(desk: Desk, receipt_id: str | None, is_verified: bool) -> None:
 
 @receipts.command("keys")
 @pass_desk
-def keys(desk: Desk) -> None:
+def keys(desk: CliContext) -> None:
     """Print the keys that receipts verify with, as a JWKS. The gateway audits the request."""
     with desk.operator() as operator:
         desk.out.document(operator.receipt_keys().raw)
@@ -77,7 +77,7 @@ def keys(desk: Desk) -> None:
 @click.option("--keys", "keys_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="JWKS: what `gatectl receipts keys` printed, or receipt-keys.jwks.json.")  # fmt: skip
 @pass_desk
-def verify(desk: Desk, file: Path, keys_file: Path) -> None:
+def verify(desk: CliContext, file: Path, keys_file: Path) -> None:
     """Check receipts of a FILE, - for standard input, without a gateway. One receipt, an array, or one a line."""
     jwks = json_of(read(keys_file), str(keys_file))
     if not isinstance(jwks, dict):
@@ -107,7 +107,7 @@ def _newest(operator: OperatorClient) -> str:
     return receipt_id
 
 
-def _show(desk: Desk, verdicts: list[ReceiptVerdict], bad: list[ReceiptVerdict]) -> None:
+def _show(desk: CliContext, verdicts: list[ReceiptVerdict], bad: list[ReceiptVerdict]) -> None:
     rows = [(one.receipt_id or "(no receipt)", str(one.status)) for one in (bad or verdicts)]
     desk.out.table(("RECEIPT", "SIGNATURE"), rows, "no receipts")
     desk.out.line(f"{len(verdicts) - len(bad)} of {len(verdicts)} verified")
@@ -123,6 +123,6 @@ def _receipts(data: bytes, name: str) -> list[Any]:
 
 def _unproven(bad: int, count: int, status: str) -> Failure:
     return Failure(
-        Exit.VERIFICATION_FAILED, "receipt_not_verified", f"{bad} of {count} did not verify: {status}",
+        ScriptExit.VERIFICATION_FAILED, "receipt_not_verified", f"{bad} of {count} did not verify: {status}",
         "docs/evidence.md says what each status means",
     )  # fmt: skip

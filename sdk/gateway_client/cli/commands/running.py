@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from gateway_client.cli.desk import Command, Desk, Group, pass_desk, yes_option
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.desk import CliContext, Command, Group, pass_desk, yes_option
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.following import Follow
-from gateway_client.cli.output import Output, Progress, note
+from gateway_client.cli.output import Output, ProgressLine, note
 from gateway_client.cli.safe import lines, plain
 from gateway_client.cli.times import span
 from gateway_client.contract.admin import LastCheckpoint
@@ -29,7 +29,7 @@ def add_to(cli: Group) -> None:
 
 @click.command(cls=Command)
 @pass_desk
-def status(desk: Desk) -> None:
+def status(desk: CliContext) -> None:
     """The facts of the running gateway."""
     with desk.operator() as operator:
         facts = operator.status()
@@ -104,7 +104,7 @@ def _of_the_log(last: LastCheckpoint | None) -> list[tuple[str, object]]:
               show_default=True, help="Seconds to wait at most.")  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @pass_desk
-def drain(desk: Desk, wait: bool, timeout: float, yes: bool) -> None:
+def drain(desk: CliContext, wait: bool, timeout: float, yes: bool) -> None:
     """Refuse new work from now on; irreversible until the next start."""
     desk.confirm("let the gateway refuse all new work until it is started again?", yes)
     with desk.operator() as operator:
@@ -119,7 +119,7 @@ def drain(desk: Desk, wait: bool, timeout: float, yes: bool) -> None:
 
 def _drained(operator: OperatorClient, timeout: float) -> int:
     """Follow what is in flight to 0. Raises Failure still_in_flight."""
-    progress, follow = Progress(), Follow(0.5, timeout)
+    progress, follow = ProgressLine(), Follow(0.5, timeout)
     in_flight: int | None = None
     try:
         while True:
@@ -133,7 +133,7 @@ def _drained(operator: OperatorClient, timeout: float) -> int:
     finally:
         progress.end()
     raise Failure(
-        Exit.FAILED, "still_in_flight", f"{in_flight} calls are in flight after {timeout:g} s; it goes on draining",
+        ScriptExit.FAILED, "still_in_flight", f"{in_flight} calls are in flight after {timeout:g} s; it goes on draining",
         "gatectl drain --wait --yes",
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def _drained(operator: OperatorClient, timeout: float) -> int:
 @click.command(cls=Command)
 @yes_option
 @pass_desk
-def reload(desk: Desk, yes: bool) -> None:
+def reload(desk: CliContext, yes: bool) -> None:
     """Put in force manifests, policy, operators and principals as they lie on the gateway's disk: all, or nothing."""
     with desk.operator(execute_timeout=140.0) as operator:
         desk.change(operator, "put in force what lies on its disk?", yes)
@@ -173,7 +173,7 @@ def _tell_problems(operator: OperatorClient, trace_id: str | None) -> None:
 @click.command("revoke-all", cls=Command)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @pass_desk
-def revoke_all(desk: Desk, yes: bool) -> None:
+def revoke_all(desk: CliContext, yes: bool) -> None:
     """End every lease and every held plan at once."""
     desk.confirm("end every lease and every held plan now?", yes)
     with desk.operator() as operator:
@@ -186,7 +186,7 @@ def revoke_all(desk: Desk, yes: bool) -> None:
 
 @click.command(cls=Command)
 @pass_desk
-def epoch(desk: Desk) -> None:
+def epoch(desk: CliContext) -> None:
     """The revocation epoch in force."""
     with desk.operator() as operator:
         current = operator.epoch()
@@ -200,7 +200,7 @@ def epoch(desk: Desk) -> None:
 @click.option("--output", "file", type=click.Path(dir_okay=False, path_type=Path),
               help="Write this file instead, whole or not at all: for a textfile collector.")  # fmt: skip
 @pass_desk
-def metrics(desk: Desk, file: Path | None) -> None:
+def metrics(desk: CliContext, file: Path | None) -> None:
     """The gateway's metrics as OpenMetrics text."""
     if desk.is_json:
         raise usage("metrics are OpenMetrics text, not JSON", "leave out --json")

@@ -3,7 +3,7 @@
 import click
 
 from gateway_client.cli import ids
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.paging import every_session
 from gateway_client.cli.safe import safe
@@ -22,7 +22,7 @@ def add_to(cli: Group) -> None:
 @click.option("--principal", metavar="NAME", help="Only those of this one.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="The newest so many.")
 @pass_desk
-def list_(desk: Desk, principal: str | None = None, limit: int = 100) -> None:
+def list_(desk: CliContext, principal: str | None = None, limit: int = 100) -> None:
     """List them, the newest first: whose they are, until when, and what they have left."""
     with desk.operator() as operator:
         newest = every_session(operator, principal, limit)
@@ -56,7 +56,7 @@ def calls_left(session: Session) -> str:
 @click.option("--principal", metavar="NAME", help="All of this one that live.")
 @yes_option
 @pass_desk
-def revoke(desk: Desk, session_ids: tuple[str, ...], principal: str | None, yes: bool) -> None:
+def revoke(desk: CliContext, session_ids: tuple[str, ...], principal: str | None, yes: bool) -> None:
     """End sessions before their time: their leases are refused at once, and what waits of them expires.
 
     An agent that may have a lease takes a new one: to keep it out, take away what it may call first.

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import click
 
 from gateway_client.cli.commands.approvals import approvals
-from gateway_client.cli.desk import Desk, Group, pass_desk
+from gateway_client.cli.desk import CliContext, Group, pass_desk
 from gateway_client.cli.following import Follow
 from gateway_client.cli.output import Output, note
 from gateway_client.cli.safe import short
@@ -24,7 +24,7 @@ UNDECIDED = {"pending", "claimed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HoldChange:
     """One hold, and the state that it is in from now on."""
 
     state: str
@@ -33,14 +33,14 @@ class Change:
 
 
 @dataclass(slots=True)
-class Watch:
+class HoldWatch:
     """The pending holds. `look` returns the changes since the last look."""
 
     operator: OperatorClient
     pending: dict[str, Approval] = field(default_factory=dict)
     is_full: bool = False
 
-    def look(self) -> list[Change]:
+    def look(self) -> list[HoldChange]:
         """Raises GatewayError; what had been found by then is found again by the next look."""
         listed = self.operator.approvals("pending", MOST, group="principal").approvals
         self.is_full = len(listed) == MOST
@@ -56,32 +56,32 @@ class Watch:
         ends = [end for one in self.pending.values() if (end := left(one.expires_at)) is not None and end > 0]
         return min(ends, default=None)
 
-    def _begun(self, approval: Approval) -> Change:
+    def _begun(self, approval: Approval) -> HoldChange:
         try:
             detail = self.operator.approval(approval.approval_id)
         except GatewayError:  # decided by now, or its plan can't be read: the next look tells
-            return Change("pending", approval)
-        return Change("pending", approval, ", ".join(detail.approved_targets))
+            return HoldChange("pending", approval)
+        return HoldChange("pending", approval, ", ".join(detail.approved_targets))
 
-    def _ended(self, approval: Approval) -> Change:
+    def _ended(self, approval: Approval) -> HoldChange:
         try:
-            return Change(self.operator.approval(approval.approval_id).state, approval)
+            return HoldChange(self.operator.approval(approval.approval_id).state, approval)
         except NotFound:
-            return Change("expired", approval)
+            return HoldChange("expired", approval)
         except Conflict:  # there is no whole plan to show
-            return Change("failed", approval)
+            return HoldChange("failed", approval)
 
 
 @approvals.command("watch")
 @click.option("--interval", type=click.FloatRange(0.2, 60), default=2.0, show_default=True, help="Seconds.")
 @click.option("--for", "seconds", type=click.FloatRange(min=0, max=604_800), help="End after so many seconds.")
 @pass_desk
-def watch(desk: Desk, interval: float, seconds: float | None) -> None:
+def watch(desk: CliContext, interval: float, seconds: float | None) -> None:
     """Follow pending calls: each new hold, and its outcome. Ctrl-C ends it."""
     out = desk.out
     follow = Follow(interval, seconds)
     with desk.operator() as operator:
-        seen = Watch(operator)
+        seen = HoldWatch(operator)
         is_first = True
         while True:
             changes = follow.ask(seen.look, must=is_first)
@@ -96,7 +96,7 @@ def watch(desk: Desk, interval: float, seconds: float | None) -> None:
                 return
 
 
-def _tell(out: Output, change: Change) -> None:
+def _tell(out: Output, change: HoldChange) -> None:
     one = change.approval
     if out.is_json:
         out.record({"event": change.state, "approval": dict(one.raw)})

@@ -2,8 +2,8 @@
 
 import click
 
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.safe import safe
 
 webhooks = noun("webhooks", "Endpoints that are notified, and what could not be delivered to them.", default="list")
@@ -18,7 +18,7 @@ def add_to(cli: Group) -> None:
 @click.option("--endpoint", metavar="NAME", help="Dead letters of this endpoint alone.")
 @click.option("--limit", type=click.IntRange(0, 500), default=50, show_default=True, help="So many dead letters.")
 @pass_desk
-def list_(desk: Desk, endpoint: str | None = None, limit: int = 50) -> None:
+def list_(desk: CliContext, endpoint: str | None = None, limit: int = 50) -> None:
     """List endpoints with what waits for them, and what was given up, the newest first."""
     with desk.operator() as operator:
         overview = operator.webhooks(endpoint, limit)
@@ -36,7 +36,7 @@ def list_(desk: Desk, endpoint: str | None = None, limit: int = 50) -> None:
 @webhooks.command("test")
 @click.argument("name", metavar="NAME")
 @pass_desk
-def test(desk: Desk, name: str) -> None:
+def test(desk: CliContext, name: str) -> None:
     """Send one signed webhook.test to an endpoint now. Exit code 1 when it was not delivered."""
     with desk.operator() as operator:
         delivery = operator.test_webhook(name)
@@ -44,7 +44,7 @@ def test(desk: Desk, name: str) -> None:
         desk.out.document(delivery.raw)
     if delivery.outcome != "delivered":
         why = f"{safe(delivery.name)}: {safe(delivery.outcome)}: {safe(delivery.error or '')}"
-        raise Failure(Exit.FAILED, "not_delivered", why, "gatectl webhooks list")
+        raise Failure(ScriptExit.FAILED, "not_delivered", why, "gatectl webhooks list")
     if not desk.is_json:
         desk.out.line(f"{safe(delivery.name)}: delivered, as {safe(delivery.event_id)}")
 
@@ -55,7 +55,7 @@ def test(desk: Desk, name: str) -> None:
 @click.option("--status", "statuses", metavar="N[,N]", default="",
               help="Only those refused with one of these HTTP statuses, such as 408,429.")  # fmt: skip
 @pass_desk
-def redeliver(desk: Desk, name: str, event_id: str | None = None, statuses: str = "") -> None:
+def redeliver(desk: CliContext, name: str, event_id: str | None = None, statuses: str = "") -> None:
     """Send again what was given up: the oldest hundred, or that of one event."""
     try:
         wanted = [int(one) for one in statuses.split(",") if one.strip()]

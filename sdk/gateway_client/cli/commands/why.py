@@ -4,7 +4,7 @@ import click
 
 from gateway_client.cli import ids
 from gateway_client.cli.completing import held
-from gateway_client.cli.desk import Command, Desk, Group, pass_desk
+from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
 from gateway_client.cli.why_view import Story, show
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.contract.receipts import Receipt
@@ -23,7 +23,7 @@ def add_to(cli: Group) -> None:
 @click.command(cls=Command)
 @click.argument("given", metavar="TRACE|RECEIPT|APPROVAL", shell_complete=held)
 @pass_desk
-def why(desk: Desk, given: str) -> None:
+def why(desk: CliContext, given: str) -> None:
     """Show decision, rule, reason, what the worker made of it, receipt and approval of one call."""
     with desk.operator() as operator:
         story = story_of(operator, ids.anything(operator, given))

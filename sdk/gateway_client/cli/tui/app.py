@@ -15,20 +15,20 @@ from gateway_client.cli import ids
 from gateway_client.cli.commands.why import story_of
 from gateway_client.cli.complaints import line_of
 from gateway_client.cli.deciding import described
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.output import DOT
 from gateway_client.cli.safe import safe
 from gateway_client.cli.times import now
-from gateway_client.cli.tui.decided import Outcome
-from gateway_client.cli.tui.deciding_screen import DecidingScreen, Step
+from gateway_client.cli.tui.decided import DecisionOver
+from gateway_client.cli.tui.deciding_screen import DecidingScreen, DecidingStep
 from gateway_client.cli.tui.decisions import Decisions
 from gateway_client.cli.tui.feed import Feed, News, errand
-from gateway_client.cli.tui.holds import Holds
+from gateway_client.cli.tui.holds import HoldsPane
 from gateway_client.cli.tui.pane import Pane
 from gateway_client.cli.tui.search import Search
-from gateway_client.cli.tui.sessions import Sessions
-from gateway_client.cli.tui.standing import Standing
-from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, Collected, word
+from gateway_client.cli.tui.sessions import SessionsPane
+from gateway_client.cli.tui.standing import StatusPane
+from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, CollectedOutput, word
 from gateway_client.cli.why_view import Story, show
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.contract.sessions import RevokedSession
@@ -37,7 +37,7 @@ from gateway_client.operators import OperatorClient
 from gateway_client.results import Status
 
 PANES = (("holds", "Held"), ("decisions", "Decisions"), ("standing", "Gateway"), ("search", "Search"),
-         ("sessions", "Sessions"))  # fmt: skip
+         ("sessions", "SessionsPane"))  # fmt: skip
 
 
 class DeskApp(App[int]):
@@ -76,11 +76,11 @@ class DeskApp(App[int]):
         yield Static(id="top")
         yield Static(id="tabs")
         with ContentSwitcher(initial="holds"):
-            yield Holds(id="holds")
+            yield HoldsPane(id="holds")
             yield Decisions(id="decisions")
-            yield Standing(id="standing")
+            yield StatusPane(id="standing")
             yield Search(id="search")
-            yield Sessions(self._gateway, id="sessions")
+            yield SessionsPane(self._gateway, id="sessions")
         yield Static(id="said")
         yield Static(id="keys")
 
@@ -121,26 +121,26 @@ class DeskApp(App[int]):
     async def action_quit(self) -> None:
         """Leave; what was decided goes on."""
         self._feed.stop()
-        self.exit(int(Exit.DONE))
+        self.exit(int(ScriptExit.DONE))
 
     def action_interrupt(self) -> None:
         """Ctrl-C."""
         self._feed.stop()
-        self.exit(int(Exit.INTERRUPTED))
+        self.exit(int(ScriptExit.INTERRUPTED))
 
-    def on_holds_pointed(self, _event: Holds.Pointed) -> None:
+    def on_holds_pointed(self, _event: HoldsPane.Pointed) -> None:
         """Fetch its plan, one at a time."""
         if self._asked is None:
             self._fetch_plan()
 
-    def on_holds_opened(self, event: Holds.Opened) -> None:
+    def on_holds_opened(self, event: HoldsPane.Opened) -> None:
         """On a screen of its own, with the question that was asked for."""
-        begin = {"a": Step.APPROVING, "d": Step.REASONING}.get(event.key, Step.FETCHING)
-        pointed = self.query_one(Holds).pointed
+        begin = {"a": DecidingStep.APPROVING, "d": DecidingStep.REASONING}.get(event.key, DecidingStep.FETCHING)
+        pointed = self.query_one(HoldsPane).pointed
         if pointed is not None and len(self.screen_stack) == 1:
             self.push_screen(DecidingScreen(self._operator, pointed, begin, self._gateway, self._is_dev))
 
-    def on_decisions_asked(self, event: Decisions.Asked) -> None:
+    def on_decisions_asked(self, event: Decisions.ShowCall) -> None:
         """Show the whole call."""
         self.action_pane("search")
         self.query_one(Search).look_for(event.trace_id)
@@ -153,13 +153,13 @@ class DeskApp(App[int]):
             lambda told: self.call_later(self._show_call, told),
         )
 
-    def on_sessions_ended(self, event: Sessions.Ended) -> None:
+    def on_sessions_ended(self, event: SessionsPane.Ended) -> None:
         """End it."""
         operator, name = self._operator, event.session.session_id
         what = f"revoke {safe(name)} of {safe(event.session.principal)}"
         errand(lambda: operator.revoke_session(name), lambda found: self.call_later(self._ended, what, found))
 
-    def on_outcome(self, event: Outcome) -> None:
+    def on_outcome(self, event: DecisionOver) -> None:
         """Say it below every pane, until there is another one."""
         decided = event.decided
         self._said = Text(f"{now()} {decided.line}", "" if decided.is_well else ALARM)
@@ -189,7 +189,7 @@ class DeskApp(App[int]):
         self._draw()
 
     def _fetch_plan(self) -> None:
-        wanted, operator = self.screen_stack[0].query_one(Holds).pointed, self._operator
+        wanted, operator = self.screen_stack[0].query_one(HoldsPane).pointed, self._operator
         self._asked = wanted
         if wanted is not None:
             errand(
@@ -198,7 +198,7 @@ class DeskApp(App[int]):
             )
 
     def _show_plan(self, approval_id: str, answer: ApprovalDetail | GatewayError | Failure) -> None:
-        holds = self.screen_stack[0].query_one(Holds)
+        holds = self.screen_stack[0].query_one(HoldsPane)
         holds.show_plan(approval_id, answer if isinstance(answer, ApprovalDetail) else line_of(answer))
         self._asked = None
         if holds.pointed not in (None, approval_id):
@@ -209,7 +209,7 @@ class DeskApp(App[int]):
         if not isinstance(answer, Story):
             search.show([line_of(answer)])
             return
-        out = Collected()
+        out = CollectedOutput()
         show(out, answer)
         search.show(out.lines, answer.events)
 

@@ -8,7 +8,7 @@ from gateway_client.cli.complaints import complaint, line_of
 from gateway_client.cli.exits import Failure
 from gateway_client.cli.results_view import show_executed
 from gateway_client.cli.safe import safe
-from gateway_client.cli.tui.words import Collected
+from gateway_client.cli.tui.words import CollectedOutput
 from gateway_client.errors import GatewayError
 from gateway_client.results import Denial, Executed
 
@@ -42,7 +42,7 @@ class Decided:
     def lines(self) -> list[str]:
         """All that there is to say."""
         if isinstance(self.result, Executed):
-            out = Collected()
+            out = CollectedOutput()
             show_executed(out, self.result)
             return [*out.lines, self.signed]
         if isinstance(self.result, Denial):
@@ -51,7 +51,7 @@ class Decided:
         return [self.line, *(f"  {safe(one)}" for one in complaint(self.result)["violations"])]
 
 
-class Outcome(Message):
+class DecisionOver(Message):
     """A decision is over, whatever screen is shown by now."""
 
     def __init__(self, decided: Decided) -> None:

@@ -20,9 +20,9 @@ from gateway_client.cli.exits import Failure
 from gateway_client.cli.output import DOT
 from gateway_client.cli.plan_view import INDENT, PlanView
 from gateway_client.cli.safe import safe
-from gateway_client.cli.tui.decided import Decided, Outcome
+from gateway_client.cli.tui.decided import Decided, DecisionOver
 from gateway_client.cli.tui.feed import errand
-from gateway_client.cli.tui.lines import Lines
+from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.typed import Typed
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, fact, folded, word
 from gateway_client.contract.approvals import ApprovalDetail
@@ -34,7 +34,7 @@ MOST_REASON = 500
 """Characters that the gateway keeps of a reason."""
 
 
-class Step(Enum):
+class DecidingStep(Enum):
     """Where the operator is, with the keys of it."""
 
     FETCHING = "esc back"
@@ -58,11 +58,13 @@ class DecidingScreen(Screen[None]):
     """
     AUTO_FOCUS = "#plan"
 
-    def __init__(self, operator: OperatorClient, approval_id: str, begin: Step, gateway: str, is_dev: bool) -> None:
+    def __init__(
+        self, operator: OperatorClient, approval_id: str, begin: DecidingStep, gateway: str, is_dev: bool
+    ) -> None:
         super().__init__()
         self._operator, self._approval_id, self._gateway, self._is_dev = operator, approval_id, gateway, is_dev
         self._begin = begin
-        self._step = Step.FETCHING
+        self._step = DecidingStep.FETCHING
         self._detail: ApprovalDetail | None = None
         self._signs: ApprovalDetail | None = None
         self._view: PlanView | None = None
@@ -72,7 +74,7 @@ class DecidingScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Head, plan, prompt, keys."""
         yield Static(id="head")
-        yield Lines(id="plan")
+        yield ScrolledLines(id="plan")
         yield Static(id="prompt")
         yield Typed(placeholder="reason, which the agent reads", max_length=MOST_REASON)
         yield Static(id="keys")
@@ -80,7 +82,7 @@ class DecidingScreen(Screen[None]):
     def on_mount(self) -> None:
         """Fetch it."""
         self.query_one(Typed).display = False
-        self._turn(Step.FETCHING)
+        self._turn(DecidingStep.FETCHING)
         self.set_interval(1.0, self._draw_head)
         operator, approval_id = self._operator, self._approval_id
 
@@ -99,31 +101,31 @@ class DecidingScreen(Screen[None]):
         self._detail, self._signs = answer
         view = self._view = PlanView(answer[0], is_full=True)
         facts = list(view.facts())
-        self.query_one(Lines).restart()
-        self.query_one(Lines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
-        self._turn(Step.READING if self._begin is Step.FETCHING else self._begin)
+        self.query_one(ScrolledLines).restart()
+        self.query_one(ScrolledLines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
+        self._turn(DecidingStep.READING if self._begin is DecidingStep.FETCHING else self._begin)
 
-    def on_lines_moved(self, event: Lines.Moved) -> None:
+    def on_lines_moved(self, event: ScrolledLines.Moved) -> None:
         """More of the plan has been seen."""
         event.stop()
         self._draw_prompt()
 
     def on_key(self, event: events.Key) -> None:
         """The keys of the step."""
-        if self._step is Step.REASONING:
+        if self._step is DecidingStep.REASONING:
             if event.key == "escape":
-                self._turn(Step.READING)
+                self._turn(DecidingStep.READING)
                 event.stop()
             return
         taken: Callable[[], object] | None = {
-            (Step.READING, "a"): lambda: self._turn(Step.APPROVING),
-            (Step.READING, "d"): lambda: self._turn(Step.REASONING),
-            (Step.APPROVING, "y"): self._approve,
-            (Step.APPROVING, "n"): lambda: self._turn(Step.READING),
-            (Step.APPROVING, "escape"): lambda: self._turn(Step.READING),
-            (Step.DENYING, "y"): self._deny,
-            (Step.DENYING, "n"): lambda: self._turn(Step.READING),
-            (Step.DENYING, "escape"): lambda: self._turn(Step.READING),
+            (DecidingStep.READING, "a"): lambda: self._turn(DecidingStep.APPROVING),
+            (DecidingStep.READING, "d"): lambda: self._turn(DecidingStep.REASONING),
+            (DecidingStep.APPROVING, "y"): self._approve,
+            (DecidingStep.APPROVING, "n"): lambda: self._turn(DecidingStep.READING),
+            (DecidingStep.APPROVING, "escape"): lambda: self._turn(DecidingStep.READING),
+            (DecidingStep.DENYING, "y"): self._deny,
+            (DecidingStep.DENYING, "n"): lambda: self._turn(DecidingStep.READING),
+            (DecidingStep.DENYING, "escape"): lambda: self._turn(DecidingStep.READING),
         }.get((self._step, event.key))
         if taken is None and event.key == "escape":
             taken = self._leave
@@ -138,14 +140,14 @@ class DecidingScreen(Screen[None]):
         if self._is_dev:
             self._deny()
         else:
-            self._turn(Step.DENYING)
+            self._turn(DecidingStep.DENYING)
 
     def _leave(self) -> None:
         self.dismiss()
 
     def _approve(self) -> None:
         detail, signs, operator = self._detail, self._signs, self._operator
-        if detail is None or not self.query_one(Lines).is_seen:
+        if detail is None or not self.query_one(ScrolledLines).is_seen:
             self.app.bell()
             return
 
@@ -166,7 +168,7 @@ class DecidingScreen(Screen[None]):
     def _decide(self, what: str, task: Callable[[], Executed | Denial]) -> None:
         signed = deciding.signed_by(self._signs, self._operator.thumbprint)
         self._said = f"{what}: under way…"
-        self._turn(Step.RUNNING)
+        self._turn(DecidingStep.RUNNING)
         app = self.app
 
         def told(answer: Any) -> None:
@@ -175,14 +177,14 @@ class DecidingScreen(Screen[None]):
         errand(task, told)
 
     def _decided(self, decided: Decided) -> None:
-        self.app.post_message(Outcome(decided))
+        self.app.post_message(DecisionOver(decided))
         if self.is_attached:
             self._end(decided.lines(), decided)
 
     def _end(self, lines: Sequence[str], decided: Decided | None = None) -> None:
         is_well = decided is not None and decided.is_well
         self._said = "" if is_well else "this did not go well"
-        plan = self.query_one(Lines)
+        plan = self.query_one(ScrolledLines)
         plan.restart()
         first = HEADING if is_well else ALARM
 
@@ -190,12 +192,12 @@ class DecidingScreen(Screen[None]):
             return [Text(one.plain, first) for one in folded(lines[:1], width)] + folded(lines[1:], width)
 
         plan.show(laid_out)
-        self._turn(Step.OVER)
+        self._turn(DecidingStep.OVER)
 
-    def _turn(self, step: Step) -> None:
+    def _turn(self, step: DecidingStep) -> None:
         self._step = step
-        typed, plan = self.query_one(Typed), self.query_one(Lines)
-        is_typing = step is Step.REASONING
+        typed, plan = self.query_one(Typed), self.query_one(ScrolledLines)
+        is_typing = step is DecidingStep.REASONING
         typed.display = is_typing
         self.query_one("#prompt").display = not is_typing
         self.set_focus(typed if is_typing else plan)
@@ -208,26 +210,26 @@ class DecidingScreen(Screen[None]):
             text = Text(f"plan of {safe(self._approval_id)}")
         else:
             state, named, risk, end = self._view.head()
-            parts = [named, risk] if self._step is Step.OVER else [named, risk, end]
+            parts = [named, risk] if self._step is DecidingStep.OVER else [named, risk, end]
             text = Text(DOT).join(word(one) for one in parts)
-            if self._step is not Step.OVER:
+            if self._step is not DecidingStep.OVER:
                 text = Text("  ").join([word(state), text])
         self.query_one("#head", Static).update(text)
 
     def _draw_prompt(self) -> None:
-        lines = self.query_one(Lines)
+        lines = self.query_one(ScrolledLines)
         rest = lines.count - lines.last_shown
         below = f"{rest} line{'s' * (rest != 1)} more below" if rest > 0 else ""
         detail, style = self._detail, ""
-        if self._step is Step.FETCHING:
+        if self._step is DecidingStep.FETCHING:
             text = "asking the gateway…"
-        elif detail is not None and self._step is Step.APPROVING and not lines.is_seen:
+        elif detail is not None and self._step is DecidingStep.APPROVING and not lines.is_seen:
             text, style = f"NOT ALL OF IT WAS SHOWN: {below}, space goes on", ALARM
-        elif detail is not None and self._step is Step.APPROVING:
+        elif detail is not None and self._step is DecidingStep.APPROVING:
             text, style = f"approve {safe(detail.action_id)} for {self._gateway}?", HEADING
-        elif detail is not None and self._step is Step.DENYING:
+        elif detail is not None and self._step is DecidingStep.DENYING:
             text, style = f"deny {safe(detail.action_id)} for {self._gateway}?", HEADING
-        elif self._step is Step.READING:
+        elif self._step is DecidingStep.READING:
             text, style = below, FAINT
         else:
             text = self._said or below

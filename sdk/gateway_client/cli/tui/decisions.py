@@ -10,7 +10,7 @@ from gateway_client.cli.event_view import reason_of
 from gateway_client.cli.safe import safe, short
 from gateway_client.cli.times import brief
 from gateway_client.cli.tui.feed import MOST_EVENTS, News
-from gateway_client.cli.tui.lines import Lines
+from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import HEADING, row, shared_out
 from gateway_client.results import AuditEvent
@@ -22,7 +22,7 @@ class Decisions(Pane):
     DEFAULT_CSS = "Decisions { layout: vertical; } Decisions .heading { height: 1; text-wrap: nowrap; }"
     KEYS = "↑↓ choose  enter the whole call"
 
-    class Asked(Message):
+    class ShowCall(Message):
         """Request to show the call of one event."""
 
         def __init__(self, trace_id: str) -> None:
@@ -36,11 +36,11 @@ class Decisions(Pane):
     def compose(self) -> ComposeResult:
         """A table."""
         yield Static(id="event-columns", classes="heading")
-        yield Lines(has_cursor=True, id="events")
+        yield ScrolledLines(has_cursor=True, id="events")
 
     def begin(self) -> None:
         """Keys go to the table."""
-        self.screen.set_focus(self.query_one(Lines))
+        self.screen.set_focus(self.query_one(ScrolledLines))
 
     def on_resize(self) -> None:
         """The headings fit again."""
@@ -52,18 +52,18 @@ class Decisions(Pane):
             self._events = list(islice((*reversed(news.events), *self._events), MOST_EVENTS))
             self._draw(len(news.events))
 
-    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+    def on_lines_chosen(self, event: ScrolledLines.Chosen) -> None:
         """Enter."""
         event.stop()
-        trace_id = self._events[self.query_one(Lines).cursor].trace_id
+        trace_id = self._events[self.query_one(ScrolledLines).cursor].trace_id
         if trace_id is not None:
-            self.post_message(self.Asked(trace_id))
+            self.post_message(self.ShowCall(trace_id))
 
     def _draw(self, new: int) -> None:
         width = self.size.width
         fixed = [12, 7, None, None, None, *([40] if width >= WIDE else [])]
         names = ["TIME", "", "WHAT", "WHO", "WHY", *(["TRACE"] if width >= WIDE else [])]
-        lines = self.query_one(Lines)
+        lines = self.query_one(ScrolledLines)
         cursor = lines.cursor + new if lines.cursor else 0
         lines.show(
             lambda width: [row(_cells(one, len(fixed)), shared_out(fixed, width)) for one in self._events], cursor

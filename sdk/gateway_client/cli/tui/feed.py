@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.paging import by_principal
 from gateway_client.cli.tailing import Tail
 from gateway_client.cli.tui.pools import Pool, pools_of
@@ -113,7 +113,7 @@ def errand(task: Callable[[], Any], tell: Callable[[Any], object]) -> None:
         except (GatewayError, Failure) as error:
             outcome = error
         except Exception as error:  # a thread that ended silently would be waited for
-            outcome = Failure(Exit.FAILED, "failed", f"{type(error).__name__}: {error}")
+            outcome = Failure(ScriptExit.FAILED, "failed", f"{type(error).__name__}: {error}")
         tell(outcome)
 
     threading.Thread(target=run, name="errand", daemon=True).start()

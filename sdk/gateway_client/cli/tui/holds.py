@@ -14,14 +14,14 @@ from gateway_client.cli.plan_view import INDENT, PlanView
 from gateway_client.cli.safe import plain, safe
 from gateway_client.cli.times import brief, countdown
 from gateway_client.cli.tui.feed import News
-from gateway_client.cli.tui.lines import Lines
+from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import FAINT, HEADING, fact, folded, row, shared_out, word
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.results import Approval
 
 
-class Holds(Pane):
+class HoldsPane(Pane):
     """The pending holds, and the plan of the hold under the cursor."""
 
     DEFAULT_CSS = """
@@ -56,13 +56,13 @@ class Holds(Pane):
     def compose(self) -> ComposeResult:
         """The list above the plan."""
         yield Static(id="columns", classes="heading")
-        yield Lines(has_cursor=True, id="holds")
+        yield ScrolledLines(has_cursor=True, id="holds")
         yield Static(id="named")
-        yield Lines(id="plan")
+        yield ScrolledLines(id="plan")
 
     def begin(self) -> None:
         """Keys go to the list."""
-        self.screen.set_focus(self.query_one("#holds", Lines))
+        self.screen.set_focus(self.query_one("#holds", ScrolledLines))
 
     def on_resize(self) -> None:
         """A third of the height is the list's, as far as it needs it."""
@@ -75,7 +75,7 @@ class Holds(Pane):
                 self._draw()
             return
         at = next((at for at, one in enumerate(news.holds) if one.approval_id == self.pointed), None)
-        lines = self.query_one("#holds", Lines)
+        lines = self.query_one("#holds", ScrolledLines)
         lines.cursor = min(lines.cursor, max(0, len(news.holds) - 1)) if at is None else at
         self._holds, self._total, self._is_known = news.holds, news.total, True
         self._draw()
@@ -87,17 +87,19 @@ class Holds(Pane):
             return
         if isinstance(shown, str):
             text = shown
-            self.query_one("#plan", Lines).show(lambda width: folded([text], width))
+            self.query_one("#plan", ScrolledLines).show(lambda width: folded([text], width))
             return
         facts = list(PlanView(shown, is_full=True).facts())
-        self.query_one("#plan", Lines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
+        self.query_one("#plan", ScrolledLines).show(
+            lambda width: [line for one in facts for line in fact(*one, width, INDENT)]
+        )
 
-    def on_lines_moved(self, event: Lines.Moved) -> None:
+    def on_lines_moved(self, event: ScrolledLines.Moved) -> None:
         """The cursor may be on another hold."""
         event.stop()
         self._point()
 
-    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+    def on_lines_chosen(self, event: ScrolledLines.Chosen) -> None:
         """Enter."""
         event.stop()
         if self.pointed is not None:
@@ -109,20 +111,20 @@ class Holds(Pane):
             self.post_message(self.Opened(key))
 
     def _point(self) -> None:
-        cursor = self.query_one("#holds", Lines).cursor
+        cursor = self.query_one("#holds", ScrolledLines).cursor
         one = self._holds[cursor] if cursor < len(self._holds) else None
         name = None if one is None else one.approval_id
         if name == self.pointed:
             return
         self.pointed = name
-        plan = self.query_one("#plan", Lines)
+        plan = self.query_one("#plan", ScrolledLines)
         plan.restart()
         plan.show(lambda _: ())
         self._draw_name()
         self.post_message(self.Pointed())
 
     def _draw(self) -> None:
-        lines = self.query_one("#holds", Lines)
+        lines = self.query_one("#holds", ScrolledLines)
         lines.styles.height = max(1, min(len(self._holds), max(4, self.size.height // 3)))
         is_wide = self.size.width >= WIDE
         fixed = [7, 8, None, None, 40 if is_wide else 13, *([12] if is_wide else [])]
@@ -147,7 +149,7 @@ class Holds(Pane):
         self._draw_name()
 
     def _draw_name(self) -> None:
-        cursor = self.query_one("#holds", Lines).cursor
+        cursor = self.query_one("#holds", ScrolledLines).cursor
         text = Text()
         if cursor < len(self._holds):
             one = self._holds[cursor]

@@ -20,7 +20,7 @@ Layout = Callable[[int], Sequence[Text]]
 """The lines for so many columns."""
 
 
-class Lines(ScrollView, can_focus=True):
+class ScrolledLines(ScrollView, can_focus=True):
     """`layout` is asked again whenever the width changes. `is_seen`: the last line has been on the screen."""
 
     DEFAULT_CSS = """

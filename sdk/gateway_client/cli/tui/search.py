@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gateway_client.cli.safe import plain, safe
-from gateway_client.cli.tui.lines import Lines
+from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import Pane
 from gateway_client.cli.tui.typed import Typed
 from gateway_client.cli.tui.words import fact, folded
@@ -40,7 +40,7 @@ class Search(Pane):
     def compose(self) -> ComposeResult:
         """A line to type in, and what was found."""
         yield Typed(placeholder="trace, receipt or approval, or the end of one", max_length=300)
-        yield Lines(id="found")
+        yield ScrolledLines(id="found")
 
     def begin(self) -> None:
         """Keys are typed."""
@@ -57,12 +57,12 @@ class Search(Pane):
         """As if it had been typed."""
         self.query_one(Typed).value = safe(name)
         self.show(["asking the gateway…"])
-        self.screen.set_focus(self.query_one(Lines))
+        self.screen.set_focus(self.query_one(ScrolledLines))
         self.post_message(self.Wanted(name))
 
     def action_leave(self) -> None:
         """To the result."""
-        self.screen.set_focus(self.query_one(Lines))
+        self.screen.set_focus(self.query_one(ScrolledLines))
 
     def show(self, lines: Sequence[str], events: Sequence[AuditEvent] = ()) -> None:
         """Show the result, or why the search failed, and every member of the call's events."""
@@ -75,6 +75,6 @@ class Search(Pane):
                 shown += [line for name, value in event for line in fact(name, value, width, _MEMBER_INDENT)]
             return shown
 
-        widget = self.query_one(Lines)
+        widget = self.query_one(ScrolledLines)
         widget.restart()
         widget.show(laid_out)

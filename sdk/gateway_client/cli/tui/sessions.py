@@ -12,7 +12,7 @@ from gateway_client.cli.commands.sessions import calls_left, known_by
 from gateway_client.cli.safe import plain, safe
 from gateway_client.cli.times import brief, countdown
 from gateway_client.cli.tui.feed import News
-from gateway_client.cli.tui.lines import Lines
+from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, row, shared_out
 from gateway_client.contract.sessions import Session
@@ -22,7 +22,7 @@ _WIDER = 150
 """Columns from which there is room for what is asked for less often."""
 
 
-class Sessions(Pane):
+class SessionsPane(Pane):
     """Sessions, the newest first. A question is about one session by its id, wherever the list moves."""
 
     DEFAULT_CSS = """
@@ -58,13 +58,13 @@ class Sessions(Pane):
     def compose(self) -> ComposeResult:
         """A table, and the question below it."""
         yield Static(id="session-columns", classes="heading")
-        yield Lines(has_cursor=True, id="sessions-list")
+        yield ScrolledLines(has_cursor=True, id="sessions-list")
         yield Static(id="ending")
 
     def begin(self) -> None:
         """Keys go to the table."""
         self._asked = None
-        self.screen.set_focus(self.query_one(Lines))
+        self.screen.set_focus(self.query_one(ScrolledLines))
         self._draw()
 
     def on_resize(self) -> None:
@@ -74,7 +74,7 @@ class Sessions(Pane):
     def take(self, news: News) -> None:
         """Show the sessions with a lease. The cursor stays on its session while that lives."""
         if news.sessions is not None:
-            lines, before = self.query_one(Lines), self._pointed
+            lines, before = self.query_one(ScrolledLines), self._pointed
             self._page = news.sessions
             ids = [one.session_id for one in news.sessions.sessions]
             if before is not None and before.session_id in ids:
@@ -101,7 +101,7 @@ class Sessions(Pane):
 
     @property
     def _pointed(self) -> Session | None:
-        cursor = self.query_one(Lines).cursor
+        cursor = self.query_one(ScrolledLines).cursor
         return self._page.sessions[cursor] if self._page is not None and cursor < len(self._page.sessions) else None
 
     def _draw(self) -> None:
@@ -116,7 +116,7 @@ class Sessions(Pane):
                 return [Text("nobody has a lease" if page is not None else "", FAINT)]
             return [row(_cells(one, is_wide)[: len(fixed)], shared_out(fixed, width)) for one in page.sessions]
 
-        self.query_one(Lines).show(laid_out)
+        self.query_one(ScrolledLines).show(laid_out)
         self.query_one("#session-columns", Static).update(row(names, shared_out(fixed, self.size.width), HEADING))
         self.query_one("#ending", Static).update(self._question())
 

@@ -13,7 +13,7 @@ _MOST_FREE = 32
 HEADING, FAINT, ALARM = "bold", "dim", "bold red"
 
 
-class Collected(Output):
+class CollectedOutput(Output):
     """The lines that a command would have printed."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.egress.rules import MAX_PER_ACTION, Rule, Rules, encode_rules
+from frontend.egress.rules import MAX_PER_ACTION, LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
 from ipc.private_files import write_private
 from tests.support.front_core import Core, action, does_and_says, front_core, refuses, registry_of, then
@@ -212,7 +212,9 @@ async def test_learned_rules_outlive_the_front(tmp_path: Path) -> None:
 
 
 async def test_an_action_learns_so_many_rules_and_no_more(tmp_path: Path) -> None:
-    full = tuple(Rule("echo", f"n{i}.example", "cli", "2026-11-21T11:12:13.123Z", "ada") for i in range(MAX_PER_ACTION))
+    full = tuple(
+        LearnedRule("echo", f"n{i}.example", "cli", "2026-11-21T11:12:13.123Z", "ada") for i in range(MAX_PER_ACTION)
+    )
     (tmp_path / "fronts").mkdir(0o700)
     write_private(tmp_path / "fronts" / "learned.json", encode_rules(Rules(domains=full)))
     async with front_core(tmp_path, action(), action("other"), workers=0) as core:
@@ -230,7 +232,7 @@ async def test_an_action_learns_so_many_rules_and_no_more(tmp_path: Path) -> Non
 async def test_a_file_never_grows_beyond_what_is_read_again(tmp_path: Path) -> None:
     path, long = tmp_path / "fronts" / "learned.json", ("x" * 240 + "/") * 2
     at = "2026-11-21T11:12:13.123Z"
-    many = tuple(Rule(f"a{number // 100}", f"{long}{number:04}", "cli", at, "ada") for number in range(2000))
+    many = tuple(LearnedRule(f"a{number // 100}", f"{long}{number:04}", "cli", at, "ada") for number in range(2000))
     fitting = 1_040_000 // (len(encode_rules(Rules(paths=many))) // len(many))
     path.parent.mkdir(0o700)
     write_private(path, encode_rules(Rules(paths=many[:fitting])))

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from frontend.egress.proxy_list import HEAD
-from frontend.egress.rules import Rule, Rules, encode_rules
+from frontend.egress.rules import LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
 from ipc.private_files import write_private
 from ipc.settings import EgressSettings
@@ -274,7 +274,7 @@ async def test_changes_of_two_fronts_at_once_are_all_listed_when_they_are_answer
 async def test_what_somebody_else_wrote_into_the_learned_rules_is_listed_soon(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed), trio.open_nursery() as nursery:
         nursery.start_soon(core.services.allow_list.watch)
-        rule = Rule("echo", "theirs.example", "cli", "2026-11-21T11:12:13.123Z", "ada")
+        rule = LearnedRule("echo", "theirs.example", "cli", "2026-11-21T11:12:13.123Z", "ada")
         write_private(tmp_path / "fronts" / "learned.json", encode_rules(Rules(domains=(rule,))))
         with trio.fail_after(60):
             while listed.entries != ["known.example", "theirs.example"]:  # noqa: ASYNC110

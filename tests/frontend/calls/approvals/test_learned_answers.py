@@ -8,12 +8,12 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
-from frontend.calls.executed import Executed
+from frontend.calls.executed import ExecutedCall
 from frontend.egress.learned import LearnedRules
-from frontend.egress.rules import Kind
+from frontend.egress.rules import LearnedKind
 from frontend.errors import GateError
 from ipc.operations.calls import Closed
-from ipc.plan import Egress, FileAccess
+from ipc.plan import FileAccess, PlanEgress
 from tests.support.front_core import action, registry_of
 from tests.support.plans import a_plan
 
@@ -29,11 +29,11 @@ class Rules(LearnedRules):
         self.looked: list[tuple[str, str, str]] = []
         self.added: list[tuple[str, str, str, str, str]] = []
 
-    def check_room(self, kind: Kind, action_id: str, text: str) -> None:
+    def check_room(self, kind: LearnedKind, action_id: str, text: str) -> None:
         self.looked.append((kind.noun, action_id, text))
 
     async def add(
-        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None, *,
+        self, kind: LearnedKind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None, *,
         given: str | None = None,
     ) -> bool:  # fmt: skip
         assert given is None
@@ -46,7 +46,7 @@ class Rules(LearnedRules):
 
 async def told(rules: Rules, verification: str = "verified", wish: Wish = BOTH) -> dict[str, str]:
     closed = Closed("grant_1", "rcpt_1", "success", "success", verification, {}, None)
-    return await Learning(rules, Registry).learn(wish, Executed(a_plan(), closed, "{}"), OPERATOR, "apr_1")
+    return await Learning(rules, Registry).learn(wish, ExecutedCall(a_plan(), closed, "{}"), OPERATOR, "apr_1")
 
 
 async def test_requested_rules_are_learned_for_the_action_with_their_operator() -> None:
@@ -82,5 +82,5 @@ def test_an_action_is_taught_only_what_it_may_use_and_where_there_is_room(tmp_pa
         assert "this action may have no" in refused.value.extra["message"]
     assert rules.looked == []
     files = FileAccess("/files", ("write",), ("known/**",), (), 1000)
-    learning.check(BOTH, a_plan(egress=Egress("direct_allowlist"), files=files))
+    learning.check(BOTH, a_plan(egress=PlanEgress("direct_allowlist"), files=files))
     assert rules.looked == [("domain", "a", "api.new.example"), ("path", "a", "new/**")]

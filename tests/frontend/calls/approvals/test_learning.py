@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.egress.rules import MAX_PER_ACTION, Rule, Rules, encode_rules
+from frontend.egress.rules import MAX_PER_ACTION, LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
 from ipc.private_files import write_private
 from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
@@ -170,7 +170,9 @@ async def test_rules_that_can_not_be_stored_are_reported_before_the_call_runs(tm
         _agent, approval_id = await held(core, **NEW)
         path, query = tmp_path / "fronts" / "learned.json", "?learn_domain=api.new.example"
         at = "2026-11-21T11:12:13.123Z"
-        full = Rules(domains=tuple(Rule("echo", f"n{i}.example", "cli", at, "ada") for i in range(MAX_PER_ACTION)))
+        full = Rules(
+            domains=tuple(LearnedRule("echo", f"n{i}.example", "cli", at, "ada") for i in range(MAX_PER_ACTION))
+        )
         write_private(path, encode_rules(full))
         status, body = await approve(core, approval_id, query)
         assert (status, body["error"]) == (409, "too_many_rules")

@@ -14,7 +14,7 @@ from frontend.calls.approvals.record import (
 )
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
-from ipc.approvals import Body, Outcome, remains_of
+from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.plan import seal
 from ipc.store import ApprovalRecord
 from tests.support.plans import a_plan
@@ -22,12 +22,12 @@ from tests.support.plans import a_plan
 NOW = 1_000.0
 
 
-def a_record(state: str = "pending", outcome: Outcome | None = None) -> ApprovalRecord:
+def a_record(state: str = "pending", outcome: DecisionOutcome | None = None) -> ApprovalRecord:
     plan = a_plan(request='{"to":"acct"}', calls_remaining=3)
-    body = Body.of(seal(plan), "peercred", has_budget=True)
+    body = HeldBody.of(seal(plan), "peercred", has_budget=True)
     return ApprovalRecord(
         approval_id="apr_1", session_id=plan.session_id, action_id=plan.action_id, request_hash=plan.request_hash,
-        state=state, created_at=NOW, expires_at=NOW + 300, body=encode(body), outcome=encode(outcome or Outcome()),
+        state=state, created_at=NOW, expires_at=NOW + 300, body=encode(body), outcome=encode(outcome or DecisionOutcome()),
     )  # fmt: skip
 
 
@@ -56,18 +56,26 @@ def test_a_malformed_body_is_refused() -> None:
 @pytest.mark.parametrize(
     ("state", "outcome", "shown"),
     [
-        ("pending", Outcome(), {"state": "pending", "status": "pending", "retry_after_seconds": 2}),
-        ("claimed", Outcome(claimed_by="ann"), {"state": "claimed", "status": "pending", "retry_after_seconds": 1}),
-        ("approved", Outcome(receipt_id="rcpt_1"), {"state": "approved", "status": "approved", "receipt_id": "rcpt_1"}),
-        ("denied", Outcome(deny_reason="no"), {"state": "denied", "deny_reason": "no", "reason": "no"}),
+        ("pending", DecisionOutcome(), {"state": "pending", "status": "pending", "retry_after_seconds": 2}),
+        (
+            "claimed",
+            DecisionOutcome(claimed_by="ann"),
+            {"state": "claimed", "status": "pending", "retry_after_seconds": 1},
+        ),
+        (
+            "approved",
+            DecisionOutcome(receipt_id="rcpt_1"),
+            {"state": "approved", "status": "approved", "receipt_id": "rcpt_1"},
+        ),
+        ("denied", DecisionOutcome(deny_reason="no"), {"state": "denied", "deny_reason": "no", "reason": "no"}),
         (
             "failed",
-            Outcome(error_code="interrupted"),
+            DecisionOutcome(error_code="interrupted"),
             {"state": "approved", "outcome": "failed", "status": "failed", "reason": "interrupted"},
         ),
     ],
 )
-def test_each_state_is_polled_in_its_own_words(state: str, outcome: Outcome, shown: dict[str, object]) -> None:
+def test_each_state_is_polled_in_its_own_words(state: str, outcome: DecisionOutcome, shown: dict[str, object]) -> None:
     view = msgspec.to_builtins(polled(a_record(state, outcome), NOW))
     assert shown.items() <= view.items()
     assert ("retry_after_seconds" in view) == (state in ("pending", "claimed"))
@@ -81,7 +89,7 @@ def test_an_agent_is_shown_nothing_that_has_not_come_to_be() -> None:
     assert msgspec.to_builtins(polled(a_record(), NOW)) == {
         "approval_id": "apr_1", "action_id": "a", "state": "pending", "status": "pending", "retry_after_seconds": 2,
     }  # fmt: skip
-    approved = a_record("approved", Outcome(claimed_by="ann", receipt_id="rcpt_1"))
+    approved = a_record("approved", DecisionOutcome(claimed_by="ann", receipt_id="rcpt_1"))
     assert msgspec.to_builtins(polled(approved, NOW)) == {
         "approval_id": "apr_1", "action_id": "a", "state": "approved", "status": "approved", "receipt_id": "rcpt_1",
     }  # fmt: skip
@@ -89,9 +97,11 @@ def test_an_agent_is_shown_nothing_that_has_not_come_to_be() -> None:
 
 
 def test_an_operator_s_list_tells_of_each_approval_what_its_plan_says_and_how_it_stands() -> None:
-    record = a_record("claimed", Outcome(claimed_by="ann", receipt_id="rcpt_1", error_code="action_execution_failed"))
+    record = a_record(
+        "claimed", DecisionOutcome(claimed_by="ann", receipt_id="rcpt_1", error_code="action_execution_failed")
+    )
     plan = msgspec.structs.replace(body_of(record).plan, owner="team", request_hash=record.request_hash)
-    record = msgspec.structs.replace(record, body=encode(Body.of(seal(plan), "peercred", has_budget=True)))
+    record = msgspec.structs.replace(record, body=encode(HeldBody.of(seal(plan), "peercred", has_budget=True)))
     assert msgspec.to_builtins(listed(record, NOW)) == {
         "approval_id": "apr_1", "action_id": "a", "action_version": "1.0.0", "state": "claimed", "status": "pending",
         "principal": "p", "session_id": "ses_1", "owner": "team", "risk_level": "low", "request_hash": "sha256:11",
@@ -102,7 +112,7 @@ def test_an_operator_s_list_tells_of_each_approval_what_its_plan_says_and_how_it
 
 
 def test_the_detail_tells_how_far_it_has_come_and_of_one_that_has_ended_all_that_is_kept() -> None:
-    claimed = detailed(a_record("claimed", Outcome(claimed_by="ann", claimed_at="now")), NOW)
+    claimed = detailed(a_record("claimed", DecisionOutcome(claimed_by="ann", claimed_at="now")), NOW)
     assert (claimed.state, claimed.status, claimed.claimed_by, claimed.claimed_at) == (
         "claimed", "pending", "ann", "now",
     )  # fmt: skip
@@ -135,7 +145,7 @@ def test_an_incomplete_hold_is_not_shown_in_detail(state: str) -> None:
 def test_an_outcome_that_can_not_be_read_is_empty_and_the_state_rules() -> None:
     for outcome in ("{", "[" * 5000, '{"claimed_by": 1}'):
         record = msgspec.structs.replace(a_record("denied"), outcome=outcome)
-        assert outcome_of(record) == Outcome()
+        assert outcome_of(record) == DecisionOutcome()
         assert polled(record, NOW).state == "denied"
 
 

@@ -16,7 +16,7 @@ from frontend.policy.engine import PolicySources, PolicyUnreached
 from frontend.policy.opa.engine import OpaPolicy
 from frontend.policy.opa.opening import open_opa
 from frontend.policy.question import BudgetUnread
-from ipc.private_files import KeyFileError
+from ipc.private_files import PrivateFileError
 from ipc.settings import Settings
 from tests.support.opa import Opa, opa
 from tests.support.patience import PATIENT
@@ -167,5 +167,5 @@ def test_a_token_that_can_not_be_one_is_refused(tmp_path: Path, content: str) ->
     token.write_text(content)
     token.chmod(0o600)
     settings = Settings(state_dir=str(tmp_path), public_base_url="", opa_url="http://h", opa_token_file=str(token))
-    with pytest.raises(KeyFileError, match="must be one line"):
+    with pytest.raises(PrivateFileError, match="must be one line"):
         open_opa(settings, lambda _: True, lambda: None, PATIENT.policy, PATIENT.files)

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from frontend.policy.engine import PolicyRefused
-from frontend.policy.opa.wire import Answer, Mark, NotUnderstood, document_in, documents_of, found_in, mark_in, patch
+from frontend.policy.opa.wire import Mark, NotUnderstood, OpaAnswer, document_in, documents_of, found_in, mark_in, patch
 
 
 def found(body: str) -> object:
-    return found_in(Answer(200, body.encode()))
+    return found_in(OpaAnswer(200, body.encode()))
 
 
 def test_the_result_is_handed_on_as_it_was_written() -> None:
-    assert document_in(found_in(Answer(200, b'{"decision_id": "x", "result": {"a" : 1.0}}'))) == '{"a" : 1.0}'
-    assert document_in(found_in(Answer(200, b"{}"))) is None
+    assert document_in(found_in(OpaAnswer(200, b'{"decision_id": "x", "result": {"a" : 1.0}}'))) == '{"a" : 1.0}'
+    assert document_in(found_in(OpaAnswer(200, b"{}"))) is None
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_what_the_data_api_does_not_answer_is_not_understood(body: str) -> None:
 @pytest.mark.parametrize("status", [204, 301, 400, 401, 404, 500, 503])
 def test_another_status_is_told_with_what_opa_says_of_it(status: int) -> None:
     with pytest.raises(NotUnderstood, match=rf"^OPA answered {status} \(unauthorized: no.token\)$"):
-        found_in(Answer(status, b'{"code": "unauthorized", "message": "no\\u001b token"}'))
+        found_in(OpaAnswer(status, b'{"code": "unauthorized", "message": "no\\u001b token"}'))
     with pytest.raises(NotUnderstood, match=f"^OPA answered {status}$"):
-        found_in(Answer(status, b"<html>"))
+        found_in(OpaAnswer(status, b"<html>"))
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_another_status_is_told_with_what_opa_says_of_it(status: int) -> None:
     ],
 )
 def test_there_is_a_revision_where_every_bundle_tells_its_own(provenance: str, revision: str | None) -> None:
-    assert found_in(Answer(200, f'{{"provenance": {provenance}}}'.encode())).revision == revision
+    assert found_in(OpaAnswer(200, f'{{"provenance": {provenance}}}'.encode())).revision == revision
 
 
 @pytest.mark.parametrize("result", ["null", "3", '"x"', "[]", '{"digest": 3}', '{"documents": {}}', "{}"])
 def test_a_mark_that_is_not_ours_is_none(result: str) -> None:
-    assert mark_in(found_in(Answer(200, f'{{"result": {result}}}'.encode()))) == Mark()
-    assert mark_in(found_in(Answer(200, b"{}"))) == Mark()
+    assert mark_in(found_in(OpaAnswer(200, f'{{"result": {result}}}'.encode()))) == Mark()
+    assert mark_in(found_in(OpaAnswer(200, b"{}"))) == Mark()
 
 
 def test_a_push_replaces_our_documents_and_removes_those_that_are_gone() -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from frontend.policy.tools import command
-from frontend.policy.tools.examiner import Examiner
+from frontend.policy.tools.examiner import ExaminerClient
 from frontend.policy.tools.testing import ORDINARY
 from ipc.exits import Exit
 from tests.support.examining import RunningExaminer
@@ -24,7 +24,7 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
-def examiner() -> Iterator[Examiner]:
+def examiner() -> Iterator[ExaminerClient]:
     running = RunningExaminer()
     yield running.examiner
     running.close()
@@ -40,10 +40,10 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(policy: Path, examiner: Examiner, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(policy: Path, examiner: ExaminerClient, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run one of the two; returns exit code and standard output."""
 
-    def do(which: Callable[[argparse.Namespace, Examiner], int], **options: Any) -> tuple[int, str]:
+    def do(which: Callable[[argparse.Namespace, ExaminerClient], int], **options: Any) -> tuple[int, str]:
         given = {"folder": str(policy), "json": False, "asked_fd": None} | options
         code = which(argparse.Namespace(**given), examiner)
         return code, capsys.readouterr().out

@@ -12,7 +12,7 @@ import pytest
 from ipc.operations.calls import Closed
 from ipc.settings import LedgerSettings, Settings
 from notary.backends.postgres.fitness import judge, problem_of_postgres
-from notary.backends.postgres.place import Line, Place, SettingsDropped
+from notary.backends.postgres.place import PostgresConnection, PostgresTarget, SettingsDropped
 from notary.backup import NotBackedUp, back_up
 from notary.database import DatabaseGone
 from notary.opening import open_state
@@ -164,7 +164,7 @@ def test_a_pooler_that_drops_the_settings_of_sessions_will_not_do(
             assert f"ledger.url = '{url}': can't be used: PostgreSQL: statement_timeout is '0' and not '4000'" in told
             assert "Name the server itself" in told
         with pytest.raises(SettingsDropped):
-            Place(through).connect(reads=True)
+            PostgresTarget(through).connect(reads=True)
     finally:
         pooler.close()
 
@@ -218,7 +218,7 @@ FIT = (False, "140000", "UTF8", "off", "on", "on", "on")
 def test_a_server_is_judged_by_what_it_says_of_itself(
     row: tuple[object, ...] | None, wrong: list[str], weak: list[str]
 ) -> None:
-    verdict = judge(cast(Line, Answering(row)))
+    verdict = judge(cast(PostgresConnection, Answering(row)))
     for sentences, words in ((verdict.wrong, wrong), (verdict.weak, weak)):
         assert len(sentences) == len(words)
         assert all(word in sentence for sentence, word in zip(sentences, words, strict=True))

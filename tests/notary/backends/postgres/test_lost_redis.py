@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from ipc.operations.calls import Enter
+from ipc.operations.calls import UseProof
 from ipc.settings import StoreSettings
 from notary.remote_units import RemoteUnits
 from tests.notary.backends.postgres.conftest import StartNotary
@@ -38,9 +38,9 @@ def two(start: StartNotary, redis_server: RedisServer, store: StoreSettings) -> 
 
 def test_a_loss_of_redis_that_one_has_noticed_ends_the_leases_once(two: Two) -> None:
     one, other = two
-    epoch = one.front.ask(Enter(fresh_proof())).epoch
+    epoch = one.front.ask(UseProof(fresh_proof())).epoch
     assert epoch > 0
-    assert other.front.ask(Enter(fresh_proof())).epoch == one.front.ask(Enter(fresh_proof())).epoch == epoch
+    assert other.front.ask(UseProof(fresh_proof())).epoch == one.front.ask(UseProof(fresh_proof())).epoch == epoch
     assert walk_of(one).total_events == 1, "the end of the leases"
 
 
@@ -54,15 +54,15 @@ def test_a_loss_of_redis_that_both_have_noticed_at_once_ends_the_leases_once(
     def is_slower() -> bool:
         renewed = was_renewed()
         monkeypatch.undo()
-        other.front.ask(Enter(fresh_proof()))
+        other.front.ask(UseProof(fresh_proof()))
         return renewed
 
     monkeypatch.setattr(remote, "_was_renewed", is_slower)
     with capture_logs() as lines:
-        entered = one.front.ask(Enter(fresh_proof()))
+        entered = one.front.ask(UseProof(fresh_proof()))
     assert entered.is_fresh
     assert [line["event"] for line in lines].count("every lease of before has ended") == 1, "who ended them tells of it"
-    assert entered.epoch == other.front.ask(Enter(fresh_proof())).epoch > 0
+    assert entered.epoch == other.front.ask(UseProof(fresh_proof())).epoch > 0
     assert walk_of(one).total_events == 1, "the end of the leases"
 
 
@@ -70,11 +70,11 @@ def test_a_redis_that_is_lost_again_before_the_other_has_looked_ends_the_leases_
     two: Two, redis_server: RedisServer, store: StoreSettings
 ) -> None:
     one, other = two
-    first = one.front.ask(Enter(fresh_proof())).epoch
+    first = one.front.ask(UseProof(fresh_proof())).epoch
     redis_server.ask("DEL", f"{{{store.redis_prefix}}}:marker")
-    again = other.front.ask(Enter(fresh_proof())).epoch
+    again = other.front.ask(UseProof(fresh_proof())).epoch
     assert again > first
-    assert one.front.ask(Enter(fresh_proof())).epoch == again
+    assert one.front.ask(UseProof(fresh_proof())).epoch == again
     assert walk_of(one).total_events == 2
 
 
@@ -82,10 +82,10 @@ def test_a_redis_that_lacks_the_last_unit_ends_the_leases_though_the_ledger_reme
     start: StartNotary, redis_server: RedisServer, store: StoreSettings
 ) -> None:
     one = start("one")
-    before = one.front.ask(Enter(fresh_proof())).epoch
+    before = one.front.ask(UseProof(fresh_proof())).epoch
     (unit,) = [name for name in redis_server.names(store.redis_prefix) if ":unit:" in name]
     redis_server.ask("HSET", unit, "number", "0")
     redis_server.ask("CLIENT", "KILL", "TYPE", "normal")
-    wait_for(lambda: told(one, Enter(fresh_proof())) == "", "the store")
-    assert one.front.ask(Enter(fresh_proof())).epoch > before
+    wait_for(lambda: told(one, UseProof(fresh_proof())) == "", "the store")
+    assert one.front.ask(UseProof(fresh_proof())).epoch > before
     assert walk_of(one).total_events == 1, "the end of the leases"

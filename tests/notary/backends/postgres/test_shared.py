@@ -13,7 +13,7 @@ from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ListSessions, ReadEpoch, RevokeSession
 from ipc.operations.witnesses import Cosign, NextCheckpoint
 from notary.backends.postgres.database import PostgresDatabase
-from notary.backends.postgres.place import Place
+from notary.backends.postgres.place import PostgresTarget
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
 from notary.upkeep import Upkeep
@@ -194,7 +194,7 @@ def test_a_gateways_memory_is_stale_until_it_follows_the_others_writes(
 ) -> None:
     start()
     one, other = (
-        PostgresDatabase(Place(postgres_server.settings(database)), {}, lambda _: None, name) for name in "ab"
+        PostgresDatabase(PostgresTarget(postgres_server.settings(database)), {}, lambda _: None, name) for name in "ab"
     )
     with closing(one), closing(other):
         for opened in (one, other):

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.operations.calls import Enter, Proof
+from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.leases import ReadEpoch
 from notary.accept_rollback import accept
 from notary.accepting import NothingToAccept
@@ -52,8 +52,8 @@ def test_it_raises_the_epoch_in_redis_above_every_earlier_lease_and_the_gateway_
     assert front.ask(ReadEpoch()) == current
     assert redis_server.ask("GET", f"{{{prefix}}}:marker") == marker, "it is the same store"
     assert query(front, event_type="AdminRevokeAll") == [], "one acceptance, and no loss beside it"
-    assert front.ask(Enter(Proof("p"))).is_fresh
-    assert not front.ask(Enter(Proof("p"))).is_fresh
+    assert front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert not front.ask(UseProof(ProofRecord("p"))).is_fresh
     assert walk(front).intact
     notary.stop()
     with pytest.raises(NothingToAccept):

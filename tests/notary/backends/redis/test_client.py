@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from ipc.settings import Settings, StoreSettings
-from notary.backends.redis.client import Client, Place
+from notary.backends.redis.client import Client, RedisTarget
 from notary.backends.redis.fitness import problem_of_redis
 from notary.backends.redis.scripts import SWEEP
 from notary.store.contract import StoreGone
@@ -31,7 +31,7 @@ def way(redis_server: RedisServer) -> Iterator[Between]:
 @pytest.fixture
 def client(way: Between) -> Iterator[Client]:
     """Return a client that is connected through `way`."""
-    client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")).connect)
+    client = Client(RedisTarget(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")).connect)
     client.open()
     yield client
     client.close()
@@ -48,7 +48,7 @@ def test_every_address_of_a_name_is_tried_and_the_one_that_answers_is_kept_in_fr
 ) -> None:
     resolve_to(monkeypatch, others[0], "127.0.0.1", others[1])
     settings = StoreSettings(redis_url=f"redis://{SERVICE}:{redis_server.port}")
-    place = Place(settings)
+    place = RedisTarget(settings)
     for _ in range(2):
         with closing(place.connect()) as line:
             assert line.ask([("PING",)]) == ["PONG"]
@@ -58,7 +58,7 @@ def test_every_address_of_a_name_is_tried_and_the_one_that_answers_is_kept_in_fr
 
 def test_a_name_none_of_whose_addresses_answers_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, "127.0.0.9", "::1")
-    place = Place(StoreSettings(redis_url=f"redis://{SERVICE}:{free_port()}"))
+    place = RedisTarget(StoreSettings(redis_url=f"redis://{SERVICE}:{free_port()}"))
     with pytest.raises(redis.RedisError):
         place.connect()
 
@@ -76,7 +76,7 @@ def is_known(client: Client) -> tuple[bool, bool]:
 
 
 def test_one_that_was_never_connected_is_not_there_and_there_is_nothing_to_take() -> None:
-    client = Client(Place(StoreSettings(redis_url="redis://127.0.0.1")).connect)
+    client = Client(RedisTarget(StoreSettings(redis_url="redis://127.0.0.1")).connect)
     with capture_logs() as lines:
         client.take()
     assert (lines, is_known(client)) == ([], (False, False))

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.operations.calls import Closed, Enter
+from ipc.operations.calls import Closed, UseProof
 from tests.notary.backends.order import budgeted, left
 from tests.notary.running import Running
 from tests.notary.samples import (
@@ -41,7 +41,7 @@ def test_all_keys_of_a_gateway_lie_in_one_slot(node: RedisServer, tmp_path: Path
     try:
         front = notary.front
         session_id = front.ask(make_issue(max_calls=3, max_sessions=9)).session_id
-        assert front.ask(Enter(fresh_proof())).is_fresh
+        assert front.ask(UseProof(fresh_proof())).is_fresh
         assert isinstance(front.ask(budgeted(session_id)), Closed)
         assert left(notary, session_id) == 2
         assert front.ask(make_denial(held_and_claimed(front, front.front_id))) is not None

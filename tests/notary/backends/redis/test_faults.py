@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import Enter, Proof
+from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.holds import GetHold
-from ipc.operations.leases import Issued, ReadBudget
+from ipc.operations.leases import ReadBudget, SignedLease
 from ipc.operations.operation import Operation
 from ipc.operations.status import ReadStore
 from ipc.settings import StoreSettings
 from notary.backends.redis import client as redis_client
-from notary.backends.redis.client import Client, Place, Waits
+from notary.backends.redis.client import Client, RedisTarget, RedisTimeouts
 from notary.store.contract import StoreGone
 from tests.notary.running import Running
 from tests.notary.samples import fresh_proof, make_hold, make_issue, make_note
@@ -55,9 +55,9 @@ def told(running: Running, asked: Operation[Any]) -> str:
     return ""
 
 
-def fresh() -> Enter:
+def fresh() -> UseProof:
     """With a proof of its own."""
-    return Enter(fresh_proof())
+    return UseProof(fresh_proof())
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def test_operations_on_a_lost_store_are_refused_by_part_and_recover(
         assert told(hurt, ReadStore()) == "store"
         assert told(hurt, make_hold()) == "approvals"
         # The ledger is not at fault.
-        assert isinstance(hurt.front.ask(make_issue()), Issued)
+        assert isinstance(hurt.front.ask(make_issue()), SignedLease)
         assert told(hurt, make_note()) == ""
     wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
     assert told(hurt, fresh()) == ""
@@ -182,8 +182,8 @@ def lose_the_last_units(server: RedisServer) -> None:
 ], ids=["emptied", "restarted without its file", "without its epoch", "without its last units"])  # fmt: skip
 def test_a_redis_that_lost_its_data_ends_every_earlier_lease(hurt: Running, server: RedisServer, loses: Fault) -> None:
     session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
-    wait_for(lambda: told(hurt, Enter(Proof(f"of {session_id}"))) == "", "the store")
-    before = hurt.front.ask(Enter(fresh_proof())).epoch
+    wait_for(lambda: told(hurt, UseProof(ProofRecord(f"of {session_id}"))) == "", "the store")
+    before = hurt.front.ask(UseProof(fresh_proof())).epoch
     loses(server)
     wait_for(lambda: told(hurt, fresh()) == "", "the store")
     assert hurt.front.ask(fresh()).epoch > before
@@ -224,6 +224,8 @@ def answering(data: bytes) -> Iterator[int]:
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"$-5\r\n", b"*1\r\n", b"\xff\xff\r\n", b""])
 def test_a_malformed_answer_counts_as_a_lost_redis(data: bytes) -> None:
     with answering(data) as port:
-        client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}"), Waits(answer=0.1)).connect)
+        client = Client(
+            RedisTarget(StoreSettings(redis_url=f"redis://127.0.0.1:{port}"), RedisTimeouts(answer=0.1)).connect
+        )
         with pytest.raises(StoreGone, match="Redis: "):
             client.open()

@@ -12,7 +12,7 @@ import pytest
 from ipc.operations.holds import ListHolds
 from ipc.private_files import write_private
 from ipc.settings import Settings, StoreSettings
-from notary.backends.redis.client import Place
+from notary.backends.redis.client import RedisTarget
 from notary.backends.redis.fitness import RedisUnfit, _weak, _wrong, connected, problem_of_redis
 from tests.faults.between import Between
 from tests.notary.running import NotaryProcess, settings_in
@@ -53,7 +53,7 @@ def test_a_redis_that_may_lose_data_is_refused_in_production_and_reported_in_dev
     with configured(redis_server, name, value):
         assert said in str(problem(redis_server.settings))
         assert problem(redis_server.settings, is_dev=True) is None
-        place = Place(redis_server.settings)
+        place = RedisTarget(redis_server.settings)
         with pytest.raises(RedisUnfit) as refused:
             connected(PRODUCTION, place)
         with capture_logs() as lines:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import Enter, Proof
+from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.holds import GetHold
-from ipc.operations.leases import Issue, Issued, ReadBudget, ReadEpoch
+from ipc.operations.leases import Issue, ReadBudget, ReadEpoch, SignedLease
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import APPLY, Script
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.store.contract import StoreGone
 from tests.notary.backends import order
 from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, end_of, ended, left, stores_of
@@ -52,21 +52,21 @@ def test_a_lease_without_its_ledger_row_does_not_count_as_a_session(
     order.applied(notary, monkeypatch)
     end_of(notary, asked)
     ended(notary)
-    assert isinstance(notary.front.ask(asked), Issued)
+    assert isinstance(notary.front.ask(asked), SignedLease)
 
 
 def test_the_proof_of_an_undone_unit_stays_used(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     order.applied(notary, monkeypatch)
-    end_of(notary, Enter(Proof("p")))
+    end_of(notary, UseProof(ProofRecord("p")))
     ended(notary)
-    assert not notary.front.ask(Enter(Proof("p"))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
 
 
 def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
     assert notary.thread is not None
     stores, database = stores_of(notary), notary.thread.state.database
-    assert isinstance(database, Database)
+    assert isinstance(database, SqliteDatabase)
     apply: Callable[[Changes, int], None] = stores.apply
 
     def failing(changes: Changes, number: int) -> None:
@@ -99,7 +99,7 @@ def test_a_loss_that_is_followed_in_redis_alone_is_followed_again(
 
     monkeypatch.setattr(stores, "renew", ending)
     redis_server.ask("DEL", f"{{{prefix}}}:marker")
-    end_of(notary, Enter(Proof("p")))
+    end_of(notary, UseProof(ProofRecord("p")))
     first = int(redis_server.ask("GET", f"{{{prefix}}}:epoch"))
     ended(notary)
     assert notary.front.ask(ReadEpoch()) > first
@@ -160,10 +160,10 @@ def test_a_script_that_comes_after_its_recovery_does_nothing(
 
 
 def test_a_unit_that_redis_takes_for_late_is_done_all_the_same(notary: Running, redis_server: RedisServer) -> None:
-    notary.front.ask(Enter(Proof("before")))
+    notary.front.ask(UseProof(ProofRecord("before")))
     stores = stores_of(notary)
     redis_server.ask("HSET", stores.keys.unit(stores.notary), "fence", "another")
-    assert notary.front.ask(Enter(Proof("p"))).is_fresh
-    assert not notary.front.ask(Enter(Proof("p"))).is_fresh
-    assert not notary.front.ask(Enter(Proof("before"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("before"))).is_fresh
     assert notary.front.ask(ReadEpoch()) == 0

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import Closed, Enter, Proof
+from ipc.operations.calls import Closed, ProofRecord, UseProof
 from ipc.operations.holds import GetHold
-from ipc.operations.leases import Issued, ReadBudget
+from ipc.operations.leases import ReadBudget, SignedLease
 from ipc.operations.operation import Operation
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import RECOVER
-from notary.database import Connection, DatabaseGone
+from notary.database import DatabaseGone, OpenTransaction
 from notary.store.contract import StoreGone
 from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
 from tests.notary.backends.order import CALLS, budgeted, left, stores_of
@@ -51,7 +51,7 @@ def comes_back(distant: Running, way: Losing) -> None:
 
 def _is_there(distant: Running) -> bool:
     try:
-        return bool(distant.front.ask(Enter(fresh_proof())).is_fresh)
+        return bool(distant.front.ask(UseProof(fresh_proof())).is_fresh)
     except Told:
         return False
 
@@ -60,7 +60,7 @@ def goes_on(distant: Running) -> None:
     """The ledger has units that ask nothing of the store."""
     for _ in range(NOTES):
         distant.front.ask(make_note())
-    assert isinstance(distant.front.ask(make_issue()), Issued)
+    assert isinstance(distant.front.ask(make_issue()), SignedLease)
 
 
 def debit_in_doubt(distant: Running, way: Losing, redis_server: RedisServer, how: str = RESET) -> str:
@@ -154,7 +154,7 @@ def test_a_notary_that_is_killed_in_that_doubt_is_followed_by_one_that_gives_it_
 def test_a_hold_whose_answer_was_lost_is_not_there_and_its_proof_stays_used(
     distant: Running, way: Losing, redis_server: RedisServer
 ) -> None:
-    asked = changed(make_hold(calls_per_hour=CALLS), proof=Proof("of-a-hold"))
+    asked = changed(make_hold(calls_per_hour=CALLS), proof=ProofRecord("of-a-hold"))
     way.lose(STEPS)
     told(distant, asked)
     assert redis_server.ask("KEYS", f"*:hold:{asked.approval.approval_id}")
@@ -162,7 +162,7 @@ def test_a_hold_whose_answer_was_lost_is_not_there_and_its_proof_stays_used(
     comes_back(distant, way)
     assert distant.front.ask(GetHold(asked.approval.approval_id)) is None
     assert redis_server.ask("KEYS", f"*{asked.approval.approval_id}*") == []
-    assert not distant.front.ask(Enter(Proof("of-a-hold"))).is_fresh
+    assert not distant.front.ask(UseProof(ProofRecord("of-a-hold"))).is_fresh
 
 
 def test_a_debit_that_comes_to_redis_after_the_doubt_is_over_takes_nothing(
@@ -237,7 +237,7 @@ def commit_unheard(distant: Running, patched: pytest.MonkeyPatch, follow: Callab
     unit = database.unit
 
     @contextmanager
-    def unheard(**given: bool) -> Iterator[Connection]:
+    def unheard(**given: bool) -> Iterator[OpenTransaction]:
         with unit(**given) as connection:
             yield connection
             is_applied = stores.owes
@@ -258,7 +258,7 @@ def test_a_recovery_whose_own_answer_was_lost_is_done_again_and_ends_no_lease(
     wait_for(lambda: len(way.lost) == 2, "the recovery")
     comes_back(distant, way)
     assert left(distant, session_id) == CALLS
-    assert distant.front.ask(Enter(fresh_proof())).epoch == 0
+    assert distant.front.ask(UseProof(fresh_proof())).epoch == 0
 
 
 def test_while_it_is_in_doubt_nothing_else_is_taken(distant: Running, way: Losing, redis_server: RedisServer) -> None:
@@ -279,7 +279,7 @@ def test_a_unit_whose_answer_was_lost_is_refused_by_the_part_of_the_store_that_i
     distant.front.ask(held)
     called = call_event(session_id=session_id)
     for asked, words, part in (
-        (Enter(fresh_proof()), PROOFS, "store"),
+        (UseProof(fresh_proof()), PROOFS, "store"),
         (make_claim(held.approval), STEPS, "approvals"),
         (make_open(event=called, has_budget=True, proof=None), STEPS, "budget"),
         (make_open(event=called, calls_per_hour=CALLS, proof=None), STEPS, "budget"),

@@ -13,7 +13,7 @@ from notary.backends.redis.stores import Stores
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.remote_units import POLL_SECONDS, RemoteUnits
-from notary.state import State
+from notary.state import NotaryState
 from notary.store.contract import StoreGone
 from tests.faults.between import REFUSES, Between
 from tests.notary.running import HandClock, settings_in
@@ -29,7 +29,7 @@ def way(redis_server: RedisServer) -> Iterator[Between]:
 
 
 @pytest.fixture
-def state(store: StoreSettings, way: Between, tmp_path: Path) -> Iterator[State]:
+def state(store: StoreSettings, way: Between, tmp_path: Path) -> Iterator[NotaryState]:
     """The remote units of a notary that reaches its Redis through `way`."""
     store = msgspec.structs.replace(store, redis_url=f"redis://127.0.0.1:{way.port}")
     state, _ = open_state(settings_in(tmp_path, store=store, dev_mode=True), HandClock())
@@ -44,7 +44,7 @@ def now() -> list[float]:
 
 
 @pytest.fixture
-def units(state: State, now: list[float]) -> RemoteUnits:
+def units(state: NotaryState, now: list[float]) -> RemoteUnits:
     """Which have looked just now."""
     units = RemoteUnits(state, stores_of(state), PERFORMERS, lambda: now[0])
     assert units.patience() == 0.0
@@ -52,13 +52,13 @@ def units(state: State, now: list[float]) -> RemoteUnits:
     return units
 
 
-def stores_of(state: State) -> Stores:
+def stores_of(state: NotaryState) -> Stores:
     assert state.stores is not None
     return state.stores
 
 
 def test_it_looks_when_it_is_time_and_tells_of_what_others_have_changed(
-    units: RemoteUnits, state: State, now: list[float], way: Between, redis_server: RedisServer
+    units: RemoteUnits, state: NotaryState, now: list[float], way: Between, redis_server: RedisServer
 ) -> None:
     before, recoveries = state.epoch, way.count(RECOVER.digest.encode())
     epoch = redis_server.ask("INCR", stores_of(state).keys.epoch)
@@ -74,7 +74,7 @@ def test_it_looks_when_it_is_time_and_tells_of_what_others_have_changed(
 
 
 def test_a_redis_that_is_gone_is_not_looked_at_and_taken_when_it_is_found(
-    units: RemoteUnits, state: State, now: list[float], way: Between
+    units: RemoteUnits, state: NotaryState, now: list[float], way: Between
 ) -> None:
     client = stores_of(state).client
     with way.failing(REFUSES), capture_logs() as lines:

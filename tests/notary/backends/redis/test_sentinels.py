@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ipc.operations.calls import Closed, Enter, Proof
-from ipc.operations.leases import Issued, ReadBudget
+from ipc.operations.calls import Closed, ProofRecord, UseProof
+from ipc.operations.leases import ReadBudget, SignedLease
 from ipc.settings import StoreSettings
-from notary.backends.redis.client import Client, Place
+from notary.backends.redis.client import Client, RedisTarget
 from notary.store.contract import StoreGone
 from tests.notary.backends.order import CALLS, budgeted, left
 from tests.notary.backends.redis.test_faults import answering, fresh, told
@@ -64,14 +64,14 @@ def notary(watched: Watched, tmp_path: Path) -> Iterator[Running]:
 def test_a_failover_is_followed_and_what_was_done_stays_done(notary: Running, watched: Watched) -> None:
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
     assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
-    assert notary.front.ask(Enter(Proof("before"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("before"))).is_fresh
     watched.replicate()
     watched.master.kill()
     assert told(notary, ReadBudget(session_id)) == "budget"
-    assert isinstance(notary.front.ask(make_issue()), Issued), "what asks nothing of the store goes on"
+    assert isinstance(notary.front.ask(make_issue()), SignedLease), "what asks nothing of the store goes on"
     wait_for(lambda: told(notary, fresh()) == "", "the new master")
     watched.failed_over()
-    assert not notary.front.ask(Enter(Proof("before"))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("before"))).is_fresh
     assert left(notary, session_id) == CALLS - 1
     assert notary.front.ask(fresh()).epoch == 0, "no lease has ended"
 
@@ -98,7 +98,7 @@ def test_a_new_master_without_the_last_writes_ends_every_earlier_lease(
     watched.replica.kill()
     if loses == "everything":
         watched.replica.wipe()
-    assert notary.front.ask(Enter(Proof("lost"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("lost"))).is_fresh
     before = notary.front.ask(budgeted(session_id))
     assert isinstance(before, Closed)
     watched.master.kill()
@@ -127,9 +127,9 @@ def view(port: int, failover: int | None, address: str = "127.0.0.1") -> bytes:
     return f"*{len(words)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in words)
 
 
-def place_of(sentinels: list[int], ports: list[int]) -> Place:
+def place_of(sentinels: list[int], ports: list[int]) -> RedisTarget:
     named = ",".join(f"127.0.0.1:{port}" for port in sentinels)
-    return Place(StoreSettings(redis_url=f"redis+sentinel://{named}/main?ports={','.join(map(str, ports))}"))
+    return RedisTarget(StoreSettings(redis_url=f"redis+sentinel://{named}/main?ports={','.join(map(str, ports))}"))
 
 
 def test_the_sentinel_that_saw_the_last_failover_is_believed(redis_server: RedisServer) -> None:

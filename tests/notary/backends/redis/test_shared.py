@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Approver, Closed, Enter, Proof, Refusal
+from ipc.operations.calls import Approver, Closed, ProofRecord, Refusal, UseProof
 from ipc.operations.holds import MoveHold, OrphanedHolds
-from ipc.operations.leases import Issued, ListSessions, ReadBudget, Revoke, RevokeSession
+from ipc.operations.leases import ListSessions, ReadBudget, Revoke, RevokeSession, SignedLease
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.order import budgeted
@@ -39,14 +39,14 @@ pytestmark = pytest.mark.usefixtures("patient_backends")
 
 def test_a_proof_used_at_one_gateway_is_used_at_the_other(start: StartNotary) -> None:
     one, other = start("one"), start("other")
-    assert one.front.ask(Enter(Proof("p"))).is_fresh
-    assert not other.front.ask(Enter(Proof("p"))).is_fresh
-    assert not one.front.ask(Enter(Proof("p"))).is_fresh
+    assert one.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert not other.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert not one.front.ask(UseProof(ProofRecord("p"))).is_fresh
 
 
 def test_in_one_unit_the_same_proof_is_used_once(start: StartNotary) -> None:
     one = start()
-    answers = [one.front.answer(number) for number in one.front.send(*[Enter(Proof("p"))] * 5)]
+    answers = [one.front.answer(number) for number in one.front.send(*[UseProof(ProofRecord("p"))] * 5)]
     assert [answer.is_fresh for answer in answers] == [True, False, False, False, False]
 
 
@@ -126,7 +126,7 @@ def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServ
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
     one.front.ask(RevokeSession(session_id, event))
     one.front.ask(make_hold(calls_per_hour=5))
-    one.front.ask(Enter(fresh_proof()))
+    one.front.ask(UseProof(fresh_proof()))
     # A key that has expired meanwhile (-2), such as the probe of a start, did have an expiry.
     lasting = {name.partition(":")[2] for name in redis_server.names(prefix) if redis_server.ask("PTTL", name) == -1}
     hold = next(name for name in lasting if name.startswith("hold:"))
@@ -148,10 +148,10 @@ def test_a_ledger_that_changes_its_store_ends_every_lease(start: StartNotary, re
     one.front.ask(make_note())
     before = one.settings
     one.settings = msgspec.structs.replace(before, store=StoreSettings())
-    in_ledger = one.restart().ask(Enter(fresh_proof())).epoch
+    in_ledger = one.restart().ask(UseProof(fresh_proof())).epoch
     assert in_ledger > 0
     one.settings = before
-    assert one.restart().ask(Enter(fresh_proof())).epoch > in_ledger
+    assert one.restart().ask(UseProof(fresh_proof())).epoch > in_ledger
     started, back, away = one.events()
     assert started["event_type"] == "GatewayStarted"
     for event, epochs, why in (
@@ -233,7 +233,7 @@ def test_leases_asked_for_at_once_at_two_gateways_are_of_one_session(start: Star
     for key in ("a", "b", "c"):
         asked = [(one.front, one.front.send(*(make_issue(jkt=key) for _ in range(5)))) for one in gateways]
         issued = [
-            msgspec.msgpack.decode(front.heard(number).value, type=Issued)
+            msgspec.msgpack.decode(front.heard(number).value, type=SignedLease)
             for front, numbers in asked
             for number in numbers
         ]
