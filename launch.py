@@ -76,8 +76,8 @@ def run(program: str) -> None:
         library = library_that_failed(error)
         if library is None:
             raise
-        from ipc.exits import Exit
-        from ipc.logs import log
+        from ipc.process.exits import Exit
+        from ipc.process.logs import log
 
         log.error(
             f"{program} can't start: the library {library} can't be loaded. Install the gateway's requirements again, "

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.identifiers import new
 from ipc.limits import MAX_OPERATIONS
 from ipc.messages.calling import Result, Verification
 from ipc.operations.calls import GrantTerms, Open, Refuse
 from ipc.operations.operation import Operation
 from ipc.settings import Settings
+from ipc.texts.identifiers import new
 from notary.opening import open_state
 from notary.operations.closing import Reported
 from notary.operations.table import PERFORMERS

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from bench.backends import Backends
 from bench.measures import wait_until
 from contrib.demo.cast import DemoOperator
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 600.0

@@ -24,10 +24,10 @@ from frontend.http.answers import TRACE_HEADER, Answer, json_answer
 from frontend.http.requests import Request
 from frontend.http.until_signal import serve_until_signal
 from frontend.telemetry.logs import begin_trace, configure_logs, log, trace_now
-from ipc.exits import Exit
-from ipc.parent import refuse_core_dumps
+from ipc.process.exits import Exit
+from ipc.process.parent import refuse_core_dumps
+from ipc.process.stderr import own_stderr
 from ipc.settings import LimitSettings
-from ipc.stderr import own_stderr
 from ipc.walls.privileges import refuse_new_privileges
 
 ABOUT: Final = "/console.json"
@@ -39,7 +39,7 @@ LIMITS: Final = LimitSettings(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py."""
+    """Entry point. Returns an exit code of ipc/process/exits.py."""
     options = _options(arguments)
     setproctitle("gateway: console")
     own_stderr()

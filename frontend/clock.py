@@ -1,8 +1,9 @@
-"""The clock of the front: that of ipc/clock.py, whose error is an answer of the interface (503 `clock_error`)."""
+"""The clock of the front: that of ipc/process/clock.py, whose error is an answer of the interface (503
+`clock_error`)."""
 
 from frontend.errors import GateError
-from ipc import clock
-from ipc.clock import STEP_TOLERANCE_SECONDS, TimeSource, iso, parse_iso
+from ipc.process import clock
+from ipc.process.clock import STEP_TOLERANCE_SECONDS, TimeSource, iso, parse_iso
 
 __all__ = ["STEP_TOLERANCE_SECONDS", "ClockError", "FrontClock", "TimeSource", "iso", "parse_iso"]
 
@@ -19,7 +20,7 @@ class ClockError(GateError):
 
 
 class FrontClock(clock.SystemClock):
-    """As in ipc/clock.py, with errors of the interface."""
+    """As in ipc/process/clock.py, with errors of the interface."""
 
     def now(self) -> float:
         """Unix seconds. Raises ClockError."""

@@ -65,15 +65,15 @@ from frontend.telemetry.processes import Processes
 from frontend.telemetry.weakened import Weakened
 from frontend.webhooks.webhooks import ConfiguredWebhooks
 from frontend.witnesses.witnesses import Witnesses
-from ipc.front_memory import Layout
-from ipc.loopback import loopback_aliases, own_addresses
+from ipc.channel.front_memory import Layout
 from ipc.messages.control import StartFront
+from ipc.network.loopback import loopback_aliases, own_addresses
 from ipc.settings import Settings
 
 
 def build_services(
-    start: StartFront, control: SupervisorLink, notary: NotaryClient, clock: TimeSource, memory: SharedMemory | None = None,
-    deadlines: Deadlines = Deadlines(),
+    start: StartFront, control: SupervisorLink, notary: NotaryClient, clock: TimeSource,
+    memory: SharedMemory | None = None, deadlines: Deadlines = Deadlines(),
 ) -> Services:  # fmt: skip
     """Every service; `memory` is shared by fronts. Raises KeyFileError, OSError or ValueError with a clear sentence."""
     settings, front_id = start.settings, start.front_id
@@ -116,8 +116,8 @@ def build_services(
     explaining = Explaining(registry, policy, learned.for_action, current.settings_now, use_newest)
     pipeline = Pipeline(
         settings, clock, weakened, admission, authentication, registry, measured, BudgetCheck(notary),
-        HoldWriter(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics, use_newest, refusals,
-        Quotas(current.identity_now, current.policy_files_now),
+        HoldWriter(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics, use_newest,
+        refusals, Quotas(current.identity_now, current.policy_files_now),
     )  # fmt: skip
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary,

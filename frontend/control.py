@@ -14,8 +14,9 @@ import trio
 
 from frontend.deadlines import ControlDeadlines
 from frontend.telemetry.logs import log
-from ipc.fds import DescriptorLost, take
-from ipc.identifiers import new
+from ipc.channel.fds import DescriptorLost, take
+from ipc.channel.nonblocking import TrioChannel
+from ipc.channel.protocol_states import SUPERVISOR_TO_FRONT
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import (
     AttachNotary,
@@ -45,8 +46,7 @@ from ipc.messages.control import (
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
-from ipc.nonblocking import TrioChannel
-from ipc.sessions import SUPERVISOR_TO_FRONT
+from ipc.texts.identifiers import new
 
 MAX_UNSENT = 256
 """Messages that the supervisor has not taken; more of them would not help it."""

@@ -1,7 +1,7 @@
 """One front from its first message to its last: opens the services, serves, drains, leaves its last event.
 
 Guarantees that the door opens only once everything behind it is in force, and that every end has its exit code of
-ipc/exits.py. Hears the supervisor through frontend/control.py.
+ipc/process/exits.py. Hears the supervisor through frontend/control.py.
 """
 
 import math
@@ -24,10 +24,10 @@ from frontend.services import Services
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import configure_logs, log
 from frontend.walls import enter
-from ipc.blocking import ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import FrameError
-from ipc.front_memory import Layout
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.front_memory import Layout
+from ipc.channel.protocol_states import ProtocolError
 from ipc.messages.control import (
     AttachNotary,
     AttachPolicy,
@@ -46,10 +46,10 @@ from ipc.messages.control import (
     StartFront,
     WorkerGone,
 )
-from ipc.private_files import PrivateFileError
-from ipc.process_speed import release_collector
-from ipc.sessions import ProtocolError
-from ipc.stderr import stderr
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
+from ipc.process.process_speed import release_collector
+from ipc.process.stderr import stderr
 from ipc.walls.confining import WallRefused
 
 LOST_CHANNEL = "its channel could not be received"

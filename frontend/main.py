@@ -1,13 +1,13 @@
 """The front process: `python -m frontend.main --control-fd N --parent PID`, started by the supervisor.
 
-Ties itself to its parent before anything else, then becomes frontend/front.py. Ends with an exit code of ipc/exits.py;
-signals to the whole service are the supervisor's business and ignored here.
+Ties itself to its parent before anything else, then becomes frontend/front.py. Ends with an exit code of
+ipc/process/exits.py; signals to the whole service are the supervisor's business and ignored here.
 """
 
 import argparse
 
-from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
-from ipc.process_speed import hold_collector, leave, yield_soon
+from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
+from ipc.process.process_speed import hold_collector, leave, yield_soon
 
 
 def main() -> None:

@@ -46,13 +46,13 @@ from frontend.telemetry.present import Presence, Present
 from frontend.telemetry.processes import Processes
 from frontend.webhooks.webhooks import ConfiguredWebhooks
 from frontend.witnesses.witnesses import Witnesses
-from ipc.backends import used
-from ipc.clock import parse_iso
+from ipc.backends.servers import used
 from ipc.messages.control import FrontStatus, RequestDrain
 from ipc.operations.status import ClockTold
 from ipc.operations.witnesses import WitnessedCheckpoint
+from ipc.process.clock import parse_iso
+from ipc.process.stderr import stderr
 from ipc.settings import Settings
-from ipc.stderr import stderr
 
 
 @dataclass(slots=True)

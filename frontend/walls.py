@@ -12,8 +12,8 @@ import os
 import resource
 from collections.abc import Iterable, Iterator
 
-from ipc.beneath import holds
 from ipc.settings import Settings
+from ipc.texts.beneath import holds
 from ipc.walls.calls import forbidden
 from ipc.walls.confining import Confinement, WallRefused, Walls
 from ipc.walls.landlock import CHANGE, READ, READ_FILES, WRITE_FILES, PathRule, Scope

@@ -77,7 +77,7 @@ class DecisionOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     deny_reason: str | None = None
     error_code: str | None = None
     approval_signature: str | None = None
-    """The signature of the operator who claimed it, as it was sent (ipc/signed_approvals.py)."""
+    """The signature of the operator who claimed it, as it was sent (ipc/keys/signed_approvals.py)."""
 
 
 class Listed(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The file that a call is to write, as its plan says: `fs_hash` compares with it, after the call and again later.
 
-The notary keeps it with the intent (`GrantTerms` in ipc/operations/calls.py): it is all that is left to compare with when a
-call has no receipt. It holds a hash of the content, never the content.
+The notary keeps it with the intent (`GrantTerms` in ipc/operations/calls.py): it is all that is left to compare with
+when a call has no receipt. It holds a hash of the content, never the content.
 """
 
 import hashlib

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.backends.webhooks import nameable
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WorkerSettings
-from ipc.webhooks import nameable
 
 OPERATORS: Final = "operators"
 PRINCIPALS: Final = "identity.peercred.principals"

@@ -1,8 +1,8 @@
 """Settings as the supervisor has checked them and hands them to its children.
 
-The same structs are the schema of the TOML file (supervisor/config.py reads and checks it, names every field in
-messages by its path here). Secrets never appear, only paths to them; but for those that the file itself holds in clear
-for a webhook, and these never show. Paths are absolute by the time a child sees them.
+The same structs are the schema of the TOML file (supervisor/settings/config.py reads and checks it, names every field
+in messages by its path here). Secrets never appear, only paths to them; but for those that the file itself holds in
+clear for a webhook, and these never show. Paths are absolute by the time a child sees them.
 """
 
 import os
@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from ipc.log_level import INFO
+from ipc.process.log_level import INFO
 from ipc.quotas import Quota
 from ipc.walls.given import Given
 

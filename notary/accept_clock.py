@@ -9,11 +9,11 @@ that time (deliveries, quotas) waits no longer. Used proofs are kept until their
 
 import sys
 
-from ipc.clock import STEP_TOLERANCE_SECONDS, SystemClock, iso
 from ipc.events import CLOCK_ACCEPTED, AuditEvent
-from ipc.identifiers import new
+from ipc.process.clock import STEP_TOLERANCE_SECONDS, SystemClock, iso
 from ipc.settings import Settings
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
+from ipc.texts.identifiers import new
 from notary.accepting import NothingToAccept, run
 from notary.checkpoints import Checkpoints
 from notary.ledger import outbox
@@ -60,7 +60,8 @@ def _accept(state: NotaryState, reason: str, by: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py; the sentence that explains it goes to standard error."""
+    """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
+    error."""
     return run("notary.accept_clock", accept, arguments)
 
 

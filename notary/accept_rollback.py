@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from ipc.events import ROLLBACK_ACCEPTED, AuditEvent
-from ipc.identifiers import new
-from ipc.private_files import sync_folder
+from ipc.process.private_files import sync_folder
 from ipc.settings import Settings
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
+from ipc.texts.identifiers import new
 from notary import announcing, checkpoint_file
 from notary.accepting import NothingToAccept, run
 from notary.checkpoints import BACKUP, Checkpoints, RolledBack
@@ -68,7 +68,8 @@ def _set_aside(path: Path, now: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py; the sentence that explains it goes to standard error."""
+    """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
+    error."""
     return run("notary.accept_rollback", accept, arguments)
 
 

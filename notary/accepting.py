@@ -1,7 +1,7 @@
 """Common parts of the programs with which an operator accepts a state that refuses the start, or every call.
 
 Settings come as JSON on standard input, the reason as `--reason TEXT`, the user who gives it as `--by USER`. The
-supervisor runs them while it holds the state directory (supervisor/rollback.py).
+supervisor runs them while it holds the state directory (supervisor/commands/inspect/rollback.py).
 """
 
 import argparse
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
 from notary.checkpoints import RolledBack
 from notary.database import DatabaseGone

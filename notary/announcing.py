@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.clock import ClockWrong, parse_iso
-from ipc.identifiers import new
-from ipc.logs import log
+from ipc.process.clock import ClockWrong, parse_iso
+from ipc.process.logs import log
+from ipc.texts.identifiers import new
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.message import checkpoint_body
 from notary.ledger.outbox import Queued

@@ -22,9 +22,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.clock import iso
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, read_private, sync_folder, write_private
+from ipc.process.clock import iso
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, read_private, sync_folder, write_private
 from ipc.settings import Settings
 from notary import checkpoint_file
 from notary.backends.sqlite import connect
@@ -153,7 +153,8 @@ def _manifest(folder: Path, version: str, copied: _Copied, *, with_keys: bool) -
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py; the sentence that explains it goes to standard error."""
+    """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
+    error."""
     parser = argparse.ArgumentParser(prog="python -m notary.backup", description="Copy what a gateway keeps.")
     parser.add_argument("target", type=Path)
     parser.add_argument("--with-keys", action="store_true")

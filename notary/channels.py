@@ -9,13 +9,13 @@ import socket
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from ipc.directions import sessions_of
-from ipc.framing import Decoder, encode_frame
+from ipc.channel.channels import sessions_of
+from ipc.channel.framing import Decoder, encode_frame
+from ipc.channel.protocol_states import DELIVERER_TO_NOTARY, FRONT_TO_NOTARY, Table
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import AskedByDeliverer, DelivererToNotary
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import FrontToNotary, NumberedOperation
-from ipc.sessions import DELIVERER_TO_NOTARY, FRONT_TO_NOTARY, Table
 from notary.state import NotaryLimits
 from notary.tasks import Remembered, Task
 

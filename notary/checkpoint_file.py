@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.private_files import sync_folder, write_whole
+from ipc.process.private_files import sync_folder, write_whole
 from notary.tree.checkpoint import MARK
 
 FILE_NAME: Final = "checkpoints"

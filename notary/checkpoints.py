@@ -13,10 +13,10 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from ipc.clock import ClockWrong, iso, parse_iso
-from ipc.encoding import b64url_decode
-from ipc.logs import log
-from ipc.private_files import PrivateFileError
+from ipc.process.clock import ClockWrong, iso, parse_iso
+from ipc.process.logs import log
+from ipc.process.private_files import PrivateFileError
+from ipc.texts.encoding import b64url_decode
 from notary import checkpoint_file
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import gateways

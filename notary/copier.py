@@ -13,11 +13,11 @@ from typing import Final
 
 from setproctitle import setproctitle
 
-from ipc.exits import Exit
-from ipc.logs import LogWriter, log, write_lines
-from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.process_speed import leave
-from ipc.stderr import is_read_by_person
+from ipc.process.exits import Exit
+from ipc.process.logs import LogWriter, log, write_lines
+from ipc.process.parent import die_with_parent, refuse_core_dumps
+from ipc.process.process_speed import leave
+from ipc.process.stderr import is_read_by_person
 from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from notary.backends.sqlite import connect

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ipc.logs import log
+from ipc.process.logs import log
 from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
 from notary.database import Database
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from ipc.logs import log
 from ipc.messages.attesting import NoPermit, Seen
 from ipc.messages.calling import Result
 from ipc.messages.message import Message
@@ -21,6 +20,7 @@ from ipc.messages.notarising import TieWorker, WorkerBroke, WorkerEnded
 from ipc.messages.notary_frames import Answered, Begun
 from ipc.operations.calls import Assign, Open, Refusal, Unbegun
 from ipc.operations.intents import VerifyIntent
+from ipc.process.logs import log
 from notary.operations.closing import Lost, Reported
 from notary.operations.verifying import LookedAgain
 from notary.state import NotaryState, UnderWay

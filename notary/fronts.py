@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
-from ipc.framing import FrameError
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_OPERATIONS
-from ipc.logs import log
 from ipc.messages.delivering import Welcome, Woken
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import Answered, FrontFacts
-from ipc.sessions import ProtocolError
+from ipc.process.logs import log
 from notary.channels import DELIVERER, FRONT, FrontChannel, FrontGone, PeerKind
 from notary.state import NotaryState
 from notary.tasks import Remembered, Task, TaskOutcome

@@ -1,7 +1,7 @@
 """The notary process: `python -m notary.main --control-fd N --parent PID`, started by the supervisor.
 
-Opens database and keys, says so, and serves (notary/service.py). Ends with an exit code of ipc/exits.py; SIGTERM and
-SIGINT are the supervisor's business and ignored here.
+Opens database and keys, says so, and serves (notary/service.py). Ends with an exit code of ipc/process/exits.py;
+SIGTERM and SIGINT are the supervisor's business and ignored here.
 """
 
 import argparse
@@ -12,18 +12,18 @@ from pathlib import Path
 
 from setproctitle import setproctitle
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import FrameError
-from ipc.journal import own_journal
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import SUPERVISOR_TO_NOTARY, ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.logs import LogWriter, log, write_lines
 from ipc.messages.notarising import NotaryReady, StartNotary, SupervisorToNotary
-from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
-from ipc.private_files import PrivateFileError
-from ipc.process_speed import hold_collector, leave, release_collector
-from ipc.sessions import SUPERVISOR_TO_NOTARY, ProtocolError
-from ipc.stderr import is_read_by_person
+from ipc.process.exits import Exit
+from ipc.process.journald import own_journal
+from ipc.process.logs import LogWriter, log, write_lines
+from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
+from ipc.process.private_files import PrivateFileError
+from ipc.process.process_speed import hold_collector, leave, release_collector
+from ipc.process.stderr import is_read_by_person
 
 
 def main() -> None:

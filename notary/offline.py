@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ipc.exits import Exit
-from ipc.visible import has_overlay
+from ipc.process.exits import Exit
+from ipc.texts.visible import has_overlay
 from notary.reading.audit import CannotCheck, Findings, ForeignShape, check, neighbours, readable
 from notary.reading.kept_checkpoints import KeptCheckpoint, keys_by_name, read_kept
 from notary.reading.source import NotReadable, add_source, source_in
@@ -49,7 +49,7 @@ class _Progress:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py."""
+    """Entry point. Returns an exit code of ipc/process/exits.py."""
     parser = argparse.ArgumentParser(prog="gateway ledger verify", description="Check a ledger without the service.")
     add_source(parser, metavar="LEDGER", help="a ledger's file or a copy of one, or the address of a PostgreSQL")
     parser.add_argument("--keys", type=Path, required=True, metavar="JWKS", help="receipt keys (GET /v1/receipt-keys)")

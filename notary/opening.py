@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ipc.clock import SystemClock, TimeSource
+from ipc.process.clock import SystemClock, TimeSource
 from ipc.settings import Settings
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
@@ -52,8 +52,14 @@ def open_state(
 
 
 def _opened(
-    settings: Settings, database: Database, clock: TimeSource | None, limits: NotaryLimits, places: Places, *, is_accepted: bool
-) -> tuple[NotaryState, Remembered]:  # fmt: skip
+    settings: Settings,
+    database: Database,
+    clock: TimeSource | None,
+    limits: NotaryLimits,
+    places: Places,
+    *,
+    is_accepted: bool,
+) -> tuple[NotaryState, Remembered]:
     state_dir = Path(settings.state_dir)
     # SECURITY: by the lock of a shared ledger, what the notary before this one was committing has ended.
     with database.unit(writes=database.is_shared) as connection:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from ipc.logs import log
+from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.outbox import waiting
 from notary.operations.delivering import Orphaned

@@ -2,14 +2,15 @@
 
 A read may be large, and the notary does one thing at a time. Guarantees that calls wait for SLICE_SECONDS of reads and
 the one read under way, however many wait, and that a caller which reads much waits for itself: its reads are charged by
-the time that they took (ipc/fair_queue.py). A bounded number waits; the rest is performed at once, as it always was.
+the time that they took (ipc/channel/fair_queue.py). A bounded number waits; the rest is performed at once, as it always
+was.
 """
 
 import time
 from collections.abc import Callable
 from typing import Final
 
-from ipc.fair_queue import FairQueue
+from ipc.channel.fair_queue import FairQueue
 from ipc.limits import MAX_OPERATIONS
 from notary.operations.table import PACED
 from notary.tasks import Task

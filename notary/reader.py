@@ -2,7 +2,8 @@
 
 Answers one question of one front about the whole ledger, and ends. Holds a connection that can't write and no key, and
 stands behind everything else that wants the processor: calls do not wait for it. Ends with an exit code of
-ipc/exits.py; the supervisor kills it at its deadline, and it ends by itself when its front does not listen any more.
+ipc/process/exits.py; the supervisor kills it at its deadline, and it ends by itself when its front does not listen any
+more.
 """
 
 import argparse
@@ -15,16 +16,16 @@ from pathlib import Path
 from setproctitle import setproctitle
 
 from contract.audit import ChainReport
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import FrameError
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import FRONT_TO_READER, ProtocolError
 from ipc.limits import MAX_READER_FRAME
-from ipc.logs import LogWriter, log, write_lines
 from ipc.messages.reading import ChainVerified, FrontToReader, NotRead, VerifyChain, Walking
-from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
-from ipc.process_speed import leave
-from ipc.sessions import FRONT_TO_READER, ProtocolError
-from ipc.stderr import is_read_by_person
+from ipc.process.exits import Exit
+from ipc.process.logs import LogWriter, log, write_lines
+from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
+from ipc.process.process_speed import leave
+from ipc.process.stderr import is_read_by_person
 from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from notary.database import OpenTransaction

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from ipc.clock import ClockWrong
+from ipc.process.clock import ClockWrong
 from notary.ledger.refused import is_due
 from notary.operations.refusing import TellRefusals
 from notary.round_timer import RoundTimer

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.logs import log
 from ipc.operations.operation import Operation
+from ipc.process.logs import log
 from notary.backends.redis.changes import Outdated, StoreLost
 from notary.backends.redis.stores import Stores
 from notary.database import DatabaseGone

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.fds import take
 from ipc.events import ADMIN_DRAIN
-from ipc.exits import Exit
-from ipc.fds import take
-from ipc.logs import log
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.notarising import (
@@ -33,6 +31,8 @@ from ipc.messages.pinging import Ping, Pong
 from ipc.operations.calls import Assign, Closed, NoSuchWorker, Open, Recall, Refusal, Unbegun, Withdraw, Withdrawn
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.leases import Issue
+from ipc.process.exits import Exit
+from ipc.process.logs import log
 from ipc.reloadable import with_reloadable
 from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ipc.clock import TimeSource
 from ipc.limits import MAX_NOTARY_FRAME
+from ipc.process.clock import TimeSource
 from ipc.settings import Settings
 from notary.backends.sqlite import FileLimits
 from notary.database import Database, OpenTransaction

@@ -8,15 +8,15 @@ import sqlite3
 import sys
 
 from ipc.evidence import EventQuery
-from ipc.exits import Exit
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, refuse_core_dumps
 from notary.reading.audit import CannotCheck, readable
 from notary.reading.queries import events_of
 from notary.reading.source import NotReadable, add_source, source_in
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py."""
+    """Entry point. Returns an exit code of ipc/process/exits.py."""
     parser = argparse.ArgumentParser(prog="notary.trace", allow_abbrev=False)
     parser.add_argument("trace")
     add_source(parser)

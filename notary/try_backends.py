@@ -9,8 +9,8 @@ import sys
 
 import msgspec
 
-from ipc.key_reports import BackendProblem
-from ipc.parent import refuse_core_dumps
+from ipc.keys.key_reports import BackendProblem
+from ipc.process.parent import refuse_core_dumps
 from ipc.settings import Settings
 from notary.servers.table import servers
 
@@ -22,7 +22,7 @@ def problems(settings: Settings) -> list[BackendProblem]:
 
 
 def main() -> int:
-    """Entry point. Returns an exit code of ipc/exits.py."""
+    """Entry point. Returns an exit code of ipc/process/exits.py."""
     refuse_core_dumps()
     settings = msgspec.json.decode(sys.stdin.buffer.read(), type=Settings)
     sys.stdout.buffer.write(msgspec.json.encode(problems(settings)) + b"\n")

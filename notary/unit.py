@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.clock import iso, parse_iso
 from ipc.events import AuditEvent
-from ipc.identifiers import new
-from ipc.logs import log
+from ipc.process.clock import iso, parse_iso
+from ipc.process.logs import log
+from ipc.texts.identifiers import new
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import gateways, intents, journal
 from notary.ledger.head import Head

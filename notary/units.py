@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from ipc.canonical import NotCanonical
-from ipc.clock import ClockWrong
-from ipc.logs import log
 from ipc.operations.calls import Closed, Open
 from ipc.operations.holds import Hold
 from ipc.operations.leases import Issue
 from ipc.operations.operation import Operation
+from ipc.process.clock import ClockWrong
+from ipc.process.logs import log
+from ipc.texts.canonical import NotCanonical
 from notary.database import DatabaseGone, NotStorable, OpenTransaction
 from notary.ledger import journal
 from notary.ledger.journal import RingContent

@@ -4,9 +4,9 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from ipc.clock import ClockWrong
-from ipc.logs import log
 from ipc.operations.keys import FollowKeys
+from ipc.process.clock import ClockWrong
+from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import NotaryState

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ipc.backends import ServerAddress
+from ipc.backends.servers import ServerAddress
 from ipc.settings import Settings
 from ipc.walls import given as names
 from ipc.walls.bpf import OneOf, SyscallRule
@@ -82,9 +82,15 @@ def _reaching(addresses: Sequence[ServerAddress]) -> Rules:
 
 def reader_walls(file: Path | None) -> Walls:
     """Walls of a reader of this file; None: of a connection that it already has."""
-    own = [] if file is None else [
-        PathRule(str(file), READ_FILES), PathRule(f"{file}-wal", READ_FILES), PathRule(f"{file}-shm", READ_FILES | WRITE_FILES),
-    ]  # fmt: skip
+    own = (
+        []
+        if file is None
+        else [
+            PathRule(str(file), READ_FILES),
+            PathRule(f"{file}-wal", READ_FILES),
+            PathRule(f"{file}-shm", READ_FILES | WRITE_FILES),
+        ]
+    )
     return Walls(
         filter=compile_rules(reader_rules()),
         places=tuple(own),

@@ -9,15 +9,15 @@ from collections import deque
 
 import msgspec
 
-from ipc.blocking import ChannelClosed
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.packets import PACKET_BYTES, PacketChannel
+from ipc.channel.protocol_states import WORKER_TO_NOTARY, ProtocolError
 from ipc.expected import FileToLeave
-from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import LOOKS, LookAtFile, NoPermit, NotaryToWorker, Permit, Seen, Tied, WorkerToNotary
 from ipc.messages.calling import Result
 from ipc.messages.message import Message
-from ipc.packets import PACKET_BYTES, PacketChannel
-from ipc.sessions import WORKER_TO_NOTARY, ProtocolError
 
 MAX_PACKETS = 64
 """Taken of one worker at once, so that none holds up all others."""

@@ -1,4 +1,5 @@
-"""The console script `gateway`: command lines in, one sentence or a list of problems out, exit codes of `ipc.exits`.
+"""The console script `gateway`: command lines in, one sentence or a list of problems out, exit codes of
+`ipc.process.exits`.
 
 The commands themselves are in supervisor/commands/.
 """
@@ -8,28 +9,19 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
+from ipc.process.stderr import let_go_of_stderr
 from ipc.settings import Settings
-from ipc.stderr import let_go_of_stderr
-from supervisor.commands import (
-    backup,
+from supervisor.commands import completion, console, dev, run, witness
+from supervisor.commands.create import init, keys, new
+from supervisor.commands.examine import (
     check,
-    completion,
-    console,
-    dev,
     doctor,
-    init,
-    keys,
-    ledger,
-    logs,
-    new,
     policy,
-    run,
-    running,
-    schema,
-    witness,
-)  # fmt: skip
-from supervisor.launcher import check_launcher, flushed, settle, tell
+    schema,  # fmt: skip
+)
+from supervisor.commands.inspect import backup, ledger, logs, running
+from supervisor.commands.launcher import check_launcher, flushed, settle, tell
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 

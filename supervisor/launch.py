@@ -15,30 +15,30 @@ import msgspec
 import trio
 from setproctitle import setproctitle
 
-from ipc.exits import Exit
-from ipc.log_level import VARIABLE
-from ipc.parent import adopt_orphans, refuse_core_dumps
+from ipc.process.exits import Exit
+from ipc.process.log_level import VARIABLE
+from ipc.process.parent import adopt_orphans, refuse_core_dumps
+from ipc.process.stderr import own_stderr
 from ipc.settings import Settings
-from ipc.stderr import own_stderr
-from supervisor.activation import NAMES, activated
-from supervisor.ceilings import ceilings_here, fitting_connections, sized
-from supervisor.children import Children, kill_everything
-from supervisor.command_socket import listen_for_commands
-from supervisor.in_force import forget_at_end
+from supervisor.children.children import Children, kill_everything
+from supervisor.children.signals import RECEIVED
+from supervisor.children.walls import with_walls
+from supervisor.life.command_socket import listen_for_commands
 from supervisor.logs import configure_logs, log
-from supervisor.notify import Notifier
-from supervisor.pool_shares import divided
-from supervisor.production import weakened
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
-from supervisor.rereading import Reread, Rereading
-from supervisor.signals import RECEIVED
+from supervisor.settings.checks.ceilings import ceilings_here, fitting_connections, sized
+from supervisor.settings.checks.production import weakened
+from supervisor.settings.in_force import forget_at_end
+from supervisor.settings.pool_shares import divided
+from supervisor.settings.rereading import Reread, Rereading
 from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, METRICS_MODE, Listener, listen_tcp, listen_unix
 from supervisor.state import SupervisorState
 from supervisor.state_dir import hold_state_dir
 from supervisor.supervise import supervise
-from supervisor.walls import with_walls
-from supervisor.watchdog import watchdog_seconds
+from supervisor.systemd.activation import NAMES, activated
+from supervisor.systemd.notify import Notifier
+from supervisor.systemd.watchdog import watchdog_seconds
 
 
 @dataclass(frozen=True)

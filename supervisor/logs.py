@@ -1,8 +1,8 @@
 """Log lines of the supervisor. SECURITY: callers pass names, numbers and paths, never a key."""
 
-from ipc.journal import own_journal
-from ipc.logs import LogWriter, log, write_lines
-from ipc.stderr import is_read_by_person
+from ipc.process.journald import own_journal
+from ipc.process.logs import LogWriter, log, write_lines
+from ipc.process.stderr import is_read_by_person
 
 __all__ = ["configure_logs", "log"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile
 from pathlib import Path
 
-from ipc.log_level import VARIABLE
-from ipc.stderr import TERMINAL
+from ipc.process.log_level import VARIABLE
+from ipc.process.stderr import TERMINAL
 
 _INHERITED = (
     "LANG",

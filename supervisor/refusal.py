@@ -1,6 +1,6 @@
 """Why the gateway does not start: one clear sentence for a person and one exit code for a program."""
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 
 
 class Refused(Exception):

@@ -1,7 +1,7 @@
 """Listening sockets: bound once, kept through every restart of a front, unlinked at the end.
 
-A listener that the supervisor bound itself owns its path; one that a service manager holds (supervisor/activation.py)
-owns none, and is used alike. Everything is close-on-exec; a front gets duplicates.
+A listener that the supervisor bound itself owns its path; one that a service manager holds
+(supervisor/systemd/activation.py) owns none, and is used alike. Everything is close-on-exec; a front gets duplicates.
 """
 
 import errno
@@ -11,9 +11,9 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from ipc.exits import Exit
-from supervisor.addresses import split_address
+from ipc.process.exits import Exit
 from supervisor.refusal import Refused
+from supervisor.settings.sections.addresses import split_address
 
 BACKLOG = 1024
 CLIENT_MODE = 0o660

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 
 import trio
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from ipc.settings import Settings
-from supervisor.backoff import HEALTHY_SECONDS, Backoff, fatal_exit, reason_of
-from supervisor.children import Child, Children
+from supervisor.children.backoff import HEALTHY_SECONDS, Backoff, fatal_exit, reason_of
+from supervisor.children.children import Child, Children
+from supervisor.children.spares import Spares
+from supervisor.children.standings import Standings
 from supervisor.condition import Condition
 from supervisor.lifecycle import Lifecycle
 from supervisor.logs import log
-from supervisor.notify import Notifier
 from supervisor.programs import Programs
-from supervisor.rereading import Rereading
-from supervisor.spares import Spares
-from supervisor.standings import Standings
+from supervisor.settings.rereading import Rereading
+from supervisor.systemd.notify import Notifier
 
 
 @dataclass

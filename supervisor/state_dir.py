@@ -10,7 +10,7 @@ import stat
 from contextlib import ExitStack
 from pathlib import Path
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from ipc.settings import FRONTS
 from supervisor.refusal import Refused
 

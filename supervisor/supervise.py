@@ -12,7 +12,6 @@ from typing import TypeVar, cast
 
 import trio
 
-from ipc.exits import Exit
 from ipc.messages.control import (
     CrashLoops,
     Draining,
@@ -33,25 +32,26 @@ from ipc.messages.control import (
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules
-from supervisor import census
-from supervisor.command_socket import Answer, answer_commands
-from supervisor.deliverers import DelivererKeeper
-from supervisor.following import Followers
-from supervisor.front_memory import FrontMemory
-from supervisor.fronts import Answers, FrontKeeper, FrontLife
+from ipc.process.exits import Exit
+from supervisor.children.signals import answer_signals
+from supervisor.keepers.deliverers import DelivererKeeper
+from supervisor.keepers.front_memory import FrontMemory
+from supervisor.keepers.fronts import Answers, FrontKeeper, FrontLife
+from supervisor.keepers.notaries import NotaryKeeper
+from supervisor.keepers.templates import TemplateKeeper
+from supervisor.keepers.upstream import keep_upstream
+from supervisor.life import census
+from supervisor.life.command_socket import Answer, answer_commands
+from supervisor.life.following import Followers
+from supervisor.life.reloads import Reloads
+from supervisor.life.service_status import Telling
+from supervisor.life.stop import begin_drain, stop_fronts
 from supervisor.lifecycle import SERVING
 from supervisor.logs import log
-from supervisor.notaries import NotaryKeeper
 from supervisor.refusal import Refused
-from supervisor.reloads import Reloads
-from supervisor.signals import answer_signals
 from supervisor.sockets import Listener
 from supervisor.state import SupervisorState
-from supervisor.stop import begin_drain, stop_fronts
-from supervisor.telling import Telling
-from supervisor.templates import TemplateKeeper
-from supervisor.upstream import keep_upstream
-from supervisor.watchdog import SignOfLife, Watchdog
+from supervisor.systemd.watchdog import SignOfLife, Watchdog
 
 M = TypeVar("M", bound=Message)
 

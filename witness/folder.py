@@ -14,8 +14,9 @@ from typing import Final
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.exits import Exit
-from ipc.private_files import (
+from ipc.keys.verifier_keys import NAME, WITNESS, VerifierKey, key_id
+from ipc.process.exits import Exit
+from ipc.process.private_files import (
     PrivateFileError,
     check_folder,
     hold_folder,
@@ -24,7 +25,6 @@ from ipc.private_files import (
     remove_unfinished,
     write_private,
 )
-from ipc.verifier_keys import NAME, WITNESS, VerifierKey, key_id
 from notary.tree.checkpoint import NoteRefused, decoded
 from notary.tree.merkle import HASH_BYTES
 

@@ -15,8 +15,8 @@ import msgspec
 import trio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from ipc.logs import log
-from ipc.private_files import PrivateFileError
+from ipc.process.logs import log
+from ipc.process.private_files import PrivateFileError
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.cosignatures import cosign
 from notary.tree.merkle import EMPTY_ROOT, ProofRefused, check_consistency

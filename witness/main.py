@@ -20,11 +20,11 @@ from frontend.http.answers import Answer
 from frontend.http.requests import Request
 from frontend.http.until_signal import serve_until_signal
 from frontend.telemetry.logs import configure_logs, log
-from ipc.exits import Exit
-from ipc.parent import refuse_core_dumps
-from ipc.private_files import PrivateFileError
+from ipc.process.exits import Exit
+from ipc.process.parent import refuse_core_dumps
+from ipc.process.private_files import PrivateFileError
+from ipc.process.stderr import own_stderr
 from ipc.settings import LimitSettings
-from ipc.stderr import own_stderr
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.notes import read_verifier_key
 from witness.folder import OwnKey, held, make_key, read_key, read_records
@@ -40,7 +40,8 @@ MAX_KEYS_FILE: Final = 1 << 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py; the sentence that explains it goes to standard error."""
+    """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
+    error."""
     options = _options(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     try:

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from ipc.private_files import PrivateFileError, write_private
+from ipc.process.private_files import PrivateFileError, write_private
 from workers.runtime.modules import CONFIG_HASH, runtime_version
 
 MAX_CODE_BYTES = 1 << 29

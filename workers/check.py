@@ -17,15 +17,15 @@ from typing import Any
 import setproctitle
 from wasmtime import Engine
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.checking import TO_MODULE_CHECKER
-from ipc.exits import Exit
-from ipc.framing import FrameError
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.checking import TO_MODULE_CHECKER
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
-from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.process_speed import leave
-from ipc.sessions import ProtocolError
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, refuse_core_dumps
+from ipc.process.process_speed import leave
 from ipc.walls.found import missing_walls
 from ipc.walls.given import Given
 from workers.cache import Cache, NotTrusted

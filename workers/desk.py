@@ -15,15 +15,15 @@ from contextlib import suppress
 
 import msgspec
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import FrameError
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.packets import PacketChannel
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_AHEAD
 from ipc.messages.attesting import LookAtFile, NoPermit, NotaryToWorker, Permit, Seen
 from ipc.messages.calling import Call, Drop, Result, Retire, Secrets
 from ipc.messages.message import Message
-from ipc.packets import PacketChannel
-from ipc.sessions import ProtocolError
+from ipc.process.exits import Exit
 from workers.crew import SHARED, Crew, EndedCall
 from workers.log import SAYS_DETAILS, write_failure, write_line
 from workers.runtime.call import Runner, broken_result, refused_result

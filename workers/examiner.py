@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 import msgspec
 import setproctitle
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.checking import (
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.checking import (
     MAX_VALUE_CHARACTERS,
     MAX_VALUE_FRAME,
     TO_EXAMINER,
@@ -29,11 +29,11 @@ from ipc.checking import (
     Examined,
     ToExaminer,
 )
-from ipc.exits import Exit
-from ipc.framing import FrameError
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_POLICY_FRAME
-from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.sessions import ProtocolError
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, refuse_core_dumps
 from workers.forking import Forked, fork, leave, settle
 from workers.rego.candidate import candidate
 from workers.rego.deadline import EVALUATION_SECONDS, OVERTIME, Deadline, be_ended_by_overtime

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ipc.exits import Exit
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, refuse_core_dumps
 from workers.log import write_failure
 
 _HIGHEST_DESCRIPTOR = 2**31 - 1

@@ -1,8 +1,8 @@
 """Log lines of template and workers: one JSON object a line on standard error.
 
 Small on purpose: a worker must not load a logging framework. A line is one write, so that lines of several processes
-on one pipe never mix; one that is not taken at once is dropped (ipc/stderr.py). SECURITY: callers pass identifiers,
-codes and sizes, never a secret, a body or a grant.
+on one pipe never mix; one that is not taken at once is dropped (ipc/process/stderr.py). SECURITY: callers pass
+identifiers, codes and sizes, never a secret, a body or a grant.
 """
 
 import time
@@ -10,8 +10,8 @@ import traceback
 
 import msgspec
 
-from ipc.log_level import says_details
-from ipc.stderr import stderr
+from ipc.process.log_level import says_details
+from ipc.process.stderr import stderr
 
 SAYS_DETAILS = says_details()
 """Whether lines of the level `debug` are wanted. Read before a worker is forked, which has no environment."""

@@ -21,10 +21,10 @@ from typing import NoReturn
 import msgspec
 import setproctitle
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.exits import Exit
-from ipc.fds import DescriptorLost, take
-from ipc.framing import FrameError
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.fds import DescriptorLost, take
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import SUPERVISOR_TO_TEMPLATE, ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.attesting import NotaryToWorker
 from ipc.messages.calling import FrontToWorker
@@ -40,8 +40,8 @@ from ipc.messages.forking import (
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules
 from ipc.messages.pinging import Ping, Pong
-from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
-from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
 from workers.host.connection import make_tls

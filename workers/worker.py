@@ -2,7 +2,8 @@
 http profile, several shared ones.
 
 Owns two channels and nothing else: no listening socket, no store, no key. Order: let go of everything inherited, build
-the walls, hear the notary, say so to the front, then calls (workers/desk.py). Leaves with a code of `ipc.exits`.
+the walls, hear the notary, say so to the front, then calls (workers/desk.py). Leaves with a code of
+`ipc.process.exits`.
 """
 
 import os
@@ -15,14 +16,14 @@ from dataclasses import dataclass, replace
 import setproctitle
 from wasmtime import Engine
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import FrameError
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.packets import PacketChannel
+from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import NotaryToWorker
 from ipc.messages.calling import FrontToWorker, WorkerReady
-from ipc.packets import PacketChannel
-from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from ipc.process.exits import Exit
 from ipc.walls.given import Given
 from workers.crew import Crew
 from workers.desk import FrontChannel, NotaryChannel, WorkerLoop

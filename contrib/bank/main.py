@@ -15,7 +15,7 @@ from typing import Any
 from setproctitle import setproctitle
 
 from contrib.bank.ledger import Bank, BankRequest
-from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
+from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.walls.privileges import keep_capabilities, refuse_new_privileges
 
 MAX_BODY = 1_048_576

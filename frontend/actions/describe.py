@@ -17,7 +17,7 @@ from frontend.manifests.reading import read_fields
 from frontend.manifests.schemacheck import DIALECT
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from ipc.verifiers import DEFAULT_VERIFIER, VERIFIERS
 
 _FREE = "*"

@@ -11,7 +11,7 @@ from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
 from frontend.manifests.urls import UrlTemplate
-from ipc import domains
+from ipc.network import domains
 
 
 def host_doubts(manifests: Iterable[Manifest], learned: Mapping[str, Learned]) -> list[FileProblem]:

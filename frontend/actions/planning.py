@@ -12,9 +12,9 @@ from frontend.actions.registry import Action
 from frontend.actions.targets import NOTHING_LEARNED, Learned, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
-from ipc.canonical import canonical_bytes, sha256_hex
 from ipc.plan import Plan, PlanEgress, PlannedRequest, SecretUse, UndecidedPlan
 from ipc.settings import Settings
+from ipc.texts.canonical import canonical_bytes, sha256_hex
 
 PROXIED = "proxy_allowlist"
 PROXY_PATIENCE_SECONDS = 10

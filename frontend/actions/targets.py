@@ -11,8 +11,9 @@ import msgspec
 from frontend.actions.registry import Action
 from frontend.errors import GateError
 from frontend.manifests.manifest import Files
-from ipc import domains, paths
+from ipc.network import domains
 from ipc.plan import FileAccess, PlannedRequest
+from ipc.texts import paths
 
 
 class Targets(msgspec.Struct, frozen=True):

@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from frontend.auth.keys import KeyCache, parse_point
 from frontend.errors import GateError
-from ipc.encoding import b64url_decode, b64url_encode, decode_object
-from ipc.htu import normalise_htu, without_query
-from ipc.jwk import KeyRefused, coordinates, p256_thumbprint
-from ipc.jws import MAX_AHEAD_SECONDS, es256_numbers, is_recent, split
+from ipc.keys.jwk import KeyRefused, coordinates, p256_thumbprint
+from ipc.keys.jws import MAX_AHEAD_SECONDS, es256_numbers, is_recent, split
+from ipc.network.htu import normalise_htu, without_query
+from ipc.texts.encoding import b64url_decode, b64url_encode, decode_object
 
 MAX_PROOF_CHARACTERS = 4096
 MAX_JTI_CHARACTERS = 128
@@ -122,7 +122,7 @@ def _der_signature(segment: str) -> bytes:
 class DpopVerifier:
     """Checks proofs for requests to one `public_base_url`, the only place a request's URI comes from.
 
-    `aliases` are other base URLs of the same address (ipc/loopback.py `loopback_aliases`). Raises ValueError
+    `aliases` are other base URLs of the same address (ipc/network/loopback.py `loopback_aliases`). Raises ValueError
     when one of them is not an absolute http or https URI.
     """
 

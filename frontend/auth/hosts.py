@@ -2,13 +2,13 @@
 
 A dev gateway, and one whose metrics are read by TCP, listens where every page in a browser on this machine can send to.
 SECURITY: a page of elsewhere has an Origin of elsewhere; one whose name was pointed at this machine (DNS rebinding) has
-a Host of elsewhere. Proofs never read either header (ipc/htu.py).
+a Host of elsewhere. Proofs never read either header (ipc/network/htu.py).
 """
 
 from frontend.errors import GateError
 from frontend.http.requests import Request
-from ipc.htu import normalise_htu
-from ipc.loopback import LOOPBACK
+from ipc.network.htu import normalise_htu
+from ipc.network.loopback import LOOPBACK
 from ipc.settings import Settings
 
 

@@ -1,13 +1,13 @@
 """P-256 public keys as clients send them: checked whole, and a cache of parsed ones.
 
-Guarantees that a key which left this module is a point on the curve, written in the one canonical way (ipc/jwk.py).
-Never reads a file, never holds a private key.
+Guarantees that a key which left this module is a point on the curve, written in the one canonical way
+(ipc/keys/jwk.py). Never reads a file, never holds a private key.
 """
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ipc.encoding import b64url_decode
-from ipc.jwk import KeyRefused, PublicKey, coordinates, p256_thumbprint
+from ipc.keys.jwk import KeyRefused, PublicKey, coordinates, p256_thumbprint
+from ipc.texts.encoding import b64url_decode
 
 CACHED_KEYS = 2048
 """Parsed keys kept, at about 2 kB each."""

@@ -4,10 +4,10 @@ from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
-from ipc.identifiers import new
 from ipc.operations.calls import Approver, GrantTerms, Open, Refusal
 from ipc.operations.holds import Hold
 from ipc.plan import SealedPlan
+from ipc.texts.identifiers import new
 from ipc.verifiers import kept_file
 
 

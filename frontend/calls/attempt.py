@@ -26,11 +26,11 @@ from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import Pools
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
-from ipc.canonical import sha256_hex
-from ipc.framing import FrameError
+from ipc.channel.framing import FrameError
 from ipc.messages.calling import Call
 from ipc.operations.calls import Assign, CallEnd, Closed, NoSuchWorker, Open, Recall, Unbegun
 from ipc.plan import SealedPlan
+from ipc.texts.canonical import sha256_hex
 
 CUT: Final = "the gateway stopped before the call was dispatched"
 NO_RESULT: Final = frozenset({"worker_lost", "cut"})

@@ -16,7 +16,7 @@ from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.operations.calls import Refuse
 from ipc.operations.evidence import WriteEvent
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,11 @@ from frontend.schemas.parser import parse_body
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
+from ipc.backends.store import STORE_PARTS, ApprovalRecord
 from ipc.events import ACTION_CALL
 from ipc.operations.calls import Refuse, WrittenRefusal
 from ipc.plan import seal
 from ipc.settings import Settings
-from ipc.store import STORE_PARTS, ApprovalRecord
 
 UNCHECKED_EVENTS = 10
 """Events of calls whose proof the store can't check, of one user and code, before they are counted."""

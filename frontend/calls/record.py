@@ -15,10 +15,10 @@ from frontend.notary.waiting import PendingOperation
 from frontend.policy.question import Decision
 from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
+from ipc.backends.store import ApprovalRecord
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.operations.calls import Open, ProofRecord, Withdrawn
 from ipc.plan import Plan
-from ipc.store import ApprovalRecord
 
 MAX_ACTION_ID = 256
 

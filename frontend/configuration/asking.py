@@ -1,8 +1,8 @@
 """`python -m frontend.configuration.asking --asking-fd N --parent PID`: makes the input of `gateway policy explain`.
 
-Reads an Asking (ipc/checking.py) and writes an Asked to standard output. Manifests, learned rules and identity mappings
-are read by the code that a front reads them with, and the question is made as a call's is; what only a running gateway
-knows is assumed, and said. Serves nothing, opens no store, writes nothing else.
+Reads an Asking (ipc/channel/checking.py) and writes an Asked to standard output. Manifests, learned rules and identity
+mappings are read by the code that a front reads them with, and the question is made as a call's is; what only a running
+gateway knows is assumed, and said. Serves nothing, opens no store, writes nothing else.
 """
 
 import argparse
@@ -25,10 +25,10 @@ from frontend.errors import GateError
 from frontend.files.problems import did_you_mean, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.schemas.parser import parse_body
-from ipc.checking import Asking, ExplainedInput
-from ipc.exits import Exit
+from ipc.channel.checking import Asking, ExplainedInput
 from ipc.messages.modules import ModuleVerdict
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, refuse_core_dumps
 from ipc.settings import Settings
 
 _NO_DIGEST: Final = "sha256:" + "0" * 64

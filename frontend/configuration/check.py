@@ -23,15 +23,15 @@ from frontend.configuration.reaching import look_at_backends
 from frontend.control import inherited
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.telemetry.logs import configure_logs, log
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.checking import MAX_PROBLEMS, SUPERVISOR_TO_CHECKER, CheckFiles, FilesChecked, FoundProblem
-from ipc.exits import Exit
-from ipc.fds import take
-from ipc.framing import FrameError
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.checking import MAX_PROBLEMS, SUPERVISOR_TO_CHECKER, CheckFiles, FilesChecked, FoundProblem
+from ipc.channel.fds import take
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.process_speed import leave
-from ipc.sessions import ProtocolError
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, refuse_core_dumps
+from ipc.process.process_speed import leave
 
 
 def _no_replacement(_pid: int, _reason: str) -> None:

@@ -14,8 +14,8 @@ from frontend.configuration.inspection import found
 from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
-from ipc.addresses import is_public
-from ipc.checking import FoundProblem
+from ipc.channel.checking import FoundProblem
+from ipc.network.addresses import is_public
 from ipc.settings import Settings
 
 LOOKUP_SECONDS = 20.0

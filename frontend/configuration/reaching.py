@@ -8,9 +8,9 @@ from frontend.configuration.inspection import found
 from frontend.egress.proxy import ProxyDown, asker, show
 from frontend.files.problems import FileProblem
 from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
-from ipc.checking import FoundProblem
+from ipc.channel.checking import FoundProblem
 from ipc.plan import SecretUse
-from ipc.private_files import PrivateFileError
+from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
 
 _START = "Start it, or correct the setting."

@@ -20,8 +20,8 @@ from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
 from frontend.telemetry.logs import log, trace_id, trace_now
 from ipc.events import ADMIN_RELOAD
-from ipc.identifiers import new
 from ipc.messages.control import FinishReload, Reload, ReloadDone, ReloadPrepared, RequestReload
+from ipc.texts.identifiers import new
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from msgspec import Meta, inspect
 
 from frontend.clock import parse_iso
 from frontend.errors import GateError
-from ipc.encoding import decode_object
+from ipc.texts.encoding import decode_object
 
 MAX_TEXT = 512
 """Characters of one query parameter."""

@@ -28,7 +28,7 @@ from frontend.egress.rules import (
 from frontend.errors import GateError, errors_as
 from frontend.files.exclusive import NotChanged
 from frontend.telemetry.logs import log
-from ipc.private_files import MAX_FILE_BYTES, PrivateFileError
+from ipc.process.private_files import MAX_FILE_BYTES, PrivateFileError
 
 Edit = Callable[[Rules], Rules]
 

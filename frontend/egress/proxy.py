@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import trio
 
 from frontend.deadlines import EgressDeadlines
-from ipc.tls import client_context, problem_of
+from ipc.network.tls import client_context, problem_of
 
 MAX_LINE_BYTES = 4096
 NOWHERE = "gateway-check.invalid:443"

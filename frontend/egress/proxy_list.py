@@ -23,8 +23,8 @@ from frontend.files.exclusive import Exclusive, NotChanged
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import log
 from frontend.telemetry.present import Presence
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, check_folder, remove_unfinished, write_whole
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, check_folder, remove_unfinished, write_whole
 
 LOCK_NAME = "egress-allowlist.lock"
 """In the state directory: the file's own folder may be the proxy's."""

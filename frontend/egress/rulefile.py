@@ -13,8 +13,8 @@ from frontend.deadlines import FileDeadlines
 from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
 from frontend.files.exclusive import Exclusive
 from frontend.telemetry.logs import log
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, read_private
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, read_private
 from ipc.settings import Settings
 
 _Key = tuple[int, ...]

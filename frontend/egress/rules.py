@@ -16,9 +16,9 @@ from frontend.actions.targets import Learned
 from frontend.clock import parse_iso
 from frontend.manifests.domains import InvalidDomain, normal_rule
 from ipc import events
-from ipc.encoding import decode_object
-from ipc.paths import InvalidPath, check_pattern
-from ipc.texts import MAX_REASON, clean_reason
+from ipc.texts.encoding import decode_object
+from ipc.texts.foreign_texts import MAX_REASON, clean_reason
+from ipc.texts.paths import InvalidPath, check_pattern
 
 VERSION: Final = 1
 MAX_PER_ACTION: Final = 128
@@ -92,7 +92,7 @@ def normal_domain_rule(text: str) -> str:
 
 
 def normal_path_rule(text: str) -> str:
-    """A path pattern as it is: nothing is normalised (ipc/paths.py). Raises InvalidRule."""
+    """A path pattern as it is: nothing is normalised (ipc/texts/paths.py). Raises InvalidRule."""
     if len(text) > MAX_RULE_CHARACTERS:
         raise InvalidRule(f"is longer than {MAX_RULE_CHARACTERS} characters")
     try:

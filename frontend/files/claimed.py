@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from frontend.files.problems import printable
-from ipc.visible import has_looks
+from ipc.texts.visible import has_looks
 
 MAX_LOOKED_AT = 10_000
 """The most entries of one subfolder, at any depth."""

@@ -20,7 +20,7 @@ from typing import TypeVar
 import trio
 
 from frontend.deadlines import FileDeadlines
-from ipc.private_files import PrivateFileError, remove_unfinished, write_private
+from ipc.process.private_files import PrivateFileError, remove_unfinished, write_private
 
 T = TypeVar("T")
 

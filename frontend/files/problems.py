@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ipc.visible import has_overlay
+from ipc.texts.visible import has_overlay
 
 _SHOWN_CHARACTERS = 60
 _SAID_CHARACTERS = 600

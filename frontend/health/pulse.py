@@ -15,7 +15,7 @@ import trio
 from frontend.clock import ClockError, TimeSource, iso
 from frontend.deadlines import HealthDeadlines
 from frontend.telemetry.logs import log
-from ipc.roles import CALLS_DO_WITHOUT
+from ipc.process.roles import CALLS_DO_WITHOUT
 
 Found = TypeVar("Found")
 

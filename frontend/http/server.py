@@ -221,9 +221,13 @@ class Server:
         return True
 
     def _admit(
-        self, sock: socket.socket, endpoint: ListenerContext, peer: PeerCredentials | None, connections: set[Connection],
+        self,
+        sock: socket.socket,
+        endpoint: ListenerContext,
+        peer: PeerCredentials | None,
+        connections: set[Connection],
         nursery: trio.Nursery,
-    ) -> None:  # fmt: skip
+    ) -> None:
         try:
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

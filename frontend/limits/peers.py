@@ -8,7 +8,7 @@ others happen to share all of its places. A lone front looks nothing up.
 from hashlib import blake2b
 
 from frontend.shared.memory import SharedMemory
-from ipc import front_memory as at
+from ipc.channel import front_memory as at
 
 
 class Peers:

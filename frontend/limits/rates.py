@@ -13,7 +13,7 @@ from frontend.errors import GateError
 from frontend.limits.bucket import SharedBucket
 from frontend.limits.sessions import SessionTable
 from frontend.shared.memory import SharedMemory
-from ipc import front_memory as at
+from ipc.channel import front_memory as at
 
 PER_SECOND = {"lease": 50, "write": 20, "read": 100, "unidentified": 5, "scrape": 5}
 """Leases, operators' writes and reads, leases for users of this host who have no identity here, and metrics without a

@@ -14,7 +14,7 @@ from typing import Final
 
 from frontend.limits.bucket import drawn
 from frontend.shared.memory import SharedMemory
-from ipc import front_memory as at
+from ipc.channel import front_memory as at
 
 _RECORD: Final = struct.Struct("<ddddq")
 _KEYS: Final = struct.Struct(f"{at.KEY_BYTES}s" * at.SESSION_WAYS)

@@ -1,4 +1,4 @@
-"""Turns at one thing that is used by one at a time, by what each caller has used of it (ipc/fair_queue.py).
+"""Turns at one thing that is used by one at a time, by what each caller has used of it (ipc/channel/fair_queue.py).
 
 A caller belongs to owners, the larger group first: its principal, then its session.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from ipc.fair_queue import FairQueue
+from ipc.channel.fair_queue import FairQueue
 
 Owners = Sequence[str]
 

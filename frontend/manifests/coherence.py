@@ -21,8 +21,8 @@ from frontend.manifests.templates import (
 )
 from frontend.manifests.urls import TemplateRefused, UrlTemplate
 from frontend.manifests.yamltree import Node, Path, dotted
-from ipc.domains import matches
 from ipc.limits import MAX_SHARED_MEMORY_MB
+from ipc.network.domains import matches
 from ipc.plan import SecretUse
 from ipc.verifiers import VERIFIERS, PointerField, SchemaField
 

@@ -9,8 +9,8 @@ from frontend.manifests.domains import InvalidDomain, normal_rule
 from frontend.manifests.fields import Form, Section, TextRule
 from frontend.manifests.manifest import FILES, EgressRules, Files, Io, RequestTemplate
 from ipc.limits import MAX_ACTION_FILE_BYTES
-from ipc.paths import InvalidPath, check_path, check_pattern
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
+from ipc.texts.paths import InvalidPath, check_path, check_pattern
 
 MAX_REQUEST_BYTES = 1_048_576
 """The transport's own limit (docs/contract.md, "Limits")."""

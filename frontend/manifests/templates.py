@@ -13,8 +13,8 @@ import msgspec
 from frontend.manifests.manifest import RequestTemplate
 from frontend.manifests.urls import UrlTemplate
 from frontend.manifests.values import refuse_value, scalar_text
-from ipc.canonical import canonical_bytes
 from ipc.plan import PlannedRequest
+from ipc.texts.canonical import canonical_bytes
 
 MAX_BODY_BYTES = 1_048_576
 MAX_HEADER_CHARACTERS = 1024

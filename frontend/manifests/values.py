@@ -6,7 +6,7 @@ Shared by what renders URLs, headers and bodies. A refusal names the property an
 from typing import Any, NoReturn
 
 from frontend.errors import GateError
-from ipc.canonical import canonical_bytes
+from ipc.texts.canonical import canonical_bytes
 
 
 def refuse_value(name: str, rule: str) -> NoReturn:

@@ -18,7 +18,7 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from frontend.notary.link import FRONTS, Dialect, Heard, Link
 from frontend.notary.waiting import CallHooks, PendingOperation
 from frontend.telemetry.logs import log
-from ipc.framing import FrameError, encode_frame
+from ipc.channel.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import Welcome, Woken
 from ipc.messages.notary_frames import Answered, Begun, FrontFacts

@@ -13,13 +13,13 @@ import trio
 
 from frontend.notary.waiting import PendingOperation
 from frontend.telemetry.logs import log
-from ipc.blocking import ChannelClosed
-from ipc.directions import sessions_of
-from ipc.framing import Decoder, FrameError
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.channels import sessions_of
+from ipc.channel.framing import Decoder, FrameError
+from ipc.channel.protocol_states import NOTARY_TO_FRONT, ProtocolError, Table
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import AskedByDeliverer, Welcome, Woken
 from ipc.messages.notary_frames import NotaryToFront, NumberedOperation
-from ipc.sessions import NOTARY_TO_FRONT, ProtocolError, Table
 
 READ_BYTES = 1 << 18
 

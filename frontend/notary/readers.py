@@ -12,15 +12,15 @@ import trio
 from contract.audit import ChainReport
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.progress import LogWalk
-from ipc.blocking import ChannelClosed
-from ipc.framing import FrameError
-from ipc.identifiers import new
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.nonblocking import TrioChannel
+from ipc.channel.protocol_states import READER_TO_FRONT, ProtocolError
 from ipc.limits import MAX_READER_FRAME, READER_SECONDS
 from ipc.messages.control import AttachReader, NeedReader
 from ipc.messages.message import Message
 from ipc.messages.reading import ChainVerified, NotRead, ReaderToFront, VerifyChain, Walking
-from ipc.nonblocking import TrioChannel
-from ipc.sessions import READER_TO_FRONT, ProtocolError
+from ipc.texts.identifiers import new
 
 ATTACH_SECONDS = 30.0
 """For the supervisor to start a process."""

@@ -15,7 +15,7 @@ from frontend.policy.acl import MAX_POLICY_BYTES, PolicyFiles
 from frontend.policy.data import MAX_VERSION, AclEntry, PolicyData, parse_data
 from frontend.policy.engine import PolicySources
 from frontend.policy.sinks import Sinks
-from ipc.canonical import canonical_bytes, sha256_hex
+from ipc.texts.canonical import canonical_bytes, sha256_hex
 
 WILDCARD = "*"
 

@@ -17,7 +17,7 @@ import msgspec
 
 from frontend.policy.question import ATTRIBUTES, Decision, Question
 from ipc.messages.deciding import PolicyCompiled
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 
 MAX_ENTRIES = 4096
 MAX_BYTES = 4 * 1024 * 1024

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 import trio
 
 from frontend.deadlines import PoolDeadlines
-from ipc.blocking import ChannelClosed, FrameCut
-from ipc.framing import FrameError
+from ipc.channel.blocking import ChannelClosed, FrameCut
+from ipc.channel.framing import FrameError
+from ipc.channel.nonblocking import TrioChannel
+from ipc.channel.protocol_states import WORKER_TO_FRONT, ProtocolError
 from ipc.limits import AHEAD_BYTES, MAX_AHEAD, MAX_CALL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.calling import FAILED_OUTCOMES, Call, Drop, Result, Retire, Secrets, WorkerReady, WorkerToFront
 from ipc.messages.control import AttachWorker
 from ipc.messages.message import Message
-from ipc.nonblocking import TrioChannel
-from ipc.sessions import WORKER_TO_FRONT, ProtocolError
 
 _OUTCOMES = frozenset({"success", *FAILED_OUTCOMES})
 _VERIFICATIONS = frozenset(

@@ -11,7 +11,7 @@ import jsonschema_rs
 from frontend.errors import GateError
 from frontend.schemas.expectations import UNKNOWN, expectation
 from frontend.schemas.nulls import NullDropper
-from ipc.visible import visible
+from ipc.texts.visible import visible
 
 MAX_VIOLATIONS = 8
 _SMALL = 64

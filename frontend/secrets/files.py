@@ -1,7 +1,7 @@
 """Secret values from one file: JSON, plain with mode 0600, or encrypted with age, whole or by SOPS.
 
-Guarantees that only a private file (ipc/private_files.py) is believed, and that no value shows in a repr, an exception
-or its context. Values leave only through `for_plan`, for the names that a plan declares.
+Guarantees that only a private file (ipc/process/private_files.py) is believed, and that no value shows in a repr, an
+exception or its context. Values leave only through `for_plan`, for the names that a plan declares.
 """
 
 import json
@@ -16,9 +16,9 @@ import pyrage
 
 from frontend.secrets import sops
 from frontend.secrets.cache import FileCache, FileKey, file_key
+from ipc.keys.secret_values import is_searchable
 from ipc.plan import SecretUse
-from ipc.private_files import PrivateFileError, check_private, is_swapped
-from ipc.secret_values import is_searchable
+from ipc.process.private_files import PrivateFileError, check_private, is_swapped
 from ipc.settings import SecretSettings
 
 MAX_FILE_BYTES = 1_048_576

@@ -1,4 +1,4 @@
-"""The memory that fronts share, as one front sees it (ipc/front_memory.py says what lies where).
+"""The memory that fronts share, as one front sees it (ipc/channel/front_memory.py says what lies where).
 
 Guarantees that a lock is held for microseconds, never across an await, and falls to the next with its holder's end: a
 front that is killed leaves no lock behind. A lone front needs none, and takes none.
@@ -11,8 +11,8 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
-from ipc import front_memory as at
-from ipc.front_memory import Layout, make_memory
+from ipc.channel import front_memory as at
+from ipc.channel.front_memory import Layout, make_memory
 
 _CELL = 8
 

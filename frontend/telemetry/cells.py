@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from frontend.shared.memory import SharedMemory
-from ipc import front_memory as at
+from ipc.channel import front_memory as at
 
 Labels = tuple[str, ...]
 

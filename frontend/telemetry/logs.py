@@ -2,10 +2,10 @@
 
 from contextvars import ContextVar
 
-from ipc.identifiers import new
-from ipc.journal import own_journal
-from ipc.logs import Fields, LogWriter, log, write_lines
-from ipc.stderr import is_read_by_person
+from ipc.process.journald import own_journal
+from ipc.process.logs import Fields, LogWriter, log, write_lines
+from ipc.process.stderr import is_read_by_person
+from ipc.texts.identifiers import new
 
 __all__ = ["begin_trace", "configure_logs", "log", "trace_id", "trace_now"]
 

@@ -18,8 +18,8 @@ from frontend.shared.memory import SharedMemory
 from frontend.telemetry import families as f
 from frontend.telemetry.cells import Cells
 from frontend.telemetry.counters import Counts, Levels, Timings
-from ipc.exits import Exit
-from ipc.store import STORE_PARTS
+from ipc.backends.store import STORE_PARTS
+from ipc.process.exits import Exit
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
 OPERATOR_CODES = (*DPOP_CODES, "invalid_operator_token")

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from frontend.shared.memory import SharedMemory
-from ipc import front_memory as at
+from ipc.channel import front_memory as at
 
 _LENGTH: Final = struct.Struct("<I")
 _ROOM: Final = at.NOW_BYTES - _LENGTH.size

@@ -17,9 +17,9 @@ from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import FAILED, AttemptOutcome, Attempts
 from frontend.webhooks.sender import Sender, SenderContext, Trouble
-from ipc.clock import iso
 from ipc.evidence import Delivery
 from ipc.messages.control import TryWebhook, WebhookTried
+from ipc.process.clock import iso
 
 TEST: Final = "webhook.test"
 """The kind of an operator's test delivery; no event is written with it."""

@@ -18,9 +18,9 @@ from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.network import Blocked, EndpointUnreached, Network, make_tls
 from frontend.webhooks.outcome import BLOCKED, FAILED, AttemptOutcome, asked_pause, judged
 from frontend.webhooks.signing import signature_headers
+from ipc.backends.webhooks import SecretUnfit
 from ipc.evidence import Delivery
-from ipc.private_files import PrivateFileError
-from ipc.webhooks import SecretUnfit
+from ipc.process.private_files import PrivateFileError
 
 
 def open_post(version: str, resolve: Mapping[str, str]) -> "Post":

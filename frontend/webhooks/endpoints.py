@@ -10,10 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from frontend.telemetry.logs import log
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, read_private
+from ipc.backends.webhooks import SecretUnfit, key_of
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, read_private
 from ipc.settings import WebhookSettings
-from ipc.webhooks import SecretUnfit, key_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,8 +1,8 @@
 """The deliverer process: `python -m frontend.webhooks.main --control-fd N --parent PID`, started by the supervisor.
 
 Started only where an endpoint of webhooks is configured and not disabled. Builds its walls before it opens any secret,
-hears the supervisor, and sends (frontend/webhooks/deliverer.py). Ends with an exit code of ipc/exits.py; signals to the
-whole service are the supervisor's business and ignored here.
+hears the supervisor, and sends (frontend/webhooks/deliverer.py). Ends with an exit code of ipc/process/exits.py;
+signals to the whole service are the supervisor's business and ignored here.
 """
 
 import argparse
@@ -11,8 +11,8 @@ import socket
 
 from setproctitle import setproctitle
 
-from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
-from ipc.process_speed import hold_collector, leave
+from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
+from ipc.process.process_speed import hold_collector, leave
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import httpcore
 import trio
 
-from ipc.addresses import is_public, split_address
-from ipc.tls import client_context, problem_of
+from ipc.network.addresses import is_public, split_address
+from ipc.network.tls import client_context, problem_of
 
 MAX_ADDRESSES = 4
 """The most addresses of a name that are tried."""

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, Protocol
 import trio
 
 from frontend.webhooks.endpoints import WebhookTarget
+from ipc.backends.webhooks import answered
 from ipc.evidence import Delivery
-from ipc.webhooks import answered
 
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"

@@ -1,7 +1,7 @@
 """One deliverer from its first message to its last: walls, secrets, the channel to the notary, the end.
 
 Guarantees that it says it is ready only once every endpoint can be used and every wall stands, that a stop ends it in
-the time it is given, and that every end has its exit code of ipc/exits.py.
+the time it is given, and that every end has its exit code of ipc/process/exits.py.
 """
 
 import os
@@ -18,21 +18,21 @@ from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import WebhookTarget, open_endpoints
 from frontend.webhooks.outbox import DELIVERERS, Outbox
 from frontend.webhooks.walls import NICENESS, walls
-from ipc.blocking import ChannelClosed
-from ipc.exits import Exit
-from ipc.fds import take
-from ipc.framing import FrameError
+from ipc.backends.webhooks import SecretUnfit
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.fds import take
+from ipc.channel.framing import FrameError
+from ipc.channel.nonblocking import TrioChannel
+from ipc.channel.protocol_states import SUPERVISOR_TO_DELIVERER, ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import AttachNotary, Stop, TryWebhook
 from ipc.messages.delivering import DelivererReady, EndpointGone, StartDeliverer, SupervisorToDeliverer
 from ipc.messages.message import Message
-from ipc.nonblocking import TrioChannel
-from ipc.private_files import PrivateFileError
-from ipc.process_speed import release_collector
-from ipc.sessions import SUPERVISOR_TO_DELIVERER, ProtocolError
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
+from ipc.process.process_speed import release_collector
 from ipc.settings import Settings
 from ipc.walls.confining import Confinement
-from ipc.webhooks import SecretUnfit
 
 Channel = TrioChannel[Message]
 

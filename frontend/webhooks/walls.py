@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from ipc.addresses import split_address
-from ipc.beneath import holds
+from ipc.network.addresses import split_address
 from ipc.settings import Settings
+from ipc.texts.beneath import holds
 from ipc.walls import given as names
 from ipc.walls.calls import forbidden
 from ipc.walls.confining import Walls

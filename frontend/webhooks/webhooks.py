@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.outcome import FAILED, AttemptOutcome
-from ipc.identifiers import new
 from ipc.messages.control import TryWebhook
 from ipc.settings import Settings, WebhookSettings
+from ipc.texts.identifiers import new
 
 
 @dataclass(frozen=True, slots=True)

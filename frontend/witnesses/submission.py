@@ -19,7 +19,7 @@ from frontend.http.asking import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.network import Blocked, EndpointUnreached, Network, make_tls
 from frontend.witnesses.reply import Reply, WitnessRequests
-from ipc.addresses import is_private, is_public
+from ipc.network.addresses import is_private, is_public
 from ipc.operations.witnesses import ToCosign
 from ipc.settings import WitnessSettings
 

@@ -22,7 +22,7 @@ class HandedListener(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class StartFront(Message, frozen=True):
     """First message to a front; `FDS` varies: one descriptor per listener, in order, and the memory that fronts share
-    (ipc/front_memory.py)."""
+    (ipc/channel/front_memory.py)."""
 
     front_id: str
     live_fronts: tuple[str, ...]
@@ -286,6 +286,20 @@ SupervisorToFront = (
     | DelivererStarted | Stop
 )  # fmt: skip
 FrontToSupervisor = (
-    FrontReady | NeedWorker | WorkerServes | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain
-    | Draining | RequestReload | ReloadPrepared | ReloadDone | SettingsFollowed | PolicyEdited | TryWebhook | FrontStatus
-)  # fmt: skip
+    FrontReady
+    | NeedWorker
+    | WorkerServes
+    | KillWorker
+    | ReplacePolicy
+    | NeedReader
+    | LoadModules
+    | RequestDrain
+    | Draining
+    | RequestReload
+    | ReloadPrepared
+    | ReloadDone
+    | SettingsFollowed
+    | PolicyEdited
+    | TryWebhook
+    | FrontStatus
+)

@@ -7,10 +7,10 @@ under the same number, and gets the answer that the killed notary gave or would 
 
 import msgspec
 
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.operations.operation import FrontOperation
-from ipc.store import ApprovalRecord
 
 
 class ProofRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

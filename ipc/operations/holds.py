@@ -2,10 +2,10 @@
 
 import msgspec
 
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import FrontOperation
-from ipc.store import ApprovalRecord
 
 
 class HoldInForce(msgspec.Struct, frozen=True, tag=True):

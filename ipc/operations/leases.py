@@ -2,9 +2,9 @@
 
 import msgspec
 
+from ipc.backends.store import Budget
 from ipc.events import AuditEvent
 from ipc.operations.operation import FrontOperation
-from ipc.store import Budget
 
 
 class SignedLease(msgspec.Struct, frozen=True, tag=True):

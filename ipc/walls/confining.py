@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ipc.parent import allow_core_dumps, die_with_parent, refuse_core_dumps
-from ipc.private_files import note_owners
+from ipc.process.parent import allow_core_dumps, die_with_parent, refuse_core_dumps
+from ipc.process.private_files import note_owners
 from ipc.walls import given as names
 from ipc.walls.given import Given
 from ipc.walls.landlock import PathRule, Scope, prepare, restrict

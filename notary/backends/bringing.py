@@ -7,7 +7,7 @@ next start finds the old file and none of its rows here, or all of them here.
 import sqlite3
 from pathlib import Path
 
-from ipc.logs import log
+from ipc.process.logs import log
 from notary.backends.sqlite import SqliteDatabase, connect, file_uri
 from notary.database import DatabaseGone
 from notary.store import holds

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import msgspec
 
-from ipc.canonical import NotCanonical, durable_bytes, is_plain, sha256_hex
-from ipc.clock import parse_iso
 from ipc.events import AuditEvent
+from ipc.process.clock import parse_iso
+from ipc.texts.canonical import NotCanonical, durable_bytes, is_plain, sha256_hex
 
 _GAP = b'"prev_hash":null'
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from ipc.canonical import MAX_SAFE_INTEGER, sha256_hex
-from ipc.identifiers import new
-from ipc.json_values import has_more_values
 from ipc.limits import MAX_VALUES_JSON
 from ipc.messages.calling import ProviderFailure, Result, Verification
 from ipc.operations.calls import GrantTerms
-from ipc.texts import clean_reason
+from ipc.texts.canonical import MAX_SAFE_INTEGER, sha256_hex
+from ipc.texts.foreign_texts import clean_reason
+from ipc.texts.identifiers import new
+from ipc.texts.json_values import has_more_values
 from ipc.verifiers import JUDGED, VERIFIERS
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Attested, LedgerReceipt, ReceiptDecision, Signs, build_receipt

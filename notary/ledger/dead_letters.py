@@ -5,9 +5,9 @@ Guarantees that what is put back is moved, not copied, in the transaction of its
 
 from typing import Final
 
+from ipc.backends.webhooks import answered
 from ipc.evidence import AbandonedDelivery
 from ipc.operations.deliveries import RedeliverDeliveries
-from ipc.webhooks import answered
 from notary.database import OpenTransaction
 
 AT_ONCE: Final = 100

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from ipc.evidence import FAR_MS, Delivery
-from ipc.logs import log
 from ipc.operations.deliveries import GIVEN_UP_FOR, ClaimDeliveries, SettleDelivery
+from ipc.process.logs import log
 from ipc.settings import WebhookSettings
 from notary.database import OpenTransaction
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ipc.canonical import NotCanonical, canonical_bytes, durable_bytes, is_durable_number, sha256_hex
+from ipc.texts.canonical import NotCanonical, canonical_bytes, durable_bytes, is_durable_number, sha256_hex
 
 VERSION = 2
 """Receipts of version 1 have no `receipt_version`, and none of the fields of Attested."""

@@ -60,7 +60,7 @@ CREATE TABLE intents (
     principal TEXT NOT NULL, dispatched_at TEXT NOT NULL, grant_id TEXT NOT NULL, provider_module TEXT NOT NULL,
     plan_hash TEXT NOT NULL, approval_id TEXT, grant_jws TEXT, context BLOB
 ) STRICT;
--- Ids grow with time (ipc/identifiers.py): this index, too, grows at its end.
+-- Ids grow with time (ipc/texts/identifiers.py): this index, too, grows at its end.
 CREATE UNIQUE INDEX intents_by_id ON intents (intent_id);
 CREATE INDEX intents_by_approval ON intents (approval_id) WHERE approval_id IS NOT NULL;
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.clock import iso
+from ipc.keys.verifier_keys import WITNESS, VerifierKey, read_verifier_key
 from ipc.operations.witnesses import WitnessStatus
+from ipc.process.clock import iso
 from ipc.settings import WitnessSettings
-from ipc.texts import clean_reason
-from ipc.verifier_keys import WITNESS, VerifierKey, read_verifier_key
+from ipc.texts.foreign_texts import clean_reason
 from notary.database import DatabaseGone, OpenTransaction
 
 META: Final = "witnesses"

@@ -4,13 +4,13 @@ import time
 
 import msgspec
 
-from ipc.canonical import MAX_SAFE_INTEGER
 from ipc.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
-from ipc.identifiers import new
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.keys import CheckKeys, FollowKeys
 from ipc.operations.leases import Issue, Revoke, RevokedEpoch, TooManySessions
-from ipc.texts import MAX_REASON
+from ipc.texts.canonical import MAX_SAFE_INTEGER
+from ipc.texts.foreign_texts import MAX_REASON
+from ipc.texts.identifiers import new
 from notary.operations.allowed import check_event, check_noted
 from notary.operations.continuing import keep_for_the_next, session_to_continue
 from notary.operations.refusing import write_refusal

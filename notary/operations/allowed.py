@@ -11,7 +11,7 @@ from ipc import events
 from ipc.events import AuditEvent
 from ipc.limits import MAX_AHEAD
 from ipc.operations.calls import Approver, Open
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 from notary.ledger.intents import OpenIntent
 from notary.operations.signed import check_approver
 from notary.reading.queries import has_intent_of_approval

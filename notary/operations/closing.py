@@ -8,14 +8,14 @@ from the supervisor's message that the worker has ended.
 from typing import Any
 
 from ipc.approvals import APPROVED, CLAIMED, FAILED
-from ipc.clock import iso
+from ipc.backends.store import ApprovalRecord
 from ipc.events import INTENT_RESOLVED
 from ipc.messages.calling import Result
 from ipc.operations.calls import Closed, Withdraw, Withdrawn
 from ipc.operations.intents import INTENT_OUTCOMES, IntentResolution, ResolveIntent
 from ipc.operations.operation import Operation
-from ipc.store import ApprovalRecord
-from ipc.texts import clean_reason
+from ipc.process.clock import iso
+from ipc.texts.foreign_texts import clean_reason
 from notary.ledger.conclusion import CUT, Conclusion, conclude, conclude_lost, receipt_of
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import LedgerReceipt

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ipc.store import ApprovalRecord
+from ipc.backends.store import ApprovalRecord
 from notary.unit import Transaction
 
 

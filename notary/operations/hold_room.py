@@ -6,7 +6,7 @@ quarter of the whole is for those of whom little waits. Counted where the hold i
 
 from typing import Final, NamedTuple
 
-from ipc.store import ApprovalRecord
+from ipc.backends.store import ApprovalRecord
 from notary.store.contract import Moment, Waiting
 from notary.unit import Transaction
 

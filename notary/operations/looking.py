@@ -10,7 +10,7 @@ from msgspec import convert, structs
 
 from contract.intents import ExpectedFile, LastLook, SeenFile, UnresolvedIntent
 from ipc.approvals import ENDED
-from ipc.clock import ClockWrong
+from ipc.backends.store import ApprovalRecord, Budget
 from ipc.events import AuditEvent
 from ipc.evidence import IntentDetail
 from ipc.operations.deliveries import NextDelivery
@@ -20,7 +20,7 @@ from ipc.operations.intents import ListUnresolved, ShowIntent
 from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.operations.status import ClockTold, LedgerStatus, ReadLedger, ReadStore, StoreStatus
 from ipc.operations.witnesses import WitnessedCheckpoint
-from ipc.store import ApprovalRecord, Budget
+from ipc.process.clock import ClockWrong
 from notary.database import DatabaseGone
 from notary.ledger import outbox
 from notary.ledger.intents import OpenIntent

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from ipc import events
 from ipc.approvals import APPROVED, CLAIMED, DENIED, ENDED, EXPIRED, FAILED, MOVES, PENDING, DecisionOutcome
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.holds import MoveHold, VoidHolds
-from ipc.store import ApprovalRecord
-from ipc.texts import MAX_REASON
+from ipc.texts.foreign_texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
 from notary.operations.ending import end_hold
 from notary.operations.signed import check_claim, check_denial

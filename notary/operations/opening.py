@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from ipc.clock import iso
 from ipc.events import AuditEvent
-from ipc.identifiers import new
 from ipc.operations.calls import Approver, Assign, Closed, Entered, NoSuchWorker, Open, Refusal, UseProof
+from ipc.process.clock import iso
+from ipc.texts.identifiers import new
 from notary.ledger.intents import OpenIntent
 from notary.operations.allowed import check_claimed, check_opening, check_own, check_worker
 from notary.operations.charging import charged

@@ -5,8 +5,8 @@ revoked, so that every earlier lease ends.
 """
 
 from ipc.events import ADMIN_REVOKE_ALL, AuditEvent
-from ipc.identifiers import new
 from ipc.operations.operation import Operation
+from ipc.texts.identifiers import new
 from notary.performing import performs
 from notary.store.marker import read_marker
 from notary.unit import Transaction

@@ -4,10 +4,10 @@ import time
 
 from msgspec.structs import replace
 
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import Operation
-from ipc.store import ApprovalRecord
 from notary.ledger import refused as counts
 from notary.performing import performs
 from notary.unit import Transaction

@@ -9,13 +9,13 @@ from typing import Final
 import msgspec
 
 from ipc.approvals import DecisionOutcome, read_body
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
-from ipc.loopback import own_addresses
+from ipc.keys.shown import hash_of, shown
+from ipc.keys.signed_approvals import APPROVE, DENY, SignatureRefused, Statement, Subject, check_statement, read
+from ipc.network.loopback import own_addresses
 from ipc.operations.calls import Approver
-from ipc.shown import hash_of, shown
-from ipc.signed_approvals import APPROVE, DENY, SignatureRefused, Statement, Subject, check_statement, read
-from ipc.store import ApprovalRecord
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 from notary.signing.operators import signed_by
 from notary.store.outcomes import outcome_of
 from notary.tasks import NotAllowed

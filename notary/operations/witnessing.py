@@ -8,11 +8,11 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Final
 
-from ipc.clock import parse_iso
-from ipc.logs import log
+from ipc.keys.verifier_keys import VerifierKey
 from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble, ToCosign
-from ipc.private_files import PrivateFileError
-from ipc.verifier_keys import VerifierKey
+from ipc.process.clock import parse_iso
+from ipc.process.logs import log
+from ipc.process.private_files import PrivateFileError
 from notary import checkpoint_file
 from notary.ledger import witnesses
 from notary.ledger.witnesses import Cosigned

@@ -5,8 +5,8 @@ Reads the last rows alone; a change to earlier rows is found by a walk (notary/r
 
 import msgspec
 
-from ipc.canonical import sha256_hex
 from ipc.events import ADMIN_REVOKE_ALL, CLOCK_ACCEPTED, ROLLBACK_ACCEPTED
+from ipc.texts.canonical import sha256_hex
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import history
 from notary.ledger.head import read_head

@@ -8,8 +8,8 @@ when no event ended it.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ipc.canonical import sha256_hex
 from ipc.events import INTENT_VERIFICATION
+from ipc.texts.canonical import sha256_hex
 from notary.database import OpenTransaction
 from notary.ledger.journal import RingEntry
 from notary.ledger.receipts import decode_receipt

@@ -10,9 +10,9 @@ from math import ceil, floor
 import msgspec
 
 from contract.intents import UnresolvedIntent
-from ipc.clock import parse_iso
 from ipc.events import INTENT_VERIFICATION, AuditEvent
 from ipc.evidence import EventQuery
+from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 

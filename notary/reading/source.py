@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ipc.private_files import PrivateFileError
+from ipc.process.private_files import PrivateFileError
 from ipc.settings import LedgerSettings
 from notary.backends.sqlite import connect
 from notary.database import OpenTransaction

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ipc.backends import POSTGRESQL
-from ipc.postgres_address import parse_postgres_url
-from ipc.private_files import read_private, write_private
+from ipc.backends.postgres_address import parse_postgres_url
+from ipc.backends.servers import POSTGRESQL
+from ipc.process.private_files import read_private, write_private
 from ipc.settings import Settings
 from ipc.walls.landlock import READ_FILES, WRITE_FILES, PathRule
 from ipc.walls.places import homes

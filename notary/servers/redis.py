@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ipc.backends import REDIS
-from ipc.clock import TimeSource
-from ipc.redis_address import parse_redis_url
+from ipc.backends.redis_address import parse_redis_url
+from ipc.backends.servers import REDIS
+from ipc.process.clock import TimeSource
 from ipc.settings import Settings
 from ipc.walls.landlock import READ_FILES, WRITE_FILES, PathRule
 from ipc.walls.places import homes, outside_places

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ipc.backends import Backend, ServerAddress
-from ipc.clock import TimeSource
+from ipc.backends.servers import Backend, ServerAddress
+from ipc.process.clock import TimeSource
 from ipc.settings import Settings
 from ipc.walls.landlock import PathRule
 from notary.database import Database, OpenTransaction
@@ -22,9 +22,16 @@ class OpenStores(Protocol):
     """Open the store that belongs to a ledger, in a transaction of the ledger. Raises StoreGone."""
 
     def __call__(
-        self, settings: Settings, place: Any, clock: TimeSource, connection: OpenTransaction, *, last: int, is_new: bool,
+        self,
+        settings: Settings,
+        place: Any,
+        clock: TimeSource,
+        connection: OpenTransaction,
+        *,
+        last: int,
+        is_new: bool,
         gateway_id: str,
-    ) -> "Stores":  # fmt: skip
+    ) -> "Stores":
         """See `open_stores` in notary/backends/redis/opening.py."""
 
 

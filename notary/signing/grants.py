@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePri
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from ipc.encoding import b64url_encode
 from ipc.operations.calls import Approver, GrantTerms
+from ipc.texts.encoding import b64url_encode
 from notary.signing.keysets import public_jwk
 
 GRANT_TYPE = "gateway-grant+jwt"

@@ -1,4 +1,5 @@
-"""Key files: private keys as PEM (PKCS#8) in private files (ipc/private_files.py). Never shows what is in them."""
+"""Key files: private keys as PEM (PKCS#8) in private files (ipc/process/private_files.py). Never shows what is in
+them."""
 
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, read_private, write_private
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, read_private, write_private
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 

@@ -15,11 +15,11 @@ from typing import Any, Generic, TypeVar
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.clock import iso
-from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
-from ipc.logs import log
-from ipc.private_files import MAX_FILE_BYTES, PrivateFileError, check_folder, hold_folder, remove_unfinished
+from ipc.process.clock import iso
+from ipc.process.exits import Exit
+from ipc.process.logs import log
+from ipc.process.private_files import MAX_FILE_BYTES, PrivateFileError, check_folder, hold_folder, remove_unfinished
 from notary.signing.keyfiles import load_ed25519, load_p256, write_private_key
 from notary.signing.keysets import (
     ED25519_SET,

@@ -14,11 +14,11 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from ipc.clock import iso, parse_iso
-from ipc.encoding import b64url_decode, b64url_encode
-from ipc.exits import Exit
-from ipc.jwk import COORDINATE_BYTES, KeyRefused, PublicKey, p256_thumbprint, thumbprint
-from ipc.private_files import MAX_FILE_BYTES, PrivateFileError, read_private, write_private
+from ipc.keys.jwk import COORDINATE_BYTES, KeyRefused, PublicKey, p256_thumbprint, thumbprint
+from ipc.process.clock import iso, parse_iso
+from ipc.process.exits import Exit
+from ipc.process.private_files import MAX_FILE_BYTES, PrivateFileError, read_private, write_private
+from ipc.texts.encoding import b64url_decode, b64url_encode
 
 _TIMES = ("created_at", "retired_at")
 

@@ -10,11 +10,11 @@ import jwt
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from ipc.clock import iso, parse_iso
-from ipc.identifiers import new
 from ipc.leases import AUDIENCE, ISSUER, LEASE_KEY_KEPT_SECONDS, TOKEN_TYPE, Claims, Confirmation, LeaseBudgets
 from ipc.messages.notary_frames import LeaseVerificationKey
 from ipc.operations.leases import Issue, SignedLease
+from ipc.process.clock import iso, parse_iso
+from ipc.texts.identifiers import new
 from notary.signing.keys import HeldKey
 
 

@@ -16,8 +16,8 @@ from typing import TypeVar
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, check_folder, hold_folder, make_folder
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, check_folder, hold_folder, make_folder
 from notary.signing.keyfiles import PrivateKey, load_ed25519, load_p256, write_private_key
 from notary.signing.keys import TURN_SECONDS, checkpoint_place, receipt_place, settle_key
 from notary.signing.keysets import public_key_of
@@ -55,7 +55,8 @@ def make_keys(state_dir: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py; the sentence that explains it goes to standard error."""
+    """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
+    error."""
     parser = argparse.ArgumentParser(prog="python -m notary.signing.make_keys", description="Make missing keys.")
     parser.add_argument("--state-dir", required=True, type=Path, metavar="DIR", help="folder that the keys live in")
     state_dir: Path = parser.parse_args(arguments).state_dir

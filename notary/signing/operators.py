@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, Ellip
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from ipc.encoding import b64url_decode
+from ipc.keys.signed_approvals import SignatureRefused, Signed, read
 from ipc.settings import OperatorSettings
-from ipc.signed_approvals import SignatureRefused, Signed, read
+from ipc.texts.encoding import b64url_decode
 
 _ALGORITHM = ECDSA(SHA256())
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, NamedTuple
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from ipc.canonical import NotCanonical, sha256_hex
-from ipc.encoding import b64url_decode
+from ipc.texts.canonical import NotCanonical, sha256_hex
+from ipc.texts.encoding import b64url_decode
 from notary.ledger.receipts import LedgerReceipt, Signature, decode_receipt, encode_receipt, envelope_of, signed_in
 from notary.signing.keys import HeldKey
 

@@ -14,9 +14,9 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.logs import log
 from ipc.messages.notary_frames import FrontFacts
-from ipc.private_files import PrivateFileError, look_at
+from ipc.process.logs import log
+from ipc.process.private_files import PrivateFileError, look_at
 from ipc.settings import Settings
 from notary.signing.grants import GrantSigner
 from notary.signing.keys import HeldKey, K, KeyPlace, KeyPlaces, key_places, make_first, open_key

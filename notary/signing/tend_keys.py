@@ -2,8 +2,8 @@
 faults.
 
 Prints JSON on standard output: for `rotate` one object, for `list` and `check` one array. A failure is one
-sentence on standard error, with an exit code of ipc/exits.py. A process of its own, because the supervisor, which asks
-for it, holds no cryptography. Never shows a private key.
+sentence on standard error, with an exit code of ipc/process/exits.py. A process of its own, because the supervisor,
+which asks for it, holds no cryptography. Never shows a private key.
 """
 
 import argparse
@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.clock import iso, parse_iso
-from ipc.exits import Exit
-from ipc.key_reports import KeyProblem, KeyRow, RotatedKey
-from ipc.private_files import PrivateFileError
+from ipc.keys.key_reports import KeyProblem, KeyRow, RotatedKey
+from ipc.process.clock import iso, parse_iso
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
 from notary.signing.keys import KeyPlace, KeyPlaces, key_places, read_key, rotate
 
 
@@ -75,7 +75,7 @@ def problems(places: KeyPlaces, purposes: Iterable[str]) -> list[KeyProblem]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point. Returns an exit code of ipc/exits.py."""
+    """Entry point. Returns an exit code of ipc/process/exits.py."""
     options = _parser().parse_args(arguments)
     places = key_places(
         options.state_dir, lease=options.lease, grant=options.grant, receipt=options.receipt,

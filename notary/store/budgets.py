@@ -1,6 +1,6 @@
 """Session budgets in SQLite. Functions of a connection inside a transaction that is open."""
 
-from ipc.store import Budget
+from ipc.backends.store import Budget
 from notary.database import OpenTransaction
 
 TABLES = (

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
+from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
-from ipc.store import ApprovalRecord, Budget
 from notary.store.keeping import KeptBounds
 
 TOLD_CHARACTERS = 4 * 1024 * 1024

@@ -7,8 +7,8 @@ import heapq
 from collections.abc import Iterator
 from itertools import islice
 
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.holds import ListHolds
-from ipc.store import ApprovalRecord
 from notary.database import OpenTransaction
 from notary.store.contract import Moment, as_of
 

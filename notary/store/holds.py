@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import msgspec
 
 from ipc.approvals import ENDED, listed, read_remains, remains_of
-from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
+from ipc.backends.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.database import OpenTransaction, Rows
 from notary.store.contract import TOLD_CHARACTERS, Moment, Waiting
 

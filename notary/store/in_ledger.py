@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
-from ipc.store import ApprovalRecord, Budget
 from notary.database import OpenTransaction
 from notary.store import budgets, continued, holds, kept, proofs, quotas, sessions
 from notary.store.contract import LastSession, Moment, Waiting

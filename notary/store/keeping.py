@@ -4,8 +4,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ipc.backends.store import ApprovalRecord
 from ipc.settings import ApprovalSettings
-from ipc.store import ApprovalRecord
 
 LONGEST_CALL_SECONDS: Final = 3700.0
 """A plan that was claimed in its last second may run for an hour (manifest `resource_limits.timeout_seconds`)."""

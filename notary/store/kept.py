@@ -4,7 +4,7 @@ They are for those who look into a decision later: nothing is decided by them. T
 (notary/store/keeping.py); what is erased is overwritten in the file.
 """
 
-from ipc.store import ApprovalRecord
+from ipc.backends.store import ApprovalRecord
 from notary.database import OpenTransaction
 from notary.store.holds import erasing
 from notary.store.keeping import TRIMMED_AT_ONCE, KeptBounds, kept_record, kept_text

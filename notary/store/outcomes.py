@@ -3,7 +3,7 @@
 import msgspec
 
 from ipc.approvals import DecisionOutcome
-from ipc.store import ApprovalRecord
+from ipc.backends.store import ApprovalRecord
 
 
 class KeptMembers(msgspec.Struct, frozen=True):

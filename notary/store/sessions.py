@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ipc.clock import parse_iso
 from ipc.events import LEASE_ISSUED, SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
+from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
 from notary.store.continued import CONTINUES_SECONDS
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ipc.verifier_keys import ID_BYTES, NAME
+from ipc.keys.verifier_keys import ID_BYTES, NAME
 from notary.tree.merkle import HASH_BYTES
 
 MAX_NOTE: Final = 16_384

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from ipc.verifier_keys import WITNESS, VerifierKey, key_id
+from ipc.keys.verifier_keys import WITNESS, VerifierKey, key_id
 from notary.tree.checkpoint import MARK, MAX_NOTE, NoteRefused, parted, signature_of
 
 TIME_BYTES: Final = 8

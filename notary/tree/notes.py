@@ -8,8 +8,8 @@ from urllib.parse import quote, urlsplit
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from ipc import verifier_keys
-from ipc.verifier_keys import LOG, NoVerifierKey, VerifierKey, key_id
+from ipc.keys import verifier_keys
+from ipc.keys.verifier_keys import LOG, NoVerifierKey, VerifierKey, key_id
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
 _SIGNATURE_BYTES: Final = 64

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from functools import partial
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from supervisor.commands import Commands
 
 _BASH = """_gateway() {{

@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, read_private
-from supervisor.addresses import base_url, split_address
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, read_private
 from supervisor.commands import Commands
-from supervisor.dev import default_state_dir
-from supervisor.kind import PathContext, Wrong
+from supervisor.dev.ready import RUNNING
+from supervisor.dev.settings import default_state_dir
 from supervisor.programs import INTERPRETER
-from supervisor.ready import RUNNING
 from supervisor.refusal import Refused
+from supervisor.settings.kind import PathContext, Wrong
+from supervisor.settings.sections.addresses import base_url, split_address
 from supervisor.sockets import ADMIN_MODE, Listener, listen_tcp, listen_unix
 
 _MODULE = "console.main"
@@ -26,7 +26,7 @@ _UNIX = "unix:"
 
 
 class _RunningDev(msgspec.Struct, frozen=True):
-    """The fields of `running.json` that the console needs (supervisor/ready.py)."""
+    """The fields of `running.json` that the console needs (supervisor/dev/ready.py)."""
 
     public_base_url: str
     admin_socket: str

@@ -5,11 +5,11 @@ import os
 import sys
 from pathlib import Path
 
-from ipc.exits import Exit
-from ipc.process_speed import leave
-from supervisor import dev
+from ipc.process.exits import Exit
+from ipc.process.process_speed import leave
 from supervisor.commands import Commands
-from supervisor.problems import report
+from supervisor.dev import settings
+from supervisor.settings.problems import report
 
 
 def add(commands: Commands) -> None:
@@ -21,7 +21,9 @@ def add(commands: Commands) -> None:
         "the first start and kept. Prints one line of JSON on standard output when it serves.",
     )
     develop.add_argument(
-        "--listen", metavar="ADDR:PORT", help=f"TCP address (default {dev.DEFAULT_LISTEN}; port 0 picks a free one)"
+        "--listen",
+        metavar="ADDR:PORT",
+        help=f"TCP address (default {settings.DEFAULT_LISTEN}; port 0 picks a free one)",
     )
     develop.add_argument(
         "--state-dir", type=Path, metavar="DIR", help="state directory (default ~/.local/state/gateway-dev)"
@@ -41,14 +43,14 @@ def add(commands: Commands) -> None:
 
 def _dev(options: argparse.Namespace) -> int:
     has_upstream = not options.no_upstream
-    given = dev.DevOptions(
+    given = settings.DevOptions(
         options.listen, options.state_dir, options.config, options.ready_file, has_upstream, options.compat_envelope
     )
-    loaded = dev.load_dev(given, os.environ)
+    loaded = settings.load_dev(given, os.environ)
     if loaded.settings is None:
         print(report(loaded.problems), end="", file=sys.stderr)
         return Exit.CONFIG
-    from supervisor.dev_start import prepare_dev
+    from supervisor.dev.start import prepare_dev
     from supervisor.launch import launch
 
     return leave(launch(prepare_dev(loaded, given, os.environ), os.environ, options.programs))

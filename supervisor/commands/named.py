@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from ipc.settings import Settings
-from supervisor.problems import report
-from supervisor.rotation import load_named
+from supervisor.commands.rotation import load_named
+from supervisor.settings.problems import report
 
 
 def add_gateway(parser: argparse.ArgumentParser) -> None:

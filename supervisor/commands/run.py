@@ -5,13 +5,13 @@ import os
 import sys
 from pathlib import Path
 
-from ipc.exits import Exit
-from ipc.process_speed import leave
+from ipc.process.exits import Exit
+from ipc.process.process_speed import leave
 from supervisor.commands import Commands
-from supervisor.config import Loaded
-from supervisor.loading import load_for_production
-from supervisor.problems import Problem, report
 from supervisor.refusal import Refused
+from supervisor.settings.config import Loaded
+from supervisor.settings.loading import load_for_production
+from supervisor.settings.problems import Problem, report
 
 
 def add(commands: Commands) -> None:
@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _everything(loaded: Loaded) -> tuple[Problem, ...]:
     """Return the problems that `gateway check` finds, so that one refusal names all that prevent a start."""
-    from supervisor.checking import check_configuration
+    from supervisor.commands.examine.checking import check_configuration
 
     try:
         return check_configuration(loaded, os.environ).problems

@@ -5,11 +5,11 @@ import os
 import sys
 from pathlib import Path
 
-from ipc.exits import Exit
-from supervisor.addresses import split_address
+from ipc.process.exits import Exit
 from supervisor.commands import Commands
 from supervisor.programs import INTERPRETER
 from supervisor.refusal import Refused
+from supervisor.settings.sections.addresses import split_address
 from supervisor.sockets import CLIENT_MODE, Listener, listen_tcp, listen_unix
 
 _MODULE = "witness.main"

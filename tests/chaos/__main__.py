@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from bench.slow_disk import NoCompilerError
-from ipc.parent import adopt_orphans
+from ipc.process.parent import adopt_orphans
 from tests.chaos.events import most_descriptors
 from tests.chaos.rounds import Outcome, Plan, play
 from tests.chaos.spoilt import libraries, own_mounts

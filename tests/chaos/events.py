@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import psutil
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.chaos.world import World
 
 PROCESSES = (

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from frontend.pool.channel import WorkerChannel
-from ipc.framing import FrameError
+from ipc.channel.framing import FrameError
 from ipc.messages.calling import Call
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import ONLY_DEV, row, rows

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ipc.settings import Settings
+from supervisor.children.walls import find_walls
 from supervisor.programs import INTERPRETER
-from supervisor.walls import find_walls
 from tests.support.escape_steps import IS_X86
 from tests.support.escape_surroundings import surroundings
 from tests.support.escape_table import OLD_CALL, ROWS, Row

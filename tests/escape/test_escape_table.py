@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from ipc.blocking import ChannelClosed
-from ipc.exits import Exit
+from ipc.channel.blocking import ChannelClosed
 from ipc.messages.calling import Result
 from ipc.messages.forking import WorkerExited
+from ipc.process.exits import Exit
 from ipc.settings import Settings
-from supervisor.walls import find_walls
+from supervisor.children.walls import find_walls
 from tests.support.escape_steps import IS_X86
 from tests.support.escape_surroundings import surroundings
 from tests.support.escape_table import ALL, ROWS, Row

@@ -13,9 +13,11 @@ import trio.testing
 
 from frontend.control import MAX_UNSENT, SupervisorLink, SupervisorSilent
 from frontend.deadlines import ControlDeadlines
-from ipc.blocking import ChannelClosed
-from ipc.framing import encode_frame
-from ipc.front_memory import Layout, make_memory
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import encode_frame
+from ipc.channel.front_memory import Layout, make_memory
+from ipc.channel.nonblocking import TrioChannel
+from ipc.channel.protocol_states import FRONT_TO_SUPERVISOR, ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import (
     AttachNotary,
@@ -40,8 +42,6 @@ from ipc.messages.control import (
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
-from ipc.nonblocking import TrioChannel
-from ipc.sessions import FRONT_TO_SUPERVISOR, ProtocolError
 from ipc.settings import Settings
 
 

@@ -17,10 +17,10 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
-from ipc.exits import Exit
 from ipc.messages.control import FollowSettings, Reload, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.operations.leases import ReadEpoch
+from ipc.process.exits import Exit
 from ipc.reloadable import reloadable_of
 from ipc.settings import LimitSettings
 from tests.support.coded import Coded

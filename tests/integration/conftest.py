@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ipc.identifiers import new
+from ipc.texts.identifiers import new
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support import checked
 from tests.support.gateway import gateway
 from tests.support.manifests import example, write_manifests

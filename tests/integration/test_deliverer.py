@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipc.roles import DELIVERER
+from ipc.process.roles import DELIVERER
 from tests.integration.test_webhooks import config, digest, lines_of, rows, table
 from tests.support.gateway import Gateway, gateway, wait_for
 from tests.support.upstream import Upstream

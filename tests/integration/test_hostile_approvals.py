@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold, MoveHold
-from ipc.store import ApprovalRecord
 from tests.support.hostile_front import (
     a_claim,
     a_hold,

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.identifiers import new
 from ipc.operations.calls import ProofRecord, Refuse
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import Issue, ReadEpoch, Revoke
+from ipc.texts.identifiers import new
 from tests.support.hostile_front import (
     DIGEST,
     a_claim,

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.identifiers import new
 from ipc.limits import MAX_AHEAD, MAX_NOTARY_FRAME
 from ipc.messages.calling import Verification
 from ipc.operations.calls import Assign, ProofRecord, Recall, Withdraw, Withdrawn
 from ipc.operations.evidence import ShownReceipt, ShowReceipt
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadEpoch
+from ipc.texts.identifiers import new
 from tests.support.hostile_front import (
     an_open,
     assert_refused,

@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from ipc.approvals import DecisionOutcome, HeldBody
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
+from ipc.keys.shown import hash_of, shown
 from ipc.operations.calls import Approver, Open, Refusal, Refuse
 from ipc.operations.evidence import ShowReceipt, WriteEvent
 from ipc.operations.holds import GetHold, HoldInForce, MoveHold
 from ipc.plan import seal
 from ipc.reloadable import reloadable_of
 from ipc.settings import ApprovalSettings, OperatorSettings
-from ipc.shown import hash_of, shown
-from ipc.store import ApprovalRecord
 from tests.support.hostile_front import (
     DIGEST,
     a_hold,

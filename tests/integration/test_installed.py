@@ -13,7 +13,7 @@ from shutil import copy2
 
 import pytest
 
-from supervisor.provider_starter import files
+from supervisor.commands.create.new_provider import files
 from tests.support.gateway import Gateway, wait_for
 from tests.support.processes import pids, started
 

@@ -15,7 +15,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.background import Background, in_flight
 from tests.support.coded import Coded
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from supervisor.provider_starter import LANGUAGES, new_provider
+from supervisor.commands.create.new_provider import LANGUAGES, new_provider
 from tests.support.gateway import gateway
 from tests.support.provider_host import Failure, Providers
 from tests.support.provider_tools import build

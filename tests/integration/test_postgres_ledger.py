@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.gateway import PROGRAM, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.postgres_server import PostgresServer

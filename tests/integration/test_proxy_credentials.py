@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
 from tests.support.manifests import PATIENT, example, write_manifests
 from tests.support.processes import GATEWAY

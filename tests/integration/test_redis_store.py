@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.integration.test_metrics import scrape
 from tests.integration.test_postgres_ledger import run
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from ipc.walls.found import missing_walls
 from ipc.walls.privileges import KILL as CAP_KILL
 from ipc.walls.privileges import SETGID, SETUID, User

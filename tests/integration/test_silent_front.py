@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.gateway import ANSWER_SECONDS, PROGRAM, STOP_SECONDS, Gateway, gateway, wait_for
 from tests.support.supervised import told
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ipc import addresses
+from ipc.network import addresses
 from tests.support.gateway import wait_for
 from tests.support.manifests import REPOSITORY
 from tests.support.squid import EXAMPLE, FETCHED, Line, Squid, squid

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ipc.clock import STEP_TOLERANCE_SECONDS, iso, parse_iso
-from ipc.exits import Exit
+from ipc.process.clock import STEP_TOLERANCE_SECONDS, iso, parse_iso
+from ipc.process.exits import Exit
 from tests.integration.test_postgres_ledger import run
 from tests.support.background import Background
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for

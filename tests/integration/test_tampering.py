@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.gateway import Gateway, gateway
 from tests.support.manifests import patient
 from tests.support.processes import attempt

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.gateway import STOP_SECONDS, Gateway, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.processes import GATEWAY

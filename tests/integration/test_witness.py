@@ -14,7 +14,7 @@ import httpx
 import pytest
 from gateway_client import verify_bundle
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.gateway import ANSWER_SECONDS, Gateway, gateway, wait_for
 from tests.support.logs_of_others import PlayedLog
 from tests.support.witness_process import WitnessProcess, run, witness_process, witnessed_config

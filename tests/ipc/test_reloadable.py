@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from ipc.reloadable import RELOADABLE, differing, named_values, reloadable_of, with_reloadable
 from ipc.settings import IdentitySettings, LimitSettings, OperatorSettings, PrincipalMapping, Settings, WebhookSettings
-from supervisor.schema import leaf_paths
+from supervisor.settings.schema import leaf_paths
 
 ONE = Settings("/state", "http://gateway.test")
 ANN = OperatorSettings("ann")

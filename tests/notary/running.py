@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from contract.audit import ChainReport
-from ipc.blocking import BlockingChannel
-from ipc.clock import ClockWrong, iso
+from ipc.channel.blocking import BlockingChannel
+from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR
 from ipc.evidence import EventQuery
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.notarising import (
@@ -28,7 +28,7 @@ from ipc.messages.notarising import (
     WorkerBroke,
 )
 from ipc.operations.evidence import QueryEvents
-from ipc.sessions import NOTARY_TO_SUPERVISOR
+from ipc.process.clock import ClockWrong, iso
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
 from notary.database import OpenTransaction

@@ -7,18 +7,18 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.approvals import DecisionOutcome
-from ipc.clock import iso
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.evidence import Delivery
-from ipc.identifiers import new
 from ipc.messages.calling import Result, Verification
 from ipc.operations.calls import Approver, Closed, GrantTerms, Open, ProofRecord, Refuse
 from ipc.operations.deliveries import ClaimDeliveries, SettleDelivery
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.holds import Hold, MoveHold
 from ipc.operations.leases import Issue, Revoke
+from ipc.process.clock import iso
 from ipc.settings import WebhookSettings
-from ipc.store import ApprovalRecord
+from ipc.texts.identifiers import new
 from notary.ledger.receipts import Attested, LedgerReceipt, build_receipt
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk

@@ -6,11 +6,11 @@ import time
 import msgspec
 import pytest
 
-from ipc.clock import ClockWrong, TimeSource, parse_iso
-from ipc.exits import Exit
 from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.holds import ListHolds
 from ipc.operations.leases import ReadEpoch
+from ipc.process.clock import ClockWrong, TimeSource, parse_iso
+from ipc.process.exits import Exit
 from notary.accept_clock import accept, main
 from notary.accepting import NothingToAccept
 from notary.opening import open_state

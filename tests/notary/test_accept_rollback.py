@@ -9,10 +9,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from ipc.exits import Exit
 from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.operations.leases import ReadEpoch
+from ipc.process.exits import Exit
 from ipc.settings import LedgerSettings, Settings, StoreSettings
 from notary import checkpoint_file
 from notary.accept_rollback import accept, main

@@ -10,10 +10,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from ipc.clock import parse_iso
 from ipc.events import ADMIN_DRAIN
 from ipc.operations.deliveries import NextDelivery
 from ipc.operations.evidence import ReadCheckpoint
+from ipc.process.clock import parse_iso
 from notary.announcing import KIND, Announcements
 from notary.checkpoints import public_keys
 from notary.ledger.message import MAX_BODY_BYTES

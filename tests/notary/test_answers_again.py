@@ -61,12 +61,18 @@ def prepared(front: Asker) -> list[Any]:
     front.ask(make_hold(held))
     notify(front)
     return [
-        UseProof(ProofRecord("p")), changed(refused, proof=ProofRecord("p")), Withdraw(left.intent_id, "error", "overloaded"),
-        make_refuse(ProofRecord("q")), make_hold(), make_issue(max_calls=3), make_note(),
+        UseProof(ProofRecord("p")),
+        changed(refused, proof=ProofRecord("p")),
+        Withdraw(left.intent_id, "error", "overloaded"),
+        make_refuse(ProofRecord("q")),
+        make_hold(),
+        make_issue(max_calls=3),
+        make_note(),
         make_claim(held, "asks-again"),
-        FollowKeys(), Withdraw("intent_unknown", "error", "overloaded"),
+        FollowKeys(),
+        Withdraw("intent_unknown", "error", "overloaded"),
         make_revoke(),
-    ]  # fmt: skip
+    ]
 
 
 def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_done_once(

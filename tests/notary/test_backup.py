@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.exits import Exit
 from ipc.operations.evidence import ReadCheckpoint
-from ipc.private_files import PrivateFileError
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
 from ipc.settings import LedgerSettings, Settings
 from notary import backup, checkpoint_file
 from notary.backup import NotBackedUp, back_up, main

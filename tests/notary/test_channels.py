@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.notary_frames import FrontFacts, NumberedOperation
 from ipc.operations.holds import GetHold

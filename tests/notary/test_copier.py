@@ -15,7 +15,7 @@ from ipc.walls.given import Given
 from notary.backends.sqlite import CHECKPOINT_PAGES
 from notary.copier import start_copier
 from notary.reading.source import Source, opened
-from supervisor.walls import find_walls
+from supervisor.children.walls import find_walls
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_note
 from tests.support.asking import Asker

@@ -10,7 +10,6 @@ from math import inf
 import msgspec
 import pytest
 
-from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.messages.attesting import Seen
@@ -18,6 +17,7 @@ from ipc.messages.notarising import TieWorker, WorkerEnded
 from ipc.messages.notary_frames import Answered, Begun
 from ipc.operations.calls import Approver, Open, Unbegun
 from ipc.operations.intents import VerifyIntent
+from ipc.process.clock import iso
 from notary.executions import Executions
 from notary.ledger.intents import OpenIntent
 from notary.operations.closing import Reported

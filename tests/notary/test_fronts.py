@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import Woken
 from ipc.messages.notary_frames import Answered, FrontFacts, NumberedOperation

@@ -16,13 +16,13 @@ from typing import Any
 import psutil
 import pytest
 
-from ipc.blocking import ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import FrameError
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import FrameError
 from ipc.operations.calls import Closed
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.operation import Operation
+from ipc.process.exits import Exit
 from ipc.settings import Settings
 from notary import checkpoint_file
 from notary.offline import main

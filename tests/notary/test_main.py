@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.exits import Exit
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.notarising import AttachFront, StartNotary, StopNotary
+from ipc.process.exits import Exit
 from ipc.settings import LedgerSettings, Settings, StoreSettings
 from ipc.walls.confining import WallRefused
 from notary.main import run

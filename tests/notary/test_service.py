@@ -10,11 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from ipc.blocking import ChannelClosed
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import encode_frame
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
-from ipc.exits import Exit
-from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import Woken
 from ipc.messages.notarising import FrontDetached, NotaryReady, StopNotary, WorkerEnded
@@ -22,6 +21,7 @@ from ipc.messages.notary_frames import NumberedOperation
 from ipc.operations.evidence import QueryEvents
 from ipc.operations.holds import DueHolds, GetHold, OrphanedHolds
 from ipc.operations.leases import ReadEpoch, RevokeSession
+from ipc.process.exits import Exit
 from ipc.settings import ApprovalSettings
 from notary.channels import FrontChannel
 from notary.opening import open_state

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.clock import iso
+from ipc.process.clock import iso
 from notary import checkpoint_file
 from notary.checkpoints import Checkpoints
 from notary.ledger.witnesses import Cosigned

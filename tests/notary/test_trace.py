@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, Running
 from tests.notary.samples import make_note, record_call

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.exits import Exit
-from ipc.key_reports import BackendProblem
+from ipc.keys.key_reports import BackendProblem
+from ipc.process.exits import Exit
 from ipc.settings import LedgerSettings, Settings, StoreSettings
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT

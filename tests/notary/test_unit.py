@@ -7,9 +7,8 @@ from typing import Any
 import jwt
 import pytest
 
-from ipc.blocking import ChannelClosed
+from ipc.channel.blocking import ChannelClosed
 from ipc.evidence import EventQuery
-from ipc.logs import log
 from ipc.messages.delivering import Welcome
 from ipc.messages.notarising import FrontDetached, NotaryReady
 from ipc.operations.calls import ProofRecord, UseProof, Withdraw
@@ -18,6 +17,7 @@ from ipc.operations.evidence import QueryEvents
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.operations.status import ReadLedger, ReadStore
+from ipc.process.logs import log
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS

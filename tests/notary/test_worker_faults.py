@@ -5,12 +5,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from ipc.channel.packets import PACKET_BYTES
 from ipc.limits import MAX_AHEAD, MAX_RESULT_FRAME
 from ipc.messages.attesting import Tied
 from ipc.messages.notarising import NotaryReady, WorkerBroke
 from ipc.operations.calls import NoSuchWorker
 from ipc.operations.intents import ListUnresolved
-from ipc.packets import PACKET_BYTES
 from tests.notary.running import Running, walk
 from tests.notary.samples import make_open, make_result, record_call
 from tests.support.logs import capture_logs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.provider_starter import new_provider
+from supervisor.commands.create.new_provider import new_provider
 from tests.support.manifests import PROVIDERS
 
 GATEWAY = Path(sys.executable).with_name("gateway")

@@ -20,7 +20,7 @@ from gateway_client.approval_signatures import hash_of_shown, sign_decision, thu
 from gateway_client.contract.approvals import ApprovalDetail
 from msgspec.structs import replace
 
-from ipc.shown import NOT_HASHED
+from ipc.keys.shown import NOT_HASHED
 from tests.support.gateway import Gateway, config_for, gateway
 from tests.support.manifests import patient
 from tests.support.upstream import Upstream

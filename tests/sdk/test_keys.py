@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from gateway_client import KeyFileError, OperatorCredential, ProofKey
 
-from ipc.jwk import thumbprint
+from ipc.keys.jwk import thumbprint
 
 API_KEY = "key-dev-0123456789abcdef0123456789abcdef"
 

@@ -1,14 +1,15 @@
-"""Each server in ipc/backends.py is registered with the notary, in the schema of settings, and in the documents."""
+"""Each server in ipc/backends/servers.py is registered with the notary, in the schema of settings, and in the
+documents."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from ipc.backends import BACKENDS, EMBEDDED, Backend, names_of, used
+from ipc.backends.servers import BACKENDS, EMBEDDED, Backend, names_of, used
 from ipc.settings import Settings
 from notary.servers.table import LEDGERS, STORES
-from supervisor.schema import Leaf, node_at
+from supervisor.settings.schema import Leaf, node_at
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EACH = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)

@@ -33,7 +33,7 @@ def test_the_notary_performs_nothing_else_but_the_operations_that_it_declares_it
 
 
 def test_a_second_function_for_an_operation_is_refused() -> None:
-    with pytest.raises(ValueError, match="Enter has two functions"):
+    with pytest.raises(ValueError, match="UseProof has two functions"):
         performs(UseProof)(lambda unit, asked: None)
 
 

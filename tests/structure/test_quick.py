@@ -73,6 +73,10 @@ def test_units_are_selected_and_whole_gateways_are_not() -> None:
     done = quick("--collect-only", "tests", *(f"--ignore=tests/{name}" for name in folders if name not in asked))
     assert done.returncode == 0, done.stdout
     files = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
-    assert {"tests/ipc/test_framing.py", "tests/supervisor/test_backoff.py", "tests/structure/test_walls.py"} <= files
-    assert not files & {"tests/supervisor/test_restarts.py", "tests/supervisor/test_real_children.py"}
+    assert {
+        "tests/ipc/channel/test_framing.py",
+        "tests/supervisor/children/test_backoff.py",
+        "tests/structure/test_walls.py",
+    } <= files
+    assert not files & {"tests/supervisor/keepers/test_restarts.py", "tests/supervisor/children/test_real_children.py"}
     assert {name.split("/")[1] for name in files}.isdisjoint({"integration", "conformance", "chaos"})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from supervisor.cli import main
 from supervisor.programs import INTERPRETER
 from tests.support.supervised import told, wait_until

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 
 ROOT = Path(__file__).resolve().parents[2]
 

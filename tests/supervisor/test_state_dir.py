@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from supervisor.refusal import Refused
 from supervisor.state_dir import hold_state_dir
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.framing import FrameError, encode_frame
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.framing import FrameError, encode_frame
+from ipc.channel.protocol_states import NOTARY_TO_DELIVERER, NOTARY_TO_FRONT, Table
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.calling import Result
 from ipc.messages.delivering import AskedByDeliverer, NotaryToDeliverer, Welcome, Woken
@@ -18,7 +19,6 @@ from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFron
 from ipc.operations.askable import OF_DELIVERERS
 from ipc.operations.calls import Open
 from ipc.operations.operation import answer_type
-from ipc.sessions import NOTARY_TO_DELIVERER, NOTARY_TO_FRONT, Table
 from tests.support.played_workers import PlayedWorker, Workers
 from tests.support.readable import readable
 

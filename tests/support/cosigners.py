@@ -5,8 +5,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ipc.keys.verifier_keys import WITNESS, VerifierKey
 from ipc.settings import EvidenceSettings, WitnessSettings
-from ipc.verifier_keys import WITNESS, VerifierKey
 from notary.tree.checkpoint import parted
 from notary.tree.cosignatures import cosign
 

@@ -15,16 +15,16 @@ from typing import Any
 
 import msgspec
 
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import encode_frame
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.framing import encode_frame
+from ipc.channel.packets import PacketChannel
+from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import NotaryToWorker, Permit
 from ipc.messages.calling import Call, FrontToWorker, ProviderFailure, Result, Verification, WorkerReady
-from ipc.packets import PacketChannel
-from ipc.parent import die_with_parent
 from ipc.plan import hash_of
-from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent
 from workers.crew import Crew
 from workers.desk import FrontChannel, NotaryChannel, WorkerLoop
 
@@ -169,7 +169,7 @@ class EchoDesk(WorkerLoop):
 
 
 def main(given: list[str] | None = None) -> int:
-    """Serve until retired. Returns an exit code of ipc.exits."""
+    """Serve until retired. Returns an exit code of ipc.process.exits."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--channel-fd", type=int, required=True)
     parser.add_argument("--notary-fd", type=int, required=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
+from ipc.channel.packets import PACKET_BYTES
 from ipc.limits import MAX_RESULT_FRAME
 from ipc.messages.calling import Result, Verification, WorkerReady
-from ipc.packets import PACKET_BYTES
 from tests.support.escape_steps import Facts, Step
 
 _WHOLE = b"\x03"

@@ -6,16 +6,16 @@ from typing import Any
 
 import msgspec
 
-from ipc.clock import parse_iso
+from ipc.backends.store import ApprovalRecord, Budget
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
-from ipc.identifiers import new
 from ipc.operations.calls import Closed, GrantTerms, Open, ProofRecord, Refusal
 from ipc.operations.evidence import QueryEvents, WriteEvent
 from ipc.operations.holds import Hold, HoldInForce, MoveHold
 from ipc.operations.leases import Issue, ReadBudget, SignedLease
 from ipc.operations.operation import Operation
-from ipc.store import ApprovalRecord, Budget
+from ipc.process.clock import parse_iso
+from ipc.texts.identifiers import new
 from tests.support.ledger_file import settled
 from tests.support.played_supervisor_of_notary import (
     PlayedFront,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ipc.logs import Fields, log
+from ipc.process.logs import Fields, log
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.verifier_keys import VerifierKey
+from ipc.keys.verifier_keys import VerifierKey
 from notary.tree.notes import signed
 from tests.support.naive_tree import naive_consistency, naive_root
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from frontend.errors import GateError
-from ipc.blocking import BlockingChannel
-from ipc.clock import ClockWrong, TimeSource, iso
-from ipc.exits import Exit
+from ipc.channel.blocking import BlockingChannel
+from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.message import Message
 from ipc.messages.notarising import (
@@ -32,7 +31,8 @@ from ipc.messages.notarising import (
     WorkerEnded,
 )
 from ipc.operations.calls import Closed, Open
-from ipc.sessions import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
+from ipc.process.clock import ClockWrong, TimeSource, iso
+from ipc.process.exits import Exit
 from ipc.settings import Settings
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
@@ -55,9 +55,15 @@ class NotaryThread:
     """One notary. `attach` gives a front its channel."""
 
     def __init__(
-        self, settings: Settings, clock: TimeSource | None = None, *, remembers: bool = True, limits: NotaryLimits = LIMITS,
-        is_accepted: bool = False, places: Places = NOT_LOOKED_UP,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        clock: TimeSource | None = None,
+        *,
+        remembers: bool = True,
+        limits: NotaryLimits = LIMITS,
+        is_accepted: bool = False,
+        places: Places = NOT_LOOKED_UP,
+    ) -> None:
         ours, theirs = socket.socketpair()
         ours.settimeout(END_SECONDS)
         self._control: BlockingChannel[NotaryReady | FrontDetached | WorkerBroke] = BlockingChannel(

@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.framing import encode_frame
+from ipc.channel.protocol_states import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.events import AuditEvent
-from ipc.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
 from ipc.messages.calling import Result
 from ipc.messages.control import FollowSettings, SettingsFollowed
@@ -34,7 +35,6 @@ from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFron
 from ipc.operations.calls import Closed, Open
 from ipc.operations.evidence import WriteEvent
 from ipc.reloadable import Reloadable
-from ipc.sessions import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
 from notary import offline
 from notary.signing.make_keys import make_keys

@@ -16,7 +16,7 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from ipc.parent import die_with_parent
+from ipc.process.parent import die_with_parent
 
 PUBLIC, PRIVATE = "8.8.8.8", "127.0.0.1"
 REBINDING, MIXED = "rebinding.gateway.test", "mixed.gateway.test"

@@ -12,7 +12,7 @@ import trio
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import NOTHING
 from frontend.notary.link import FRONTS, Dialect
-from ipc.framing import Decoder, encode_frame
+from ipc.channel.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import Answered, FrontToNotary, NumberedOperation

@@ -3,7 +3,7 @@
 import os
 
 from frontend.shared.memory import SharedMemory
-from ipc.front_memory import Layout, make_memory
+from ipc.channel.front_memory import Layout, make_memory
 
 WIDTH = 1 << 13
 

@@ -38,7 +38,7 @@ SLOW = {
     "tests/notary/backends/redis/test_sentinels.py": "waits for failovers",
     "tests/notary/reading/test_long_walks.py": "a ledger of seventy thousand events",
     "tests/notary/test_kills_at_each_step.py": "a kill at each flush and each line",
-    "tests/supervisor/test_launcher.py": "starts every command in odd surroundings",
+    "tests/supervisor/commands/test_launcher.py": "starts every command in odd surroundings",
     "tests/systemd/": "boots a systemd",
 }
 """Start of a path, or of a test's whole name -> why these tests are slow by nature."""
@@ -88,7 +88,7 @@ SECONDS = {
     "tests/sdk/": 22,
     "tests/structure/": 40,
     "tests/supervisor/": 135,
-    "tests/supervisor/test_launcher.py": 26,
+    "tests/supervisor/commands/test_launcher.py": 26,
     "tests/systemd/": 80,
     "tests/workers/": 42,
 }

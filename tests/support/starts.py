@@ -11,9 +11,9 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from ipc.walls import found
-from supervisor.children import Children
-from supervisor.helpers import Helpers
-from supervisor.walls import find_walls, with_walls
+from supervisor.children.children import Children
+from supervisor.children.helpers import Helpers
+from supervisor.children.walls import find_walls, with_walls
 from workers.compile import start_compilation
 
 STARTERS = (

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from ipc.private_files import write_private
+from ipc.process.private_files import write_private
 from tests.support.gateway import Bearer, wait_for
 from tests.support.hosts import Host, Network
 from tests.support.manifests import PATIENT, example, open_policy, write_manifests

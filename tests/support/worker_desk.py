@@ -11,31 +11,59 @@ import trio
 
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import Pools
-from ipc.blocking import ChannelClosed
-from ipc.framing import FrameError
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.packets import PacketChannel, packet_pair
+from ipc.channel.protocol_states import WORKER_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Call, Result
 from ipc.messages.control import AttachWorker
 from ipc.messages.notarising import WorkerBroke
-from ipc.packets import PacketChannel, packet_pair
 from ipc.plan import CallLimits, Plan, PlanEgress, hash_of, seal
-from ipc.sessions import WORKER_TO_NOTARY
-from supervisor.backoff import reason_of
+from supervisor.children.backoff import reason_of
 from tests.support.echo_template import EchoProcess, echo_template
 from tests.support.echo_worker import GO_ON
 
 DEADLINE = 60.0
 
 PLAN = Plan(
-    trace_id="trc_1", action_id="echo", action_version="1.0.0", risk_level="low", provider_module_digest="sha256:00",
-    required_imports=(), profile="compute", isolation="pooled", principal="dev:anonymous", owner=None,
-    session_id="ses_1", scopes=("tools:call",), lease_jti="lea_1", request="{}", request_hash="sha256:00",
-    provider_input="{}", limits=CallLimits(), egress=PlanEgress(), files=None, http_request=None, secrets=(), targets=(),
-    sinks=(), unresolved_domains=(), unresolved_paths=(), verifier_kind="unverifiable", verification_config="{}",
-    response_schema=None, enforce_response_schema=True, max_response_bytes=1024, policy_version="1",
-    policy_rule="allow", calls_remaining=None, epoch=0, created_at="2026-01-01T00:00:00.000Z",
-)  # fmt: skip
+    trace_id="trc_1",
+    action_id="echo",
+    action_version="1.0.0",
+    risk_level="low",
+    provider_module_digest="sha256:00",
+    required_imports=(),
+    profile="compute",
+    isolation="pooled",
+    principal="dev:anonymous",
+    owner=None,
+    session_id="ses_1",
+    scopes=("tools:call",),
+    lease_jti="lea_1",
+    request="{}",
+    request_hash="sha256:00",
+    provider_input="{}",
+    limits=CallLimits(),
+    egress=PlanEgress(),
+    files=None,
+    http_request=None,
+    secrets=(),
+    targets=(),
+    sinks=(),
+    unresolved_domains=(),
+    unresolved_paths=(),
+    verifier_kind="unverifiable",
+    verification_config="{}",
+    response_schema=None,
+    enforce_response_schema=True,
+    max_response_bytes=1024,
+    policy_version="1",
+    policy_rule="allow",
+    calls_remaining=None,
+    epoch=0,
+    created_at="2026-01-01T00:00:00.000Z",
+)
 
 
 class Ties(Protocol):

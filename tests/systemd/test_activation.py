@@ -2,7 +2,7 @@
 
 import stat
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.systemd_box import ADMIN, CLIENT, Box, Installed, wait_state
 from tests.systemd.conftest import reset
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.gateway import wait_for
 from tests.support.systemd_box import SOURCE, Box, Installed, wait_state
 from tests.systemd.conftest import reset

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError
-from ipc.verifier_keys import WITNESS, read_verifier_key
+from ipc.keys.verifier_keys import WITNESS, read_verifier_key
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
 from witness.folder import KEY_FILE, CosignedTree, held, make_key, read_key, read_records, record_file, write_record
 
 RECORD = CosignedTree("log.example/a", 7, "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=", "note")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.blocking import BlockingChannel
-from ipc.checking import FROM_MODULE_CHECKER
+from ipc.channel.blocking import BlockingChannel
+from ipc.channel.checking import FROM_MODULE_CHECKER
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from tests.support.manifests import PROVIDERS, REPOSITORY

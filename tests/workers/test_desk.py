@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ipc.exits import Exit
 from ipc.limits import MAX_AHEAD
 from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call, Result, Secrets
 from ipc.plan import hash_of, seal
+from ipc.process.exits import Exit
 from tests.support.worker_plans import plan_for, post_plan, word_for, write_plan
 from tests.support.worker_template import Template, busy
 from tests.support.worker_upstream import ok, upstream

@@ -4,10 +4,10 @@ import msgspec
 import psutil
 import pytest
 
-from ipc.exits import Exit
 from ipc.limits import MAX_AHEAD
 from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit
 from ipc.messages.calling import Drop
+from ipc.process.exits import Exit
 from tests.support.worker_plans import plan_for, post_plan
 from tests.support.worker_template import Template, busy
 from tests.support.worker_upstream import Upstream

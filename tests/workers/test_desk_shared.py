@@ -10,12 +10,12 @@ import msgspec
 import psutil
 import pytest
 
-from ipc.exits import Exit
 from ipc.limits import HTTP_WORKER_THREADS, MAX_AHEAD, MAX_SHARED_MEMORY_MB
 from ipc.messages.attesting import NoPermit
 from ipc.messages.calling import Drop, Result, Secrets
 from ipc.messages.modules import ModuleFile
 from ipc.plan import CallLimits, Plan
+from ipc.process.exits import Exit
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import file_plan, plan_for, post_plan
 from tests.support.worker_template import Template, kill, template

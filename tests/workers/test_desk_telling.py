@@ -17,14 +17,14 @@ import msgspec
 import pytest
 
 import workers.desk
-from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.exits import Exit
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.packets import PacketChannel, packet_pair
+from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME
 from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit
 from ipc.messages.calling import Call, Drop, FrontToWorker, Observation, Result, Verification, WorkerReady
-from ipc.packets import PacketChannel, packet_pair
 from ipc.plan import CallLimits, SecretUse
-from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from ipc.process.exits import Exit
 from tests.support.readable import readable
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan

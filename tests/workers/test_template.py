@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ipc.exits import Exit
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.calling import Retire
 from ipc.messages.forking import KillForked, SpawnWorker, StartTemplate, WorkerExited
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
+from ipc.process.exits import Exit
 from supervisor.programs import INTERPRETER
 from tests.support import worker_wat as wat
 from tests.support.worker_plans import BUILTINS, builtin, digest_of, make_plan, text

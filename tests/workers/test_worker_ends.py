@@ -5,14 +5,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.exits import Exit
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
+from ipc.channel.packets import PACKET_BYTES
 from ipc.limits import MAX_AHEAD, MAX_CALL_FRAME, MAX_CONTROL_FRAME
 from ipc.messages.attesting import NoPermit
 from ipc.messages.calling import Drop, Retire, Secrets
 from ipc.messages.message import Message
 from ipc.messages.modules import ModuleFile
-from ipc.packets import PACKET_BYTES
+from ipc.process.exits import Exit
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import call_of, endless_plan, plan_for, word_for
 from tests.support.worker_template import Template, busy, has_ended, kill, template
@@ -101,7 +101,7 @@ def test_a_worker_outlives_its_notary(running: Template) -> None:
 
 
 NO_FRAMES = {"garbage": b"\0\0\0\x03abc", "half a frame": b"\0\0\1\0half"}
-"""One frame of each way to fail; tests/ipc/test_framing.py has all others."""
+"""One frame of each way to fail; tests/ipc/channel/test_framing.py has all others."""
 
 
 @pytest.mark.parametrize("data", NO_FRAMES.values(), ids=NO_FRAMES.keys())
@@ -127,7 +127,7 @@ NO_PACKETS = {
     "a front's message": b"\x03" + tagged("Retire"),
     "longer than a packet": b"\x03" + b"x" * (PACKET_BYTES + 1),
 }
-"""tests/ipc/test_packet_faults.py has all other packets."""
+"""tests/ipc/channel/test_packet_faults.py has all other packets."""
 
 
 @pytest.mark.parametrize("data", NO_PACKETS.values(), ids=NO_PACKETS.keys())

@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import Sequence
 
-from ipc.tls import client_context, problem_of
+from ipc.network.tls import client_context, problem_of
 from workers.host.layered import Layered, Stream
 from workers.host.meter import UPSTREAM, HostError
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from ipc.messages.calling import Observation
-from ipc.paths import matches
 from ipc.plan import FileAccess
+from ipc.texts.paths import matches
 from workers.host.encoding import to_bytes, to_text
 from workers.host.folders import (
     NotAFile,

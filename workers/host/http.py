@@ -13,11 +13,11 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ipc.addresses import is_public, split_address
-from ipc.domains import matches
+from ipc.keys.secret_values import is_searchable
 from ipc.messages.calling import Observation
+from ipc.network.addresses import is_public, split_address
+from ipc.network.domains import matches
 from ipc.plan import Plan
-from ipc.secret_values import is_searchable
 from workers.host.connection import connect
 from workers.host.encoding import to_bytes
 from workers.host.exchange import Exchange, may_share

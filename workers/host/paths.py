@@ -1,9 +1,9 @@
-"""Paths that a guest may name: the rules of a plan's paths (ipc/paths.py) in a guest's words.
+"""Paths that a guest may name: the rules of a plan's paths (ipc/texts/paths.py) in a guest's words.
 
 A guest can't name the temporary files of writes under way. Never touches the file system.
 """
 
-from ipc.paths import InvalidPath, check_path
+from ipc.texts.paths import InvalidPath, check_path
 from workers.host.meter import HostError
 
 TEMPORARY_PREFIX = ".gateway-"

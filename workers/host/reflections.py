@@ -1,9 +1,9 @@
 """Answers that hold a secret of the call: an upstream that reflects what it was sent must not hand it on.
 
-Guarantees that a searchable secret (ipc/secret_values.py) is found in headers and body of an answer, whatever its case
-and the white space in it: as it is, in base64 (both alphabets, at any place of a longer text), in hex, in UTF-16, and
-percent-, JSON- or HTML-escaped, also twice. Not found: parts of a secret, and what was compressed, encrypted or hashed.
-Reads values, keeps them no longer than the call, and never puts one in an error.
+Guarantees that a searchable secret (ipc/keys/secret_values.py) is found in headers and body of an answer, whatever its
+case and the white space in it: as it is, in base64 (both alphabets, at any place of a longer text), in hex, in UTF-16,
+and percent-, JSON- or HTML-escaped, also twice. Not found: parts of a secret, and what was compressed, encrypted or
+hashed. Reads values, keeps them no longer than the call, and never puts one in an error.
 """
 
 import base64
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from urllib.parse import quote, quote_plus
 
-from ipc.secret_values import is_searchable
+from ipc.keys.secret_values import is_searchable
 from workers.host.wire import Response
 
 _ROUNDS = 3

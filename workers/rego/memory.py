@@ -11,7 +11,7 @@ import threading
 import time
 from types import TracebackType
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 
 MOST_BYTES = 512 * 1024 * 1024
 """More than the largest policy takes while another one is in force, by a factor of two."""

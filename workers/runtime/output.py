@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ipc.json_values import has_more_values
 from ipc.limits import MAX_DEPTH_JSON, MAX_VALUES_JSON
+from ipc.texts.json_values import has_more_values
 
 MAX_INTEGER = 2**53 - 1
 """RFC 7493 §2.2."""

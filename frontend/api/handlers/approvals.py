@@ -12,9 +12,9 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.approvals import EXPIRED, PENDING
+from ipc.backends.store import ApprovalRecord
+from ipc.keys.signed_approvals import APPROVE, DENY
 from ipc.operations.holds import GetHold, ListHolds
-from ipc.signed_approvals import APPROVE, DENY
-from ipc.store import ApprovalRecord
 
 
 @codes("approval_not_found", "approval_session_mismatch", "approval_store_unavailable", "clock_error")

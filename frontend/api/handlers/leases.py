@@ -16,7 +16,7 @@ from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 from frontend.telemetry.logs import log
 from ipc.events import LEASE_ISSUED
-from ipc.jwk import KeyRefused, PublicKey
+from ipc.keys.jwk import KeyRefused, PublicKey
 from ipc.operations.leases import Issue, TooManySessions
 
 

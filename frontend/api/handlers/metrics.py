@@ -15,9 +15,9 @@ from frontend.services import Services
 from frontend.telemetry import families as f
 from frontend.telemetry.cells import Labels
 from frontend.telemetry.readings import CONTENT_TYPE, Readings, exposition, shown
-from ipc.clock import parse_iso
 from ipc.operations.deliveries import GIVEN_UP_FOR
 from ipc.operations.witnesses import WitnessedCheckpoint
+from ipc.process.clock import parse_iso
 
 ATTEMPTS = ("delivered", "failed")
 DROPS = (*GIVEN_UP_FOR, "outbox_full")

@@ -11,10 +11,10 @@ from frontend.contract.webhooks import RedeliverRequest, WebhooksQuery
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.clock import iso
+from ipc.backends.webhooks import status_of
 from ipc.events import WEBHOOK_TESTED, WEBHOOKS_REDELIVERED
 from ipc.operations.deliveries import ListDeliveries, RedeliverDeliveries
-from ipc.webhooks import status_of
+from ipc.process.clock import iso
 
 
 @codes("ledger_unavailable")

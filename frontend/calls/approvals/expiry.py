@@ -9,9 +9,9 @@ from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.weakened import Weakened
+from ipc.backends.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from ipc.events import APPROVAL_EXPIRED
 from ipc.operations.holds import DueHolds
-from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 
 TIME_OVER, REVOKED = "five minutes without a decision", "everything of before was revoked"
 SESSION_OVER = "its session was revoked"

@@ -18,11 +18,11 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, HeldBody
-from ipc.identifiers import new
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.calls import Refusal
 from ipc.operations.holds import GetHold, Hold, HoldInForce
 from ipc.plan import SealedPlan
-from ipc.store import ApprovalRecord
+from ipc.texts.identifiers import new
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import partial
 
 from frontend.calls.approvals.record import ShownHold, whole_of
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies
-from ipc.store import ApprovalRecord
+from ipc.backends.store import ApprovalRecord
 
 MOST_KEPT = 8
 MOST_KEPT_CHARACTERS = 16 * 1024 * 1024

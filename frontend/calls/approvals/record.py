@@ -1,7 +1,7 @@
 """The stored record of an approval, and its three views: for the polling agent, in the operator's list, in detail.
 
 The body (plan and context) is written once, and kept for `approvals.keep_days` after the end; the outcome grows as the
-state moves. Front and notary make the detail with ipc/shown.py.
+state moves. Front and notary make the detail with ipc/keys/shown.py.
 """
 
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ from ipc.approvals import (
     remains_of,
     summary_of,
 )
-from ipc.shown import hash_of, shown, without_request
-from ipc.store import ApprovalRecord
+from ipc.backends.store import ApprovalRecord
+from ipc.keys.shown import hash_of, shown, without_request
 
 _outcome = msgspec.json.Decoder(DecisionOutcome)
 

@@ -14,11 +14,11 @@ from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, FAILED
+from ipc.backends.store import ApprovalRecord
 from ipc.events import ACTION_CALL
 from ipc.evidence import EventQuery
 from ipc.operations.evidence import QueryEvents, TraceOfApproval
 from ipc.operations.holds import OrphanedHolds
-from ipc.store import ApprovalRecord
 
 
 class _SeenCalls(msgspec.Struct):

@@ -36,13 +36,13 @@ from frontend.policy.engine import PolicyEngine
 from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, HeldBody
+from ipc.backends.store import ApprovalRecord
 from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
+from ipc.keys.signed_approvals import APPROVE
 from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold
 from ipc.plan import Plan
-from ipc.signed_approvals import APPROVE
-from ipc.store import ApprovalRecord
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 
 APPROVE_ONLY = SignedRequest(APPROVE)
 

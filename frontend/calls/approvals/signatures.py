@@ -19,9 +19,9 @@ from frontend.calls.approvals.looks import Looks
 from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.telemetry.logs import log
-from ipc.jwk import KeyRefused
-from ipc.signed_approvals import SignatureRefused, Signed, Subject, check_statement, read
-from ipc.store import ApprovalRecord
+from ipc.backends.store import ApprovalRecord
+from ipc.keys.jwk import KeyRefused
+from ipc.keys.signed_approvals import SignatureRefused, Signed, Subject, check_statement, read
 
 _ES256 = ec.ECDSA(hashes.SHA256())
 
@@ -42,7 +42,7 @@ class Signatures:
 
     clock: TimeSource
     addresses: tuple[str, ...]
-    """Base URLs of this gateway (ipc/loopback.py `own_addresses`)."""
+    """Base URLs of this gateway (ipc/network/loopback.py `own_addresses`)."""
     is_required: bool
     looks: Looks
 

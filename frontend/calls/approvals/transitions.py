@@ -18,9 +18,9 @@ from frontend.notary.errors import notary_errors_as
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import ENDS, Metrics
 from ipc.approvals import CLAIMED, EXPIRED, PENDING, DecisionOutcome
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.operations.holds import MoveHold, UnsettledHolds
-from ipc.store import ApprovalRecord
 
 
 @dataclass(frozen=True, slots=True)

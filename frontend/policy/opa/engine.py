@@ -26,7 +26,7 @@ from frontend.policy.opa.pushing import NotHeld, NotTaken, Pushed
 from frontend.policy.opa.standing import TIMEOUT, UNAVAILABLE, OpaState
 from frontend.policy.question import ATTRIBUTES, BudgetUnread, Decision, Question, parse_decision
 from frontend.telemetry.logs import log
-from ipc.private_files import PrivateFileError
+from ipc.process.private_files import PrivateFileError
 
 MEMO_OFF: Final = 'opa_memo is "off"'
 NO_REVISION: Final = "OPA tells no revision of its bundles"

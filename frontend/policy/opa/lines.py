@@ -18,10 +18,10 @@ import trio
 
 from frontend.http.asking import AnswerTooLarge, OutgoingBody, read_at_most
 from frontend.policy.opa.wire import NotUnderstood, OpaAnswer
-from ipc.exits import Exit
 from ipc.limits import MAX_VERDICT_FRAME
-from ipc.private_files import PrivateFileError, look_at, read_private
-from ipc.tls import client_context
+from ipc.network.tls import client_context
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, look_at, read_private
 
 MAX_LINES: Final = 32
 """The most connections of one front."""

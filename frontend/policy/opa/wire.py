@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from frontend.policy.engine import PolicyRefused
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 
 DECISION: Final = "/v1/data/gateway/decision"
 DATA: Final = "/v1/data"

@@ -1,7 +1,7 @@
 """`python -m frontend.policy.tools.command --channel-fd N --parent PID test|explain …`: the output of `gateway policy`.
 
 The supervisor starts it beside a policy examiner and ties the two together. Reads files, asks the examiner, writes to
-standard output; leaves with an exit code of ipc/exits.py. Text from a file is escaped before it is shown.
+standard output; leaves with an exit code of ipc/process/exits.py. Text from a file is escaped before it is shown.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from frontend.policy.tools.examiner import ExaminerClient, ExaminerLost
 from frontend.policy.tools.explain import ExplainStep, Explanation, explain
 from frontend.policy.tools.question_file import QuestionRefused, read_question
 from frontend.policy.tools.testing import Tried, run_tests
-from ipc.checking import ExplainedInput
-from ipc.exits import Exit
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.channel.checking import ExplainedInput
+from ipc.process.exits import Exit
+from ipc.process.parent import die_with_parent, refuse_core_dumps
 
 _SHOWN_VALUE = 160
 _NOTE = "values of the other rules of package gateway (the evaluator tells values, not the way that it took):"

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import psycopg
 
-from ipc.logs import log
-from ipc.private_files import PrivateFileError
+from ipc.process.logs import log
+from ipc.process.private_files import PrivateFileError
 from notary.backends.postgres.place import PostgresConnection, PostgresTarget, said_of
 from notary.backends.postgres.statements import Statements
 from notary.database import DatabaseGone, NotStorable, OpenTransaction

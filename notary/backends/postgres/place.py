@@ -11,9 +11,9 @@ from typing import Any, Final
 import psycopg
 from psycopg.abc import RV, PQGen
 
-from ipc.name_addresses import numeric_addresses
-from ipc.postgres_address import PostgresAddress, parse_postgres_url
-from ipc.private_files import read_private
+from ipc.backends.postgres_address import PostgresAddress, parse_postgres_url
+from ipc.network.name_addresses import numeric_addresses
+from ipc.process.private_files import read_private
 from ipc.settings import LedgerSettings
 
 PREPARED: Final = 400

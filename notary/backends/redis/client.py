@@ -16,10 +16,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ipc.logs import log
-from ipc.name_addresses import numeric_addresses
-from ipc.private_files import read_private
-from ipc.redis_address import RedisAddress, parse_redis_url
+from ipc.backends.redis_address import RedisAddress, parse_redis_url
+from ipc.network.name_addresses import numeric_addresses
+from ipc.process.logs import log
+from ipc.process.private_files import read_private
 from ipc.settings import StoreSettings
 from notary.backends.redis.scripts import Script
 from notary.backends.redis.sentinels import Spot, master_of

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import redis
 
-from ipc.logs import log
-from ipc.private_files import PrivateFileError
+from ipc.process.logs import log
+from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
 from notary.backends.redis.client import Client, RedisTarget, said_of
 from notary.backends.redis.keys import RedisKeys

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from ipc.approvals import CLAIMED, ENDED, PENDING, listed, remains_of
+from ipc.backends.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from ipc.operations.holds import ListedHolds, ListHolds
-from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.backends.redis.changes import Changes, milliseconds
 from notary.backends.redis.keys import RedisKeys
 from notary.store.contract import ELSEWHERE, TOLD_CHARACTERS, Moment, StoreGone, Waiting, as_of

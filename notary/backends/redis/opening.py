@@ -1,6 +1,6 @@
 """The store of a ledger in Redis, when a notary starts."""
 
-from ipc.clock import TimeSource
+from ipc.process.clock import TimeSource
 from ipc.settings import Settings
 from notary.backends.redis.client import RedisTarget
 from notary.backends.redis.fitness import RedisUnfit, connected, unreachable

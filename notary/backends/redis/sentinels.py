@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import redis
 
-from ipc.redis_address import RedisAddress
+from ipc.backends.redis_address import RedisAddress
 
 if TYPE_CHECKING:
     from redis.connection import ConnectionInterface

@@ -5,8 +5,8 @@ from contextlib import suppress
 from math import ceil
 from typing import Final, Protocol
 
+from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
-from ipc.store import ApprovalRecord, Budget
 from notary.backends.redis.changes import Changes, StoreLost, milliseconds, number
 from notary.backends.redis.client import Client
 from notary.backends.redis.holds import RedisHolds

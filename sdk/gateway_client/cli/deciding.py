@@ -33,9 +33,11 @@ def to_sign(detail: ApprovalDetail) -> ApprovalDetail | None:
         return None
     if not is_as_shown(detail):
         raise Failure(
-            ScriptExit.VERIFICATION_FAILED, "shown_mismatch", "not signed: what is shown does not hash to its shown_hash",
+            ScriptExit.VERIFICATION_FAILED,
+            "shown_mismatch",
+            "not signed: what is shown does not hash to its shown_hash",
             "something between you and the gateway changes what you see; nothing was decided",
-        )  # fmt: skip
+        )
     return detail
 
 

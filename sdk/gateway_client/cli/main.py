@@ -102,8 +102,12 @@ def run(arguments: list[str], desk: CliContext | None = None) -> int:
     is_json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     try:
         result = cli.main(
-            arguments, prog_name="gatectl", complete_var=COMPLETE_VARIABLE, standalone_mode=False, obj=desk or CliContext()
-        )  # fmt: skip
+            arguments,
+            prog_name="gatectl",
+            complete_var=COMPLETE_VARIABLE,
+            standalone_mode=False,
+            obj=desk or CliContext(),
+        )
         return result if isinstance(result, int) else ScriptExit.DONE
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -19,8 +19,8 @@ import yaml
 from bench.servers import redis_program
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.fitness import problem_of_redis
-from supervisor.config import check, open_document
-from supervisor.production import DRAIN_SECONDS, broken_rules
+from supervisor.settings.checks.production import DRAIN_SECONDS, broken_rules
+from supervisor.settings.config import check, open_document
 from tests.support.gateway import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -12,7 +12,7 @@ from frontend.actions.registry import Action
 from frontend.actions.targets import Learned
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME
 from ipc.messages.calling import Call
 from ipc.plan import Plan, SecretUse, seal

@@ -12,7 +12,7 @@ from latchgate._crypto import DPoPKeyPair, compute_ath
 
 from frontend.auth.dpop import DpopVerifier, Proof, replay_key
 from frontend.errors import GateError
-from ipc.encoding import b64url_decode
+from ipc.texts.encoding import b64url_decode
 from tests.support.proofs import ABSENT, ORDER, Key, assemble, b64, compact_json, header_of, payload_of, proof
 
 BASE = "http://127.0.0.1:3000"

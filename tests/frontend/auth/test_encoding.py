@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.encoding import b64url_decode, b64url_encode, decode_object
+from ipc.texts.encoding import b64url_decode, b64url_encode, decode_object
 
 
 @given(st.binary(max_size=200))

@@ -5,7 +5,7 @@ import pytest
 from frontend.auth.hosts import OwnHosts, own_hosts
 from frontend.errors import GateError
 from frontend.http.requests import Request
-from ipc.loopback import loopback_aliases, own_addresses
+from ipc.network.loopback import loopback_aliases, own_addresses
 from ipc.settings import MetricsSettings, Settings
 
 

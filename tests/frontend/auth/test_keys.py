@@ -15,7 +15,7 @@ from frontend.auth.keys import (
     parse_jwk,
     parse_point,
 )
-from ipc.jwk import KeyRefused, p256_thumbprint, thumbprint
+from ipc.keys.jwk import KeyRefused, p256_thumbprint, thumbprint
 from notary.signing.keysets import public_key_of
 from tests.support.proofs import ABSENT, Key, b64
 

@@ -15,9 +15,9 @@ from frontend.auth.lease import CACHED_LEASES, Lease, LeaseVerifier
 from frontend.clock import STEP_TOLERANCE_SECONDS, FrontClock
 from frontend.errors import GateError
 from frontend.notary.in_force import NOTHING
-from ipc.clock import iso
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from ipc.messages.notary_frames import FrontFacts
+from ipc.process.clock import iso
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk
 from notary.signing.leases import lease_keys

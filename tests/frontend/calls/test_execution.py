@@ -14,10 +14,10 @@ import trio
 from frontend.deadlines import Deadlines
 from frontend.notary.errors import NotaryUnavailable
 from frontend.pool.channel import WorkerChannel
-from ipc.framing import FrameError
+from ipc.channel.framing import FrameError
 from ipc.limits import AHEAD_BYTES
 from ipc.messages.notarising import WorkerEnded
-from ipc.private_files import write_private
+from ipc.process.private_files import write_private
 from ipc.settings import SecretSettings
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, Agent, Core, action, front_core, refuses

@@ -18,7 +18,7 @@ from frontend.deadlines import EgressDeadlines, FileDeadlines
 from frontend.egress import proxy_list as module
 from frontend.egress.proxy_list import HEAD, LOCK_NAME, ListNotWritten, ProxyAllowList, list_file, squid_list
 from frontend.telemetry.present import Presence
-from ipc.domains import matches
+from ipc.network.domains import matches
 from tests.support.front_core import action, registry_of
 from tests.support.held_calls import reaching
 from tests.support.logs import capture_logs

@@ -11,8 +11,8 @@ import pytest
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.egress.rulefile import RuleFile
 from frontend.egress.rules import LearnedRule, Rules, decode_rules, encode_rules
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, write_private
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, write_private
 from tests.support.logs import capture_logs
 
 

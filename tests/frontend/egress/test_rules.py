@@ -21,7 +21,7 @@ from frontend.egress.rules import (
     decode_rules,
     encode_rules,
 )
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 
 
 def rule(text: str = "api.example.com", action_id: str = "a", **changes: Any) -> LearnedRule:

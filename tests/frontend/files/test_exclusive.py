@@ -17,7 +17,7 @@ import trio.testing
 
 from frontend.files import exclusive
 from frontend.files.exclusive import Exclusive, NotChanged
-from ipc.private_files import write_private
+from ipc.process.private_files import write_private
 from tests.support.patience import PATIENCE, PATIENT
 
 HOLDS = """

@@ -6,7 +6,7 @@ from frontend.errors import GateError
 from frontend.limits.rates import TELL_SECONDS, Rates, SessionRates, TooMuch
 from frontend.limits.sessions import SessionTable
 from frontend.shared.memory import SharedMemory
-from ipc import front_memory as at
+from ipc.channel import front_memory as at
 
 
 class Clock:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.limits.turns import Turn, Turns
-from ipc.fair_queue import CREDIT
+from ipc.channel.fair_queue import CREDIT
 
 
 class Callers:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.manifests.domains import InvalidDomain, normal_domain, normal_rule
-from ipc.domains import matches
+from ipc.network.domains import matches
 
 
 @pytest.mark.parametrize(

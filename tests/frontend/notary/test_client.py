@@ -12,7 +12,7 @@ from frontend.notary.client import MAX_WAITING
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.in_force import NOTHING
 from frontend.webhooks.outbox import DELIVERERS
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import Welcome, Woken
 from ipc.messages.notary_frames import FrontFacts

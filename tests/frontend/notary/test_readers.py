@@ -11,7 +11,7 @@ import trio.testing
 from contract.audit import ChainReport
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.readers import Readers
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_READER_FRAME
 from ipc.messages.control import AttachReader, NeedReader
 from ipc.messages.message import Message

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from frontend.deadlines import QUESTION_SECONDS
 from frontend.errors import GateError
 from frontend.policy.embedded import MAX_OPEN_QUESTIONS, EmbeddedPolicy
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.messages.deciding import PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing, serving
 from tests.support.policy import ALLOW_ALL, question

@@ -9,7 +9,7 @@ import trio.testing
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
-from ipc.blocking import ChannelClosed
+from ipc.channel.blocking import ChannelClosed
 from ipc.messages.deciding import Verdict
 from ipc.messages.pinging import Pong
 from tests.support.patience import PATIENCE, PATIENT

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from frontend.errors import GateError
 from frontend.policy.question import ATTRIBUTES, Decision, Question, parse_decision
-from ipc.texts import clean_reason
+from ipc.texts.foreign_texts import clean_reason
 from tests.support.policy import question
 
 WHOLE: dict[str, Any] = {

@@ -9,9 +9,9 @@ import trio.testing
 
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import NoWorker
-from ipc.exits import Exit
 from ipc.limits import AHEAD_BYTES, MAX_AHEAD
 from ipc.plan import seal
+from ipc.process.exits import Exit
 from tests.support.worker_desk import Desk, Pooling, call, until
 
 ROOM = MAX_AHEAD

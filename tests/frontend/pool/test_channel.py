@@ -10,7 +10,7 @@ import trio
 
 from frontend.pool.channel import WorkerLost
 from frontend.pool.pool import Census
-from ipc.framing import FrameError
+from ipc.channel.framing import FrameError
 from ipc.limits import MAX_CALL_FRAME
 from ipc.messages.control import AttachWorker
 from tests.support.echo_worker import HOSTILE

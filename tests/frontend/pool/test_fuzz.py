@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.pool.channel import WorkerChannel, WorkerLost
-from ipc.framing import encode_frame
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_RESULT_FRAME
 from ipc.messages.calling import Result, WorkerReady
 from ipc.messages.control import AttachWorker

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from frontend.pool.pool import Census, NoWorker, WorkerLost
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.patience import PATIENT
 from tests.support.worker_desk import Pooling, call, until
 

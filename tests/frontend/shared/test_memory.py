@@ -12,8 +12,8 @@ import pytest
 
 from frontend.limits.rates import PER_SECOND
 from frontend.shared.memory import SharedMemory
-from ipc import front_memory as at
-from ipc.front_memory import Layout, make_memory
+from ipc.channel import front_memory as at
+from ipc.channel.front_memory import Layout, make_memory
 from tests.support.shared import WIDTH, views
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,7 +21,7 @@ TAKES = """
 import sys
 from frontend.limits.bucket import SharedBucket
 from frontend.shared.memory import SharedMemory
-from ipc.front_memory import BUCKETS, Layout
+from ipc.channel.front_memory import BUCKETS, Layout
 memory = SharedMemory(int(sys.argv[1]), Layout(2, 8192), int(sys.argv[2]))
 bucket = SharedBucket(1, 10_000, lambda: 1.0, cells=memory.part(BUCKETS, 64), lock=memory.lock(BUCKETS))
 print("ready", flush=True)
@@ -31,7 +31,7 @@ print(sum(bucket.take("one") is None for _ in range(20_000)))
 HOLDS = """
 import sys
 from frontend.shared.memory import SharedMemory
-from ipc.front_memory import Layout
+from ipc.channel.front_memory import Layout
 with SharedMemory(int(sys.argv[1]), Layout(2, 8192), 2).lock(64):
     print("ready", flush=True)
     sys.stdin.readline()

@@ -9,7 +9,7 @@ from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.present import AnnouncedProcess, Presence, Present
 from frontend.telemetry.processes import Processes
 from frontend.telemetry.readings import together
-from ipc import front_memory as at
+from ipc.channel import front_memory as at
 from tests.support.shared import views
 
 

@@ -12,8 +12,8 @@ import pytest
 from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.sender import AT_ONCE
 from frontend.webhooks.signing import signature_headers
+from ipc.backends.webhooks import key_of
 from ipc.settings import WEBHOOK_KINDS, WebhookSettings
-from ipc.webhooks import key_of
 from notary.announcing import KIND
 from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema

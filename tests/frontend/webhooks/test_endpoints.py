@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from frontend.webhooks.endpoints import key_in, open_endpoints
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError
-from ipc.webhooks import SecretUnfit, key_of
+from ipc.backends.webhooks import SecretUnfit, key_of
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
 from tests.frontend.webhooks.samples import SECRET, hook
 
 

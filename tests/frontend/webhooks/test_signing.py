@@ -9,7 +9,7 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from frontend.webhooks.signing import signature_headers
-from ipc.webhooks import key_of
+from ipc.backends.webhooks import key_of
 
 BODY = '{"id":"evt_1","name":"é"}'.encode()
 SECRETS = ["whsec_" + base64.b64encode(bytes(range(32))).decode(), "a secret of some words", "x" * 16, "y" * 512]

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from frontend.webhooks.walls import walls
+from ipc.backends.webhooks import alone, without_addresses
 from ipc.reloadable import reloadable_of
 from ipc.settings import EgressSettings, LedgerSettings, OperatorSettings, Settings, StoreSettings, WebhookSettings
 from ipc.walls.given import LANDLOCK, SECCOMP
 from ipc.walls.kinds import KINDS
 from ipc.walls.landlock import READ, READ_FILES
-from ipc.webhooks import alone, without_addresses
 from tests.frontend.webhooks.samples import SECRET, hook
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final, NoReturn
 import msgspec
 import pytest
 
-from ipc.blocking import ChannelClosed
-from ipc.framing import FrameError
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import FrameError
 from ipc.operations.calls import Open, ProofRecord
 from ipc.operations.holds import Hold
 from ipc.operations.leases import ReadBudget

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.canonical import MAX_SAFE_INTEGER, canonical_bytes, sha256_hex
 from ipc.limits import MAX_VALUES_JSON
 from ipc.messages.calling import FAILED_OUTCOMES, ProviderFailure, Result, Verification
 from ipc.operations.calls import Approver
+from ipc.texts.canonical import MAX_SAFE_INTEGER, canonical_bytes, sha256_hex
 from notary.ledger.conclusion import (
     CONCLUSIONS,
     CUT,

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc import events
-from ipc.canonical import NotCanonical, sha256_hex
-from ipc.clock import iso
 from ipc.events import AuditEvent
+from ipc.process.clock import iso
+from ipc.texts.canonical import NotCanonical, sha256_hex
 from notary.ledger.chain import event_hash, milliseconds, open_event
-from tests.ipc.test_canonical import TEXTS, VALUES
+from tests.ipc.texts.test_canonical import TEXTS, VALUES
 from tests.notary.samples import make_event
 
 DOCUMENTED = [

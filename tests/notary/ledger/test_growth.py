@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ipc.canonical import sha256_hex
+from ipc.texts.canonical import sha256_hex
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, query
 from tests.notary.samples import make_open, record_call

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.clock import ClockWrong
 from ipc.operations.calls import Closed, ProofRecord, UseProof, Withdraw
 from ipc.operations.status import ReadLedger
+from ipc.process.clock import ClockWrong
 from notary.backends.sqlite import SqliteDatabase, connect
 from notary.database import DatabaseGone
 from notary.ledger import journal, schema

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import rfc8785
 
-from ipc.canonical import NotCanonical
+from ipc.texts.canonical import NotCanonical
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 
 ROW: dict[str, Any] = {name: f"é {name}" for name in INTENT_COLUMNS} | {"approval_id": None, "context": b"context"}

@@ -20,7 +20,7 @@ from notary.ledger.receipts import (
     envelope_of,
     receipt_fields,
 )
-from tests.ipc.test_canonical import VALUES
+from tests.ipc.texts.test_canonical import VALUES
 from tests.notary.samples import ATTESTED, SIGNER, changed, make_held, make_receipt
 
 FIELDS = set(LedgerReceipt.__struct_fields__)

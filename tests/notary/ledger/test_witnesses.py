@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ipc.keys.verifier_keys import WITNESS, VerifierKey
 from ipc.operations.witnesses import WitnessStatus
 from ipc.settings import WitnessSettings
-from ipc.verifier_keys import WITNESS, VerifierKey
 from notary.database import DatabaseGone
 from notary.ledger import schema, witnesses
 from notary.ledger.witnesses import ConfiguredWitnesses, Cosigned

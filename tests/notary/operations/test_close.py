@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ipc.clock import iso
 from ipc.operations.calls import Approver, Closed
 from ipc.operations.evidence import ShowReceipt, TraceOfApproval
 from ipc.operations.holds import GetHold
 from ipc.operations.status import ReadLedger
+from ipc.process.clock import iso
 from tests.notary.running import Running, walk
 from tests.notary.samples import NOW, call, held_and_claimed, make_denial, make_open, make_result, record_call
 from tests.support.asking import Told

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from ipc.approvals import ENDED, read_remains, remains_of
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.calls import Approver, Withdraw
 from ipc.operations.holds import GetHold
-from ipc.store import ApprovalRecord
 from notary.backends.sqlite import connect
 from notary.state import NotaryLimits
 from tests.notary.conftest import StartNotary

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from ipc import events
-from ipc.canonical import MAX_SAFE_INTEGER
+from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
-from ipc.identifiers import new
 from ipc.limits import MAX_AHEAD
 from ipc.operations.calls import Approver, Open, Refuse, Withdraw
 from ipc.operations.holds import Hold
 from ipc.operations.leases import ReadEpoch
-from ipc.store import ApprovalRecord
-from ipc.texts import MAX_REASON
+from ipc.texts.canonical import MAX_SAFE_INTEGER
+from ipc.texts.foreign_texts import MAX_REASON
+from ipc.texts.identifiers import new
 from tests.notary.running import Running
 from tests.notary.samples import (
     DIGEST,

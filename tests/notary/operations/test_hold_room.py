@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.calls import Refusal
 from ipc.operations.holds import HoldInForce, ListHolds
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadStore
 from ipc.settings import ApprovalSettings
-from ipc.store import ApprovalRecord
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import NOW, make_approval, make_claim, make_hold, make_issue, make_revoke

@@ -7,11 +7,11 @@ import jwt
 import msgspec
 import pytest
 
-from ipc.clock import iso
+from ipc.backends.store import Budget
 from ipc.events import AuditEvent
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.leases import ReadBudget, ReadEpoch
-from ipc.store import Budget
+from ipc.process.clock import iso
 from tests.notary.running import Running, stored, walk
 from tests.notary.samples import NOW, make_issue, make_note, make_revoke, own_event
 from tests.support.asking import Told

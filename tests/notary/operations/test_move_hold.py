@@ -4,11 +4,11 @@ import time
 
 import pytest
 
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.calls import Approver
 from ipc.operations.holds import DueHolds, GetHold, ListHolds, MoveHold, OrphanedHolds, UnsettledHolds
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadStore, StoreStatus
-from ipc.store import ApprovalRecord
 from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,

@@ -6,10 +6,10 @@ from typing import Any
 import jwt
 import pytest
 
-from ipc.clock import iso
 from ipc.operations.calls import Approver, Closed, NoSuchWorker, Open, ProofRecord, Refusal, UseProof
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadBudget
+from ipc.process.clock import iso
 from tests.notary.running import Running, walk
 from tests.notary.samples import DIGEST, NOW, call_event, changed, held_and_claimed, make_issue, make_open, make_revoke
 from tests.support.asking import Asker, Told

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ipc.clock import iso
 from ipc.events import AuditEvent
-from ipc.identifiers import new
 from ipc.operations.calls import Closed, Refusal
 from ipc.operations.holds import DueHolds, GetHold, MoveHold
 from ipc.operations.leases import ListSessions, RevokeSession, SessionRevocation, SessionView
+from ipc.process.clock import iso
+from ipc.texts.identifiers import new
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import (

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from ipc.approvals import DecisionOutcome, HeldBody
+from ipc.keys.shown import hash_of, shown
 from ipc.operations.calls import Approver, Open
 from ipc.operations.evidence import ShowReceipt
 from ipc.operations.holds import GetHold, MoveHold
 from ipc.plan import seal
 from ipc.settings import ApprovalSettings, OperatorSettings
-from ipc.shown import hash_of, shown
 from notary.operations import signed as module
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running

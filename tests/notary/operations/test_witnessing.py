@@ -13,10 +13,10 @@ from gateway_client import verify_bundle
 from gateway_client.notes import VerifierKey as SdkKey
 from gateway_client.notes import open_checkpoint
 
-from ipc.clock import iso
 from ipc.operations.evidence import Prove, ReadCheckpoint
 from ipc.operations.status import ReadLedger
 from ipc.operations.witnesses import Cosign, NextCheckpoint, NoteTrouble, ToCosign, WitnessedCheckpoint
+from ipc.process.clock import iso
 from notary import checkpoint_file
 from notary.checkpoints import check_continued
 from notary.operations.witnessing import SKEW_SECONDS

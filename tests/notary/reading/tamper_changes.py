@@ -9,7 +9,7 @@ from contextlib import closing
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from ipc.canonical import canonical_bytes, sha256_hex
+from ipc.texts.canonical import canonical_bytes, sha256_hex
 from notary.ledger import journal
 from notary.ledger.journal import RingEntry
 from notary.ledger.receipts import NOT_SIGNED

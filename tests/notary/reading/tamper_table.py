@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.notary.reading.tampering import Folder
 from tests.notary.running import ROOT
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipc.exits import Exit
 from ipc.operations.calls import Approver
 from ipc.operations.evidence import ReadCheckpoint
-from ipc.private_files import PrivateFileError
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
 from notary.checkpoints import RolledBack
 from notary.database import DatabaseGone

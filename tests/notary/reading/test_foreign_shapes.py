@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from ipc.settings import LedgerSettings, Settings
 from notary.backends.sqlite import SqliteDatabase
 from notary.backup import NotBackedUp, back_up

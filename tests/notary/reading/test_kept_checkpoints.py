@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from ipc.canonical import sha256_hex
-from ipc.exits import Exit
 from ipc.operations.evidence import ReadCheckpoint
+from ipc.process.exits import Exit
+from ipc.texts.canonical import sha256_hex
 from notary.ledger.head import Head, write_head
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.offline import main

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ipc.canonical import sha256_hex
+from ipc.texts.canonical import sha256_hex
 from notary.ledger import schema
 from notary.ledger.journal import IntentRow, RingEntry
 from notary.ledger.receipts import encode_receipt

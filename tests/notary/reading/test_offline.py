@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ipc.clock import iso
 from ipc.operations.calls import Approver
+from ipc.process.clock import iso
 from ipc.settings import LedgerSettings
 from notary.ledger.receipts import encode_receipt
 from notary.offline import main

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.clock import iso
 from ipc.evidence import EventQuery
 from ipc.operations.evidence import QueryEvents, ShowReceipt
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadEpoch
 from ipc.operations.status import ReadLedger
+from ipc.process.clock import iso
 from notary.reading import queries
 from tests.notary.running import Running, query, stored
 from tests.notary.samples import NOW, make_note, make_open, make_refuse, record_call

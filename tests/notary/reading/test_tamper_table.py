@@ -14,7 +14,7 @@ from contextlib import closing
 
 import pytest
 
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from notary.ledger.settling import unsettled
 from tests.notary.reading.tamper_changes import (
     change_event,

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.canonical import sha256_hex
+from ipc.texts.canonical import sha256_hex
 from notary.ledger.head import Head, write_head
 from notary.ledger.leaves import INTENT_COLUMNS
 from notary.reading.verify import COLUMNS

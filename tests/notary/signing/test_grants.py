@@ -6,7 +6,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ipc.jwk import KeyRefused
+from ipc.keys.jwk import KeyRefused
 from ipc.operations.calls import Approver
 from notary.signing.grants import GRANT_MARGIN_SECONDS, GrantSigner
 from tests.notary.samples import DIGEST, NOW, changed, make_terms

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, write_private
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, write_private
 from notary.signing.keyfiles import load_ed25519, load_p256, write_private_key
 
 

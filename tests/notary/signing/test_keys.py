@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from frontend.auth.lease import LeaseVerifier
 from frontend.clock import FrontClock
 from frontend.notary.in_force import NOTHING
-from ipc.clock import iso
-from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
-from ipc.private_files import PrivateFileError, hold_folder, write_private
+from ipc.process.clock import iso
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, hold_folder, write_private
 from notary.signing.keyfiles import load_p256, write_private_key
 from notary.signing.keys import HeldKey, KeyPlaces, make_first, open_key, read_key, rotate
 from notary.signing.keysets import public_jwk

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ipc.clock import iso
-from ipc.exits import Exit
-from ipc.private_files import PrivateFileError, write_private
+from ipc.process.clock import iso
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, write_private
 from notary.signing.keysets import (
     ED25519_SET,
     P256_SET,

@@ -6,8 +6,8 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ipc.clock import iso
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
+from ipc.process.clock import iso
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk, published
 from notary.signing.leases import lease_keys

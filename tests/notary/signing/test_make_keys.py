@@ -13,9 +13,9 @@ from typing import NamedTuple
 import jwt
 import pytest
 
-from ipc.exits import Exit
-from ipc.jwk import thumbprint
-from ipc.private_files import write_private
+from ipc.keys.jwk import thumbprint
+from ipc.process.exits import Exit
+from ipc.process.private_files import write_private
 from notary.signing.keyfiles import load_ed25519, load_p256
 from notary.signing.make_keys import main
 from tests.support.proofs import Key, b64

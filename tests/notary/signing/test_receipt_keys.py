@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.encoding import b64url_decode
-from ipc.private_files import PrivateFileError, write_private
+from ipc.process.private_files import PrivateFileError, write_private
+from ipc.texts.encoding import b64url_decode
 from notary.ledger.receipts import LedgerReceipt, decode_receipt, encode_receipt
 from notary.signing.keyfiles import write_private_key
 from notary.signing.keys import open_key, receipt_place

@@ -7,11 +7,11 @@ from pathlib import Path
 import jwt
 import pytest
 
-from ipc.encoding import b64url_decode
+from ipc.keys.verifier_keys import key_id
 from ipc.operations.evidence import ReadCheckpoint, ShowReceipt
 from ipc.operations.keys import CheckKeys, FollowKeys
-from ipc.private_files import write_private
-from ipc.verifier_keys import key_id
+from ipc.process.private_files import write_private
+from ipc.texts.encoding import b64url_decode
 from notary.signing.keys import receipt_place, rotate
 from notary.signing.keysets import ListedKey, write_set
 from notary.signing.make_keys import make_keys

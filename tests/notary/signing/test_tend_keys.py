@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ipc.clock import parse_iso
-from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
+from ipc.process.clock import parse_iso
+from ipc.process.exits import Exit
 from notary.signing.make_keys import make_keys
 from notary.signing.tend_keys import main
 from tests.support.dying_rotation import places_in

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, PENDING
+from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListHolds
-from ipc.store import ApprovalRecord, Budget
 from notary.store.contract import TOLD_CHARACTERS, LastSession, Moment, Store, Waiting
 from notary.store.quotas import WINDOW_MINUTES, minute_of
 from tests.notary.samples import NOW, make_hold

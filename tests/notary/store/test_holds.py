@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
+from ipc.backends.store import NO_EPOCH, RIGHT_REVOKED
 from ipc.operations.holds import ListHolds
-from ipc.store import NO_EPOCH, RIGHT_REVOKED
 from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.store.contract import Moment

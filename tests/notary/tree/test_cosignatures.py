@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrib.verify import oracle
-from ipc.verifier_keys import WITNESS, VerifierKey
+from ipc.keys.verifier_keys import WITNESS, VerifierKey
 from notary.tree.checkpoint import MAX_NOTE, NoteRefused, parted
 from notary.tree.cosignatures import MAX_LINES, cosign, cosignature_in, count_cosignatures, with_cosignature
 from notary.tree.notes import signed

@@ -5,7 +5,7 @@ from base64 import b64encode
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.verifier_keys import key_id
+from ipc.keys.verifier_keys import key_id
 from notary.tree.checkpoint import Checkpoint, NoteRefused
 from notary.tree.notes import opened, opened_checkpoint, origin_of, read_verifier_key, signed, verifier_key
 

@@ -16,7 +16,9 @@ import msgspec
 import trio
 from setproctitle import setproctitle
 
-from ipc.blocking import ChannelClosed
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.nonblocking import TrioChannel
+from ipc.channel.protocol_states import SUPERVISOR_TO_FRONT
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import (
     AttachNotary,
@@ -43,9 +45,7 @@ from ipc.messages.control import (
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
-from ipc.nonblocking import TrioChannel
-from ipc.parent import die_with_parent
-from ipc.sessions import SUPERVISOR_TO_FRONT
+from ipc.process.parent import die_with_parent
 
 
 class FakeFront:

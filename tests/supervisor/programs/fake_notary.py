@@ -17,14 +17,14 @@ from pathlib import Path
 
 from setproctitle import setproctitle
 
-from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.protocol_states import SUPERVISOR_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.notarising import AttachFront, FrontDetached, NotaryReady, StartNotary, StopNotary, SupervisorToNotary
 from ipc.messages.pinging import Ping, Pong
-from ipc.parent import die_with_parent
-from ipc.sessions import SUPERVISOR_TO_NOTARY
+from ipc.process.parent import die_with_parent
 
 
 def is_open(channel: socket.socket) -> bool:

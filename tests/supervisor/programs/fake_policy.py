@@ -6,7 +6,7 @@ import socket
 
 from setproctitle import setproctitle
 
-from ipc.parent import die_with_parent
+from ipc.process.parent import die_with_parent
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from setproctitle import setproctitle
 
-from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.blocking import BlockingChannel, ChannelClosed
+from ipc.channel.protocol_states import SUPERVISOR_TO_TEMPLATE
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.forking import (
     KillForked,
@@ -28,8 +29,7 @@ from ipc.messages.forking import (
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded, ModuleVerdict
 from ipc.messages.pinging import Ping, Pong
-from ipc.parent import die_with_parent
-from ipc.sessions import SUPERVISOR_TO_TEMPLATE
+from ipc.process.parent import die_with_parent
 
 
 def work(channel: socket.socket, parent: int, title: str) -> None:

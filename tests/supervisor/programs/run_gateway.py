@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 
 from ipc.settings import Settings
-from supervisor.config import Loaded
-from supervisor.document import Document
 from supervisor.launch import PreparedGateway, launch, prepare_run
 from supervisor.logs import configure_logs
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
+from supervisor.settings.config import Loaded
+from supervisor.settings.document import Document
 
 FAKES = Programs(
     front=("tests.supervisor.programs.fake_front",),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc import paths
+from ipc.texts import paths
 from workers.host.meter import HostError
 from workers.host.paths import split_path
 

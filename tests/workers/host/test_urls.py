@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.domains import matches
+from ipc.network.domains import matches
 from workers.host.meter import HostError
 from workers.host.urls import Target, parse_url
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from ipc.blocking import ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import encode_frame
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_POLICY_FRAME
 from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, UsePolicy
+from ipc.process.exits import Exit
 from tests.support.policy import (
     ALLOW_ALL,
     LOOP_ON_SPIN,

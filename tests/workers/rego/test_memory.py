@@ -8,9 +8,9 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from ipc.blocking import ChannelClosed
-from ipc.exits import Exit
+from ipc.channel.blocking import ChannelClosed
 from ipc.messages.deciding import Ask
+from ipc.process.exits import Exit
 from tests.support.policy import HEADER, REPOSITORY, PolicyPeer, document, question, sources
 from workers.rego.memory import MOST_BYTES
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ipc.exits import Exit
 from ipc.messages.modules import ModuleFile
+from ipc.process.exits import Exit
 from ipc.settings import Settings
 from ipc.walls.places import homes, kept
 from ipc.walls.privileges import User
-from supervisor.walls import find_walls
+from supervisor.children.walls import find_walls
 from tests.support.worker_plans import write_plan
 from tests.support.worker_template import template
 from workers.sandbox.places import WalledPaths, files_place, owner_of_files

@@ -199,6 +199,8 @@ def _verify_export(desk: CliContext, file: Path, head: str | None) -> None:
 def _broken(broken_at: str | None, reason: str | None, checked: int) -> Failure:
     where = f" at {broken_at}" if broken_at else ""
     return Failure(
-        ScriptExit.VERIFICATION_FAILED, "chain_broken", f"broken{where} after {checked} events: {reason or 'no reason'}",
+        ScriptExit.VERIFICATION_FAILED,
+        "chain_broken",
+        f"broken{where} after {checked} events: {reason or 'no reason'}",
         "keep a copy of the ledger before anything else; docs/evidence.md",
-    )  # fmt: skip
+    )

@@ -133,9 +133,11 @@ def _drained(operator: OperatorClient, timeout: float) -> int:
     finally:
         progress.end()
     raise Failure(
-        ScriptExit.FAILED, "still_in_flight", f"{in_flight} calls are in flight after {timeout:g} s; it goes on draining",
+        ScriptExit.FAILED,
+        "still_in_flight",
+        f"{in_flight} calls are in flight after {timeout:g} s; it goes on draining",
         "gatectl drain --wait --yes",
-    )  # fmt: skip
+    )
 
 
 @click.command(cls=Command)

@@ -13,7 +13,7 @@ import trio
 from frontend.egress.proxy_list import HEAD
 from frontend.egress.rules import LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
-from ipc.private_files import write_private
+from ipc.process.private_files import write_private
 from ipc.settings import EgressSettings
 from tests.support.front_core import Core, front_core, refuses, registry_of, then
 from tests.support.held_calls import held, reached, reaching, state_of

@@ -22,7 +22,7 @@ from frontend.api.routes import ROUTES
 from frontend.errors import STATUS
 from frontend.limits.rates import PER_SECOND
 from ipc.settings import Settings
-from supervisor.dev import DEFAULT_LISTEN
+from supervisor.dev.settings import DEFAULT_LISTEN
 
 ROOT = Path(__file__).resolve().parents[4]
 DOCUMENT = document(ROUTES)

@@ -8,7 +8,7 @@ import trio
 
 from frontend.egress.rules import MAX_PER_ACTION, LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
-from ipc.private_files import write_private
+from ipc.process.private_files import write_private
 from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
 from tests.support.held_calls import filing, held, reached, reaching, state_of
 

@@ -10,9 +10,9 @@ import pytest
 from frontend.calls.approvals import looks
 from frontend.calls.approvals.record import ShownHold, encode, whole_of
 from ipc.approvals import HeldBody
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.holds import GetHold
 from ipc.plan import seal
-from ipc.store import ApprovalRecord
 from tests.support.front_core import BASE, action, front_core
 from tests.support.held_calls import corrupt, held
 from tests.support.plans import a_plan

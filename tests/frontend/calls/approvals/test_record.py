@@ -15,8 +15,8 @@ from frontend.calls.approvals.record import (
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import DecisionOutcome, HeldBody, remains_of
+from ipc.backends.store import ApprovalRecord
 from ipc.plan import seal
-from ipc.store import ApprovalRecord
 from tests.support.plans import a_plan
 
 NOW = 1_000.0
@@ -26,9 +26,16 @@ def a_record(state: str = "pending", outcome: DecisionOutcome | None = None) -> 
     plan = a_plan(request='{"to":"acct"}', calls_remaining=3)
     body = HeldBody.of(seal(plan), "peercred", has_budget=True)
     return ApprovalRecord(
-        approval_id="apr_1", session_id=plan.session_id, action_id=plan.action_id, request_hash=plan.request_hash,
-        state=state, created_at=NOW, expires_at=NOW + 300, body=encode(body), outcome=encode(outcome or DecisionOutcome()),
-    )  # fmt: skip
+        approval_id="apr_1",
+        session_id=plan.session_id,
+        action_id=plan.action_id,
+        request_hash=plan.request_hash,
+        state=state,
+        created_at=NOW,
+        expires_at=NOW + 300,
+        body=encode(body),
+        outcome=encode(outcome or DecisionOutcome()),
+    )
 
 
 def test_a_body_survives_the_store_and_keeps_its_hash() -> None:

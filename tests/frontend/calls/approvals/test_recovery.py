@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import trio
 
+from ipc.backends.store import ApprovalRecord
 from ipc.operations.evidence import ApprovalTrace
 from ipc.operations.holds import GetHold, MoveHold
-from ipc.store import ApprovalRecord
 from tests.support.front_core import Core, Fault, front_core
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
 from tests.support.logs import capture_logs

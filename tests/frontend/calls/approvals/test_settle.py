@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
-from ipc.private_files import write_private
+from ipc.process.private_files import write_private
 from ipc.settings import LimitSettings, SecretSettings
 from tests.frontend.calls.words import word_taken
 from tests.support.front_core import action, front_core, refuses, then

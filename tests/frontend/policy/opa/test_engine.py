@@ -16,7 +16,7 @@ from frontend.policy.engine import PolicySources, PolicyUnreached
 from frontend.policy.opa.engine import OpaPolicy
 from frontend.policy.opa.opening import open_opa
 from frontend.policy.question import BudgetUnread
-from ipc.private_files import PrivateFileError
+from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
 from tests.support.opa import Opa, opa
 from tests.support.patience import PATIENT

@@ -13,7 +13,7 @@ import pytest
 from frontend.policy.tools import command
 from frontend.policy.tools.examiner import ExaminerClient
 from frontend.policy.tools.testing import ORDINARY
-from ipc.exits import Exit
+from ipc.process.exits import Exit
 from tests.support.examining import RunningExaminer
 from tests.support.policy import DEFAULT_POLICY, REPOSITORY, document
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ipc.operations.holds import ListHolds
-from ipc.private_files import write_private
+from ipc.process.private_files import write_private
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.client import RedisTarget
 from notary.backends.redis.fitness import RedisUnfit, _weak, _wrong, connected, problem_of_redis

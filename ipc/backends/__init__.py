@@ -1,0 +1,1 @@
+"""Store, ledger and webhooks as front and notary both know them."""

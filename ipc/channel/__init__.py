@@ -1,0 +1,1 @@
+"""Channels between processes: frames, packets, descriptors, and which message may come when."""

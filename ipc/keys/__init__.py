@@ -1,0 +1,1 @@
+"""Keys and signatures, and values that must not be seen."""

@@ -1,0 +1,90 @@
+"""The text of a held call that an operator sees before deciding, and its hash.
+
+Guarantees that front and notary make the same text of a stored approval, so that the hash which the operator signs
+reveals a front that shows something else. The request is shown as it will be executed (ipc/texts/visible.py): what a
+person reads is what runs.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from ipc.approvals import HeldBody, Remains
+from ipc.backends.store import ApprovalRecord
+from ipc.plan import FileAccess
+from ipc.process.clock import iso
+from ipc.texts.canonical import NotCanonical, canonical_bytes, sha256_hex
+from ipc.texts.visible import in_ascii, visible
+
+NOT_HASHED: Final = frozenset(
+    {
+        "state", "status", "claimed_by", "claimed_at", "completed_at", "receipt_id", "deny_reason", "error_code",
+        "approval_signature", "shown_hash",
+    }
+)  # fmt: skip
+"""Members of an approval's detail that change while it is decided, and the hash itself. Every other one is hashed."""
+
+
+def shown(approval: ApprovalRecord, body: HeldBody) -> dict[str, Any]:
+    """The members of the detail that never change: everything that will happen, nothing that will not."""
+    plan = body.plan
+    return {
+        **without_request(approval, body),
+        "request": visible(msgspec.json.decode(plan.request)),
+        "request_json": in_ascii(plan.request),
+        "approved_request": visible(msgspec.to_builtins(plan.http_request)),
+        "unresolved_paths": [visible(path) for path in plan.unresolved_paths],
+    }
+
+
+def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[str, Any]:
+    """Those of them that are kept when the approval has ended."""
+    plan = body.plan
+    return {
+        # A hold of an earlier version has no description, and keeps its hash without this member.
+        **({} if body.description is None else {"description": body.description}),
+        "approval_id": approval.approval_id,
+        "action_id": approval.action_id,
+        "action_version": plan.action_version,
+        "principal": plan.principal,
+        "session_id": approval.session_id,
+        "owner": plan.owner,
+        "risk_level": plan.risk_level,
+        "request_hash": approval.request_hash,
+        "created_at": iso(approval.created_at),
+        "expires_at": iso(approval.expires_at),
+        "trace_id": plan.trace_id,
+        "approved_targets": [visible(target) for target in plan.targets],
+        "approved_secrets": [secret.name for secret in plan.secrets],
+        "secret_domains": {one.name: list(one.domains) for one in plan.secrets if one.header is not None},
+        "approved_egress": {
+            "profile": plan.egress.profile,
+            "allowed_domains": list(plan.egress.allowed_domains),
+            "allowed_methods": list(plan.egress.allowed_methods),
+        },
+        "approved_files": None if plan.files is None else _files(plan.files),
+        "unresolved_domains": list(plan.unresolved_domains),
+        "sinks": list(plan.sinks),
+        "verifier_kind": plan.verifier_kind,
+        "provider_module_digest": plan.provider_module_digest,
+        "resource_limits": msgspec.to_builtins(plan.limits),
+        "policy_version": plan.policy_version,
+        "policy_rule": plan.policy_rule,
+        "budget_snapshot": {"calls_remaining": plan.calls_remaining},
+        "revocation_epoch": plan.epoch,
+        "plan_hash": body.plan_hash,
+    }
+
+
+def hash_of(members: dict[str, Any]) -> str | None:
+    """`sha256:<hex>` over the canonical form (RFC 8785) of what is hashed; None where a number has no such form."""
+    try:
+        return sha256_hex(canonical_bytes({name: value for name, value in members.items() if name not in NOT_HASHED}))
+    except NotCanonical:
+        return None
+
+
+def _files(files: FileAccess) -> dict[str, Any]:
+    members: dict[str, Any] = visible(msgspec.to_builtins(files))
+    del members["root"]  # a path of this host
+    return members

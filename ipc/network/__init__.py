@@ -1,0 +1,1 @@
+"""Names and addresses of hosts, and TLS as a client."""

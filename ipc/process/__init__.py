@@ -1,0 +1,1 @@
+"""What every process of the gateway needs: its parent, its clock, its log."""

@@ -1,0 +1,1 @@
+"""Texts with one spelling each: JSON, paths, encodings, text that a person is shown."""

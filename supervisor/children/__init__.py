@@ -1,0 +1,1 @@
+"""Child processes: their life, their channels, their descriptors."""

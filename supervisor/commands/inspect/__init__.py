@@ -1,0 +1,1 @@
+"""Commands for a gateway that runs, its ledger and its log."""

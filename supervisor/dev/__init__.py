@@ -1,0 +1,1 @@
+"""`gateway dev`: its settings, keys, policy and start."""

@@ -1,0 +1,1 @@
+"""The gateway from start to exit: lifecycle, state directory, sockets, reloads, stop."""

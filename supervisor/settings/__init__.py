@@ -1,0 +1,1 @@
+"""The configuration file: read, checked by one table, turned into `ipc.settings`."""

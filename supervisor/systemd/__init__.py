@@ -1,0 +1,1 @@
+"""systemd: passed sockets, notifications, watchdog, status line, cgroups."""

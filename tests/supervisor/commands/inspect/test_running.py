@@ -1,0 +1,233 @@
+"""`gateway status|ps|reload|drain` against a running supervisor, and where none runs; SIGUSR1 tells the same."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipc.process.exits import Exit
+from supervisor.cli import main
+from supervisor.life.asking import NAME
+from tests.support import processes
+from tests.support.supervised import Running, Start, wait_until
+
+
+def said(capsys: pytest.CaptureFixture[str], folder: str | Path, *words: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    code = main([*words, "--state-dir", str(folder)])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def told(capsys: pytest.CaptureFixture[str], gateway: Running, *words: str) -> tuple[int, dict[str, Any]]:
+    """The same as JSON."""
+    code, out, _ = said(capsys, gateway.settings.state_dir, *words, "--json")
+    return code, json.loads(out)
+
+
+def test_status_and_ps_tell_what_runs(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    gateway.ask(do="busy", in_flight=3)
+    code, status = told(capsys, gateway, "status")
+    assert (code, status["state"], status["in_flight"], status["crash_loops"]) == (Exit.OK, "serving", 3, [])
+    assert status["pid"] == gateway.process.pid
+    code, ps = told(capsys, gateway, "ps")
+    assert code == Exit.OK
+    assert {one["name"]: one["pid"] for one in ps["processes"]} == gateway.whole_family()
+    front = next(one for one in ps["processes"] if one["name"] == "front 1")
+    assert (front["state"], front["in_flight"]) == ("serving", 3)
+    code, out, _ = said(capsys, gateway.settings.state_dir, "ps")
+    assert all(name in out for name in gateway.whole_family())
+    code, out, _ = said(capsys, gateway.settings.state_dir, "status")
+    assert out.startswith("serving · 1 actions · 0 held · 3 in flight · 0 unresolved\n")
+
+
+def test_a_full_ledger_is_reported_and_not_ready(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    for is_full, exit_code in ((True, Exit.FAILED), (False, Exit.OK)):
+        gateway.ask(do="busy", in_flight=0, is_ledger_full=is_full)
+        code, status = told(capsys, gateway, "status")
+        assert (code, status["is_ledger_full"], status["is_ready"]) == (exit_code, is_full, not is_full)
+        _, out, _ = said(capsys, gateway.settings.state_dir, "status")
+        assert ("\nnot ready: ledger full, calls are refused; " in out) == is_full
+
+
+def test_ps_tells_the_last_error_of_what_ended(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    os.kill(gateway.whole_family()["notary"], signal.SIGKILL)
+    wait_until(lambda: gateway.told("notary ended"))
+    _, ps = told(capsys, gateway, "ps")
+    notary = next(one for one in ps["processes"] if one["name"] == "notary")
+    assert (notary["ends"], notary["last_error"]) == (1, "SIGKILL")
+
+
+def test_usr1_tells_of_each_child_and_ends_nothing(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    gateway.ask(do="busy", in_flight=2)
+    family = gateway.whole_family()
+    gateway.signal(signal.SIGUSR1)
+    wait_until(lambda: len(gateway.told("child")) == len(family))
+    assert {row["name"]: row["pid"] for row in gateway.told("child")} == family
+    assert gateway.told("the gateway")[0]["in_flight"] == 2
+    assert gateway.whole_family(len(family)) == family
+
+
+def ignores(pid: int, number: signal.Signals) -> bool:
+    return bool(int(processes.status(pid, "SigIgn"), 16) & 1 << (number - 1))
+
+
+def test_signals_to_the_whole_service_are_the_supervisors_alone(start: Start) -> None:
+    gateway = start(is_real=True)
+    gateway.wait_ready()
+    family = gateway.whole_family()
+    for number in (signal.SIGUSR1, signal.SIGHUP):
+        for name in ("policy 1", "template", "worker http 1"):
+            # A policy process has its title a moment before it ignores anything, and readiness does not wait for it.
+            wait_until(lambda: ignores(family[name], number))  # noqa: B023
+            os.kill(family[name], number)
+    gateway.signal(signal.SIGUSR1)
+    wait_until(lambda: gateway.told("the gateway"))
+    assert gateway.whole_family(len(family)) == family
+
+
+def test_a_reload_is_answered_with_what_came_of_it(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    code, answer = told(capsys, gateway, "reload")
+    assert (code, answer["error"], answer["actions"], answer["policy_version"]) == (Exit.OK, None, 7, "v1")
+    assert gateway.state()["reloads"] == [["command-1", "command"]]
+    gateway.ask(do="set", values={"reload_error": "a.yaml:3 is no action"})
+    code, out, _ = said(capsys, gateway.settings.state_dir, "reload")
+    assert code == Exit.FAILED
+    assert "a.yaml:3 is no action" in out
+
+
+def test_a_drain_refuses_work_and_waits_for_the_last_call_if_asked_to(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    gateway.ask(do="busy", in_flight=1)
+    command = [sys.executable, "-m", "supervisor.cli", "drain", "--wait", "--json", "--state-dir"]
+    with subprocess.Popen(
+        [*command, gateway.settings.state_dir], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[4]
+    ) as waiting:
+        gateway.eventually(lambda state: state["drained"])
+        assert waiting.poll() is None
+        gateway.ask(do="busy", in_flight=0)
+        assert waiting.stdout is not None
+        answer = json.loads(waiting.stdout.read())
+    assert (waiting.returncode, answer["state"], answer["in_flight"]) == (Exit.OK, "draining", 0)
+
+
+def test_a_gateway_that_starts_or_fails_is_not_ready_by_its_exit_code(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway = start(front={"never_ready": True})
+    gateway.state()
+    code, status = told(capsys, gateway, "status")
+    assert (code, status["state"], status["is_ready"]) == (Exit.FAILED, "starting", False)
+
+
+@pytest.mark.parametrize("word", ["status", "ps", "reload", "drain"])
+def test_without_a_gateway_each_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        code, out, err = said(capsys, folder, word)
+        assert (code, out) == (Exit.UNAVAILABLE, "")
+        assert err == f"gateway: no gateway runs with the state directory {folder}.\n"
+
+
+def test_the_socket_is_ours_alone_and_gone_at_the_end(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    path = Path(gateway.settings.state_dir) / NAME
+    assert path.stat().st_mode & 0o777 == 0o600
+    gateway.signal(signal.SIGTERM)
+    gateway.wait()
+    assert not path.exists()
+    assert said(capsys, gateway.settings.state_dir, "status")[0] == Exit.UNAVAILABLE
+
+
+def test_a_killed_gateway_does_not_answer_and_its_successor_does(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = start()
+    first.wait_ready()
+    family = first.whole_family()
+    first.process.kill()
+    first.process.wait(60)
+    assert said(capsys, first.settings.state_dir, "status")[0] == Exit.UNAVAILABLE
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}/fd") for pid in family.values()))
+    second = start()
+    second.wait_ready()
+    assert told(capsys, second, "status")[1]["pid"] == second.process.pid
+
+
+@pytest.mark.parametrize(
+    "line", [b"\n", b"{}\n", b'{"do": 7}\n', b'{"do": "stop"}\n', b"[" * 5000 + b"\n", b"x" * 9000]
+)
+def test_noise_is_answered_and_changes_nothing(start: Start, line: bytes) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(60)
+        sock.connect(str(Path(gateway.settings.state_dir) / NAME))
+        sock.sendall(line)
+        with sock.makefile("rb") as stream:
+            assert json.loads(stream.readline()) == {"error": "no such command"}
+    assert gateway.state()["front_id"]
+
+
+def test_a_long_path_of_the_state_directory_is_no_obstacle(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ("d" * 120)
+    folder.mkdir(mode=0o700)
+    gateway = start(state_dir=str(folder))
+    gateway.wait_ready()
+    assert told(capsys, gateway, "status")[0] == Exit.OK
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_other_users_are_refused_even_if_the_file_modes_allow_them(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    path = Path(gateway.settings.state_dir) / NAME
+    path.chmod(0o666)
+    ask = """
+import os, socket, sys
+os.chdir(sys.argv[1]); os.setgid(65534); os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as sock:
+    sock.settimeout(60)
+    sock.connect("control.sock")
+    try:
+        sock.sendall(b'{"do": "drain"}\\n')
+        print(sock.recv(100))
+    except ConnectionError:
+        print(b"")
+"""
+    path.parent.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", ask, str(path.parent)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "b''\n", done.stderr
+    (refused,) = gateway.told("a command is refused: only the gateway's user and root may give one")
+    assert refused["uid"] == 65534
+    assert not gateway.state()["drained"]
+
+
+def test_a_process_of_the_gateway_itself_is_not_heard(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    path = str(Path(gateway.settings.state_dir) / NAME)
+    assert gateway.ask(do="connect", path=path, line='{"do": "drain"}\n') == ""
+    assert gateway.told("a command is refused: only the gateway's user and root may give one")
+    assert not gateway.state()["drained"]

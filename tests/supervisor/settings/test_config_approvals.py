@@ -1,0 +1,79 @@
+"""The configuration of operators, who approve calls, and of the caps of the calls that wait for them."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.settings.sections.operators import digest_of
+from tests.supervisor.settings.test_config import JKT, KEY, NEEDED, problems_of, settings_of
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('name = "ada"', "needs exactly one of"),
+        (f'name = "ada"\napi_key = "{KEY}"\napi_key_sha256 = "{"0" * 64}"', "needs exactly one of"),
+        (f'api_key = "{KEY}"', "name: is missing"),
+        ('name = "ada"\napi_key = "key-bob-' + "0" * 32 + '"', "must have the form key-ada-<32"),
+        (f'name = "ada"\napi_key_sha256 = "{KEY}"', "64 hexadecimal digits"),
+        (f'name = "a/b"\napi_key = "{KEY}"', "must be letters, digits"),
+        (f'name = "ada"\ndpop_jkt = "short"\napi_key = "{KEY}"', "RFC 7638 thumbprint"),
+        ('name = "ada"\napi_key_file = "/nowhere/key"', "cannot read it: No such file or directory"),
+        (f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "ada"\napi_key_sha256 = "{"1" * 64}"', "twice"),
+        (
+            f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "bob"\napi_key_sha256 = "{digest_of(KEY)}"',
+            '"bob" and "ada" share one key',
+        ),
+    ],
+)
+def test_each_wrong_operator_is_named_with_what_is_wrong_and_without_the_key(rows: str, said: str) -> None:
+    problems = problems_of(NEEDED + "[[operators]]\n" + rows)
+    assert any(said in problem for problem in problems), problems
+    assert not any(KEY in problem or "0" * 32 in problem for problem in problems)
+
+
+def test_signatures_can_not_be_required_of_an_operator_without_a_key() -> None:
+    rows = f'[approvals]\nrequire_signature = true\n[[operators]]\nname = "ada"\napi_key = "{KEY}"\n'
+    (problem,) = problems_of(NEEDED + rows)
+    assert 'operators[0].dpop_jkt of "ada": is missing, and approvals.require_signature is true.' in problem
+    assert problems_of(NEEDED + rows + f'dpop_jkt = "{JKT}"\n') == []
+    assert problems_of(NEEDED + rows.replace("true", "false")) == []
+
+
+def test_an_operator_key_may_lie_in_a_private_file(tmp_path: Path) -> None:
+    file = tmp_path / "ada.key"
+    file.write_text(KEY + "\n")
+    text = NEEDED + '[[operators]]\nname = "ada"\napi_key_file = "ada.key"\n'
+    file.chmod(0o640)
+    assert "mode 0640 lets others in" in problems_of(text, folder=tmp_path)[0]
+    file.chmod(0o600)
+    assert settings_of(text, folder=tmp_path).operators[0].api_key_sha256 == digest_of(KEY)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("max_pending_per_principal = 501", "max_pending_per_principal = 501: must not be above 500"),
+        ("max_pending = 100", "max_pending_per_principal = 100: must not be above 50"),
+        ("max_pending_bytes = 20000000", "max_pending_bytes_per_principal = 16777216: must not be above 10000000"),
+        ("max_pending = 1", "max_pending = 1: must be 2 or more"),
+        ("max_pending_bytes_per_principal = 1", "max_pending_bytes_per_principal = 1: must be 8388608 or more"),
+    ],
+)
+def test_caps_of_holds_that_would_let_one_principal_keep_others_from_waiting_are_refused(text: str, said: str) -> None:
+    (problem,) = problems_of(f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{text}\n')
+    assert f"g.toml:4  approvals.{said}" in problem
+
+
+@pytest.mark.parametrize("days", [0, 3651])
+def test_ended_approvals_are_kept_for_a_day_at_least_and_ten_years_at_most(days: int) -> None:
+    text = f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\nkeep_days = {days}\n'
+    (problem,) = problems_of(text)
+    assert f"approvals.keep_days = {days}: must be" in problem
+    assert settings_of(NEEDED + "[approvals]\nkeep_days = 3650\n").approvals.keep_days == 3650
+
+
+def test_caps_of_holds_may_be_as_narrow_as_one_for_each(tmp_path: Path) -> None:
+    caps = "max_pending = 2\nmax_pending_per_principal = 1\n"
+    text = f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{caps}'
+    assert not [one for one in problems_of(text) if "approvals" in one]
