@@ -15,7 +15,7 @@ import trio
 
 from console.endpoints import MAX_BODY, MAX_QUERY, ForwardedEndpoint
 from frontend.http.answers import JSON_TYPE, TRACE_HEADER, Answer, json_answer
-from frontend.http.asking import AnswerTooLarge, OutgoingBody, read_at_most
+from frontend.http.client_bodies import AnswerTooLarge, OutgoingBody, read_at_most
 from frontend.http.requests import Request
 from frontend.telemetry.logs import log, trace_now
 

@@ -21,11 +21,11 @@ from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.signatures import Signatures
 from frontend.calls.approvals.transitions import Transitions
 from frontend.calls.approvals.upkeep import HoldUpkeep
+from frontend.calls.audit_writer import AuditWriter
 from frontend.calls.budgets import BudgetCheck
 from frontend.calls.execution import Execution
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
-from frontend.calls.journal import AuditWriter
 from frontend.calls.pipeline import Pipeline
 from frontend.calls.quotas import Quotas
 from frontend.calls.refusals import Refusals
@@ -45,8 +45,8 @@ from frontend.egress.rulefile import RuleFile, rules_path
 from frontend.health.dependencies import DependencyPulses
 from frontend.limits.admission import Admission
 from frontend.limits.body_bytes import BodyBytes
+from frontend.limits.free_space import FreeSpace
 from frontend.limits.rates import Rates, SessionRates
-from frontend.limits.room import FreeSpace
 from frontend.limits.sessions import SessionTable
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import NotaryFacts

@@ -15,9 +15,9 @@ from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.upkeep import HoldUpkeep
+from frontend.calls.audit_writer import AuditWriter
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
-from frontend.calls.journal import AuditWriter
 from frontend.calls.pipeline import Pipeline
 from frontend.calls.refusals import Refusals
 from frontend.calls.refused_operators import RefusedOperators

@@ -40,8 +40,8 @@ from notary.copying import WalCopies
 from notary.database import DatabaseGone
 from notary.executions import Executions
 from notary.fronts import Fronts
-from notary.operations.acting import issue_again
 from notary.operations.closing import Lost, Reported
+from notary.operations.leases_and_keys import issue_again
 from notary.operations.reconciling import StoreChanged
 from notary.operations.table import PERFORMERS, PROVING, WRITING
 from notary.orphans import Orphans

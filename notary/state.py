@@ -12,8 +12,8 @@ from notary.backends.sqlite import FileLimits
 from notary.database import Database, OpenTransaction
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
-from notary.ledger.journal import SLOTS
 from notary.ledger.outbox import Backlog
+from notary.ledger.page_ring import SLOTS
 from notary.ledger.refused import Key, RefusalCount
 from notary.ledger.settling import Unsettled
 from notary.ledger.witnesses import ConfiguredWitnesses

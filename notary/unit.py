@@ -16,11 +16,11 @@ from ipc.process.clock import iso, parse_iso
 from ipc.process.logs import log
 from ipc.texts.identifiers import new
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import gateways, intents, journal
+from notary.ledger import gateways, intents, page_ring
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
-from notary.ledger.journal import RingEntry
 from notary.ledger.outbox import Queued
+from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import LedgerReceipt
 from notary.ledger.refused import Key, RefusalCount, pruned
 from notary.ledger.settling import Unsettled, count_leaves, head_with, move, settle
@@ -311,7 +311,7 @@ class Transaction:
                 return parse_iso(dispatched_at)
         return None
 
-    def finish(self, answers: list[journal.Remembered]) -> None:
+    def finish(self, answers: list[page_ring.Remembered]) -> None:
         """Write the unit's entry with what is answered, inside the transaction."""
         if not self.store.is_in_ledger:
             self.store.keep_doubt(self._unsettled.number)
@@ -322,16 +322,16 @@ class Transaction:
             self._is_finished = True
             return
         self._entry.answers = answers
-        pieces = journal.pieces_of(self._entry, number)
+        pieces = page_ring.pieces_of(self._entry, number)
         if len(pieces) + (0 if self._has_settled else self._unsettled.used) > slots:
             self._make_room()
             self._entry.answers = answers
-            pieces = journal.pieces_of(self._entry, number)
+            pieces = page_ring.pieces_of(self._entry, number)
             if len(pieces) > slots:
                 pieces = []
                 settle(self.connection, (), number)
                 self.connection.execute(_ANSWERS, (_encode(answers),))
-        journal.write(self.connection, pieces, self._unsettled.slot)
+        page_ring.write(self.connection, pieces, self._unsettled.slot)
         self._pieces, self._is_finished = len(pieces), True
 
     def commit(self) -> None:

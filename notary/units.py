@@ -18,9 +18,9 @@ from ipc.process.clock import ClockWrong
 from ipc.process.logs import log
 from ipc.texts.canonical import NotCanonical
 from notary.database import DatabaseGone, NotStorable, OpenTransaction
-from notary.ledger import journal
-from notary.ledger.journal import RingContent
+from notary.ledger import page_ring
 from notary.ledger.outbox import waiting
+from notary.ledger.page_ring import RingContent
 from notary.performing import Performer
 from notary.state import NotaryState
 from notary.store.contract import StoreGone
@@ -187,10 +187,10 @@ def _budgeted(tasks: Sequence[Task]) -> set[str]:
 def remembered(connection: OpenTransaction, contents: RingContent | None = None) -> Remembered:
     """Answers of the last unit before this start: (front, number) -> outcome, its value encoded already. `contents`:
     that unit; without it the newest one of the journal."""
-    answers = (contents or journal.read(connection)).answers
+    answers = (contents or page_ring.read(connection)).answers
     if answers is None:
         row = connection.execute("SELECT answers FROM last_unit").fetchone()
-        answers = [] if row is None else msgspec.msgpack.decode(row[0], type=list[journal.Remembered])
+        answers = [] if row is None else msgspec.msgpack.decode(row[0], type=list[page_ring.Remembered])
     return {
         (front_id, number): TaskOutcome(msgspec.Raw(value), problem, part, cause)
         for front_id, number, value, problem, part, cause in answers

@@ -2,7 +2,7 @@
 http profile, several shared ones.
 
 Owns two channels and nothing else: no listening socket, no store, no key. Order: let go of everything inherited, build
-the walls, hear the notary, say so to the front, then calls (workers/desk.py). Leaves with a code of
+the walls, hear the notary, say so to the front, then calls (workers/worker_loop.py). Leaves with a code of
 `ipc.process.exits`.
 """
 
@@ -26,9 +26,8 @@ from ipc.messages.calling import FrontToWorker, WorkerReady
 from ipc.process.exits import Exit
 from ipc.walls.given import Given
 from workers.crew import Crew
-from workers.desk import FrontChannel, NotaryChannel, WorkerLoop
 from workers.forking import settle
-from workers.host.outside import NetworkContext
+from workers.host.network import NetworkContext
 from workers.host.resolver import Resolver
 from workers.host.space import FileSpace, LedgerReserve
 from workers.log import write_failure, write_line
@@ -37,6 +36,7 @@ from workers.runtime.modules import Module
 from workers.runtime.ticker import EpochTicker
 from workers.sandbox.profiles import enter, prepare
 from workers.sandbox.refused import SandboxRefused
+from workers.worker_loop import FrontChannel, NotaryChannel, WorkerLoop
 
 SEND_SECONDS = 30
 """A peer that does not take a result for this long will not take it at all."""
@@ -93,14 +93,14 @@ def live(birth: Birth) -> Exit:
 
         runner = make_runner(outside)
         enter(prepared, start_threads)
-        desk = WorkerLoop(
+        loop = WorkerLoop(
             front, notary, runner, birth.recycle_after_calls, standing=prepared.standing,
             process=birth.title.removeprefix("gateway: "), crew=crew,
         )  # fmt: skip
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
-        desk.wait_tied()
+        loop.wait_tied()
         front.send(WorkerReady(birth.worker_id, os.getpid(), birth.profile))
-        code = desk.serve()
+        code = loop.serve()
         if outside is not None:
             outside.kept.close()
         return code

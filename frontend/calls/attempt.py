@@ -21,7 +21,7 @@ from frontend.clock import ClockError
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
-from frontend.notary.waiting import CallHooks, PendingOperation
+from frontend.notary.pending import CallHooks, PendingOperation
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import Pools
 from frontend.telemetry.logs import log

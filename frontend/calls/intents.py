@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.journal import AuditWriter
+from frontend.calls.audit_writer import AuditWriter
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotarySilent, notary_errors_as

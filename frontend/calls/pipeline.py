@@ -25,10 +25,10 @@ from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.authentication import Authentication
 from frontend.auth.lease import Lease
 from frontend.calls.approvals.hold import HoldWriter
+from frontend.calls.audit_writer import bounded
 from frontend.calls.budgets import BudgetCheck
 from frontend.calls.executed import ExecutedCall
 from frontend.calls.execution import Execution
-from frontend.calls.journal import bounded
 from frontend.calls.quotas import Quotas
 from frontend.calls.record import CallRecord
 from frontend.calls.refusals import Refusals, RefusedRequest

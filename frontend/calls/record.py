@@ -11,7 +11,7 @@ from typing import Any
 
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
-from frontend.notary.waiting import PendingOperation
+from frontend.notary.pending import PendingOperation
 from frontend.policy.question import Decision
 from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened

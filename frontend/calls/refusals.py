@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trio
 
-from frontend.calls.journal import AuditWriter
+from frontend.calls.audit_writer import AuditWriter
 from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.limits.windows import MAX_KEYS, Window, Windows

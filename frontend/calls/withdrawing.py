@@ -13,7 +13,7 @@ from frontend.clock import ClockError
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.notary.waiting import PendingOperation
+from frontend.notary.pending import PendingOperation
 from frontend.telemetry.logs import log
 from ipc.operations.calls import Open, Withdraw, Withdrawn
 

@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.journal import AuditWriter
+from frontend.calls.audit_writer import AuditWriter
 from frontend.configuration.active import Configuration
 from frontend.control import SupervisorLink
 from frontend.deadlines import ConfigurationDeadlines

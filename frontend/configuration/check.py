@@ -11,6 +11,7 @@ from typing import Any
 import trio
 from setproctitle import setproctitle
 
+from frontend.configuration.backend_checks import look_at_backends
 from frontend.configuration.inspection import (
     look_at_actions,
     look_at_data,
@@ -19,7 +20,6 @@ from frontend.configuration.inspection import (
     module_channel,
 )
 from frontend.configuration.private_domains import look_at_domains
-from frontend.configuration.reaching import look_at_backends
 from frontend.control import inherited
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.telemetry.logs import configure_logs, log

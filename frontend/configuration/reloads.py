@@ -12,7 +12,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.journal import AuditWriter
+from frontend.calls.audit_writer import AuditWriter
 from frontend.configuration.active import Configuration, ConfigurationRefused, Fresh
 from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import ConfigurationDeadlines

@@ -14,7 +14,7 @@ import trio
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.rights import LostRights
-from frontend.calls.journal import AuditWriter
+from frontend.calls.audit_writer import AuditWriter
 from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient

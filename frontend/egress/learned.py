@@ -34,7 +34,7 @@ Edit = Callable[[Rules], Rules]
 
 
 class RuleEvidence(Protocol):
-    """Where changes leave their evidence (frontend/calls/journal.py)."""
+    """Where changes leave their evidence (frontend/calls/audit_writer.py)."""
 
     async def operator_act(self, event_type: str, operator: OperatorCaller, **fields: Any) -> None:
         """Write one event, durably. Raises GateError evidence_store_unavailable, clock_error."""

@@ -13,7 +13,7 @@ import trio
 
 from frontend.deadlines import HealthDeadlines
 from frontend.health.pulse import ClockTrouble, Pulse
-from frontend.limits.room import FreeSpace
+from frontend.limits.free_space import FreeSpace
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
 from ipc.operations.status import ReadLedger, ReadStore

@@ -19,8 +19,8 @@ from frontend.http.heads import RequestHead, head_size, parse_head
 from frontend.http.peercred import PeerCredentials
 from frontend.http.request_turns import RequestTurns
 from frontend.http.requests import CompleteBody, Request
+from frontend.http.send_budget import NoRoom, SendBudget, seconds_for
 from frontend.http.traffic import NullTraffic, Traffic
-from frontend.http.unsent import NoRoom, SendBudget, seconds_for
 from frontend.http.wire import Interrupted, TooLate, Wire
 from frontend.telemetry.logs import begin_trace, log, trace_now
 from ipc.settings import LimitSettings

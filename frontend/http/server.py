@@ -21,8 +21,8 @@ from frontend.http.answers import OVERLOADED, encode_answer, traced
 from frontend.http.connection import LINGER_SECONDS, Connection, ListenerContext, Respond
 from frontend.http.peercred import PeerCredentials, peer_credentials
 from frontend.http.request_turns import RequestTurns
+from frontend.http.send_budget import SendBudget
 from frontend.http.traffic import NullTraffic, Traffic
-from frontend.http.unsent import SendBudget
 from frontend.http.wire import Wire
 from frontend.limits.shares import is_among_the_last, may_have_another
 from frontend.telemetry.logs import log, trace_now

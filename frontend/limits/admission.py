@@ -17,9 +17,9 @@ import trio
 
 from frontend.errors import GateError
 from frontend.limits.body_bytes import BodyBytes
+from frontend.limits.free_space import FreeSpace
 from frontend.limits.peers import Peers
 from frontend.limits.rates import TooMuch
-from frontend.limits.room import FreeSpace
 from frontend.limits.shares import may_have_another
 from frontend.shared.memory import SharedMemory
 

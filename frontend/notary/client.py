@@ -16,7 +16,7 @@ import trio
 from frontend.clock import ClockError
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect, Heard, Link
-from frontend.notary.waiting import CallHooks, PendingOperation
+from frontend.notary.pending import CallHooks, PendingOperation
 from frontend.telemetry.logs import log
 from ipc.channel.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
-from frontend.notary.waiting import PendingOperation
+from frontend.notary.pending import PendingOperation
 from frontend.telemetry.logs import log
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.channels import sessions_of

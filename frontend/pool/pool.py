@@ -14,9 +14,9 @@ from typing import NamedTuple
 import trio
 
 from frontend.deadlines import PoolDeadlines
-from frontend.pool.brevity import ShortCallEstimate
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool
+from frontend.pool.short_calls import ShortCallEstimate
 from frontend.pool.waiting import Want
 from frontend.telemetry.logs import log
 from ipc.messages.control import AttachWorker

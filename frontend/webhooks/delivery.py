@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import httpcore
 import trio
 
-from frontend.http.asking import OutgoingBody
+from frontend.http.client_bodies import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.network import Blocked, EndpointUnreached, Network, make_tls

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpcore
 import trio
 
-from frontend.http.asking import OutgoingBody
+from frontend.http.client_bodies import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.network import Blocked, EndpointUnreached, Network, make_tls
 from frontend.witnesses.reply import Reply, WitnessRequests

@@ -1,14 +1,14 @@
 """One row for each gateway of a shared ledger: the number and the answers of its last unit.
 
-A ledger of one gateway has it in its journal (notary/ledger/journal.py). Owns the table `gateways`; functions of a
+A ledger of one gateway has it in its journal (notary/ledger/page_ring.py). Owns the table `gateways`; functions of a
 connection. The row is read under the lock of the ledger, so that no earlier unit is still under way.
 """
 
 import msgspec
 
 from notary.database import Database, DatabaseGone, OpenTransaction
-from notary.ledger import journal
-from notary.ledger.journal import Remembered, RingContent
+from notary.ledger import page_ring
+from notary.ledger.page_ring import Remembered, RingContent
 
 _READ = "SELECT number, answers FROM gateways WHERE gateway_id = ?"
 _WRITE = (
@@ -23,7 +23,7 @@ _decode = msgspec.msgpack.Decoder(list[Remembered]).decode
 def read_last(database: Database, connection: OpenTransaction) -> RingContent:
     """The last unit of this gateway, and what is not in its tables yet. Raises DatabaseGone."""
     if not database.is_shared:
-        return journal.read(connection)
+        return page_ring.read(connection)
     row = connection.execute(_READ, (database.gateway_id,)).fetchone()
     if row is None:
         return RingContent([], 0, 0, 0, [])

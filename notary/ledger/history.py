@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import journal
+from notary.ledger import page_ring
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.ledger.settling import settle
 from notary.tree import tiles
@@ -35,7 +35,7 @@ class History(msgspec.Struct, frozen=True, array_like=True):
 
 def bring(connection: OpenTransaction) -> None:
     """Make the leaves of what the ledger holds, once; inside the transaction that is open. Raises DatabaseGone."""
-    contents = journal.read(connection)
+    contents = page_ring.read(connection)
     settle(connection, contents.entries, contents.last)
     history = History(
         _append(connection, _EVENTS, lambda row: bytes(row[0])), _append(connection, _INTENTS, intent_leaf)

@@ -11,7 +11,7 @@ import msgspec
 from ipc.events import AuditEvent
 from ipc.operations.calls import Approver, GrantTerms
 from notary.database import OpenTransaction
-from notary.ledger.journal import IntentRow
+from notary.ledger.page_ring import IntentRow
 
 INSERT_INTENT = (
     "INSERT INTO intents (intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module,"

@@ -5,7 +5,7 @@ in the rows of gateways.
 """
 
 from notary.database import OpenTransaction
-from notary.ledger import journal, requests
+from notary.ledger import page_ring, requests
 from notary.ledger.settling import settle
 
 _MARK = "answers_without_tokens"
@@ -19,7 +19,7 @@ def take_out_tokens(connection: OpenTransaction) -> None:
     if connection.execute("SELECT 1 FROM meta WHERE key = ?", (_MARK,)).fetchone() is None:
         requests.overwrite_free(connection)
         # The answers of an earlier version can go: its fronts are other programs, and ask this one for none.
-        contents = journal.read(connection)
+        contents = page_ring.read(connection)
         settle(connection, contents.entries, contents.last)
         connection.execute("DELETE FROM journal")
         connection.execute("DELETE FROM last_unit WHERE instr(answers, ?) > 0", (_NAME,))

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.texts.canonical import NotCanonical, canonical_bytes, sha256_hex
-from notary.ledger.journal import IntentRow, RingEntry
+from notary.ledger.page_ring import IntentRow, RingEntry
 from notary.tree.merkle import leaf_hash
 
 INTENT_COLUMNS: Final = (

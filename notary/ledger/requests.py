@@ -5,7 +5,7 @@ transaction that brings the file to this version.
 """
 
 from notary.database import OpenTransaction
-from notary.ledger import journal
+from notary.ledger import page_ring
 from notary.ledger.settling import settle
 from notary.store import holds
 
@@ -17,7 +17,7 @@ _ZEROS = 1 << 24
 def take_out(connection: OpenTransaction) -> None:
     """Make the table of approvals anew, without the requests of those that have ended. Raises DatabaseGone."""
     # The answers of an earlier version can go: its fronts are other programs, and ask this one for none.
-    contents = journal.read(connection)
+    contents = page_ring.read(connection)
     settle(connection, contents.entries, contents.last)
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     connection.execute("DELETE FROM journal")

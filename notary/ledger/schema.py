@@ -1,6 +1,6 @@
 """Tables of the gateway's one SQLite file.
 
-A call writes the journal (notary/ledger/journal.py); its rows come to these tables a little later, many at a time.
+A call writes the journal (notary/ledger/page_ring.py); its rows come to these tables a little later, many at a time.
 
 An event is stored as the exact bytes that were hashed; the columns beside it exist to filter and nothing else. Every
 index grows at its end or at one place for each value, so that a large ledger costs no more to write than a small one.
@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable
 
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import history, journal, lease_tokens, requests
+from notary.ledger import history, lease_tokens, page_ring, requests
 from notary.store import budgets, continued, holds, kept, proofs, quotas
 from notary.tree import tiles
 
@@ -117,7 +117,7 @@ def prepare(connection: OpenTransaction) -> None:
         _create_store(connection)
         rows = [("schema", SCHEMA_VERSION), ("ledger_id", secrets.token_hex(16)), ("head", "{}")]
         connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
-        _create(connection, journal.TABLES)
+        _create(connection, page_ring.TABLES)
         _create(connection, quotas.TABLES)
         _create_tree(connection)
         lease_tokens.mark_new(connection)
@@ -133,7 +133,7 @@ def prepare(connection: OpenTransaction) -> None:
         _execute_all(connection, _MORE_OF_INTENTS + _LAST_UNIT)
         _create_store(connection)
     if version in ("1", "2", "3"):
-        _create(connection, journal.TABLES)
+        _create(connection, page_ring.TABLES)
     if version in WITHOUT_TREE:
         _create_tree(connection)
     if version in ("3", "4", "5"):

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from notary.database import Database, DatabaseGone, OpenTransaction
-from notary.ledger import journal
+from notary.ledger import page_ring
 from notary.ledger.head import Head, read_head, write_head
 from notary.ledger.intents import INSERT_INTENT
-from notary.ledger.journal import SLOTS, RingContent, RingEntry
 from notary.ledger.leaves import leaves_of
+from notary.ledger.page_ring import SLOTS, RingContent, RingEntry
 from notary.ledger.writing import INSERT_EVENT, INSERT_RECEIPT
 from notary.store.proofs import INSERT_PROOF
 from notary.tree import tiles
@@ -131,7 +131,7 @@ def unsettled(connection: OpenTransaction) -> list[RingEntry]:
     """Entries that are not in their tables, oldest first: for those who only read. Raises DatabaseGone."""
     if connection.execute(HAS_JOURNAL).fetchone() is None:
         return []  # a file of an earlier version
-    return journal.read(connection).entries
+    return page_ring.read(connection).entries
 
 
 def head_with(connection: OpenTransaction, entries: Sequence[RingEntry]) -> Head | None:

@@ -3,14 +3,14 @@
 from typing import Final
 
 from notary.operations import (
-    acting,
     closing,
     delivering,
     holding,
-    looking,
+    leases_and_keys,
     moving,
     opening,
     proving,
+    queries,
     reconciling,
     refusing,
     sessions,
@@ -22,8 +22,8 @@ from notary.performing import PERFORMERS
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
-    acting, closing, delivering, holding, looking, moving, opening, proving, reconciling, refusing, sessions, verifying,
-    witnessing,
+    closing, delivering, holding, leases_and_keys, moving, opening, proving, queries, reconciling, refusing, sessions,
+    verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

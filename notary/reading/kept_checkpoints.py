@@ -12,8 +12,8 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from notary.database import OpenTransaction
-from notary.ledger.journal import RingEntry
 from notary.ledger.leaves import leaves_of
+from notary.ledger.page_ring import RingEntry
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.merkle import node_hash, root
 from notary.tree.notes import Keys, opened, read_verifier_key

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ipc.events import INTENT_VERIFICATION
 from ipc.texts.canonical import sha256_hex
 from notary.database import OpenTransaction
-from notary.ledger.journal import RingEntry
+from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
 from notary.reading.verify import FIRST, Break, Stored

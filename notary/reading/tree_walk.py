@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 from notary.database import OpenTransaction
 from notary.ledger import history
 from notary.ledger.history import History
-from notary.ledger.journal import RingEntry
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf, leaves_of
+from notary.ledger.page_ring import RingEntry
 from notary.reading.verify import FIRST
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.merkle import HASH_BYTES

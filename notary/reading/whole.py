@@ -13,7 +13,7 @@ from contextlib import suppress
 from contract.audit import ChainReport
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.head import read_head
-from notary.ledger.journal import RingEntry
+from notary.ledger.page_ring import RingEntry
 from notary.ledger.settling import head_with, unsettled
 from notary.reading.named_walk import NamedWalk
 from notary.reading.tree_walk import Misplaced, Proven, TreeWalk

@@ -11,7 +11,7 @@ from ipc.events import AuditEvent
 from ipc.operations.calls import Entered, ProofRecord, UseProof
 from ipc.operations.evidence import WriteEvent
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger.journal import SLOT_BYTES
+from notary.ledger.page_ring import SLOT_BYTES
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.performing import Performer

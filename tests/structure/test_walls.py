@@ -102,7 +102,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "workers": (
         ("template", "check", "examiner"),
         ("loading", "worker"),
-        ("cache", "compile", "crew", "desk"),
+        ("cache", "compile", "crew", "worker_loop"),
         ("runtime",),
         ("verifiers",),
         ("host",),

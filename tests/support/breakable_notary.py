@@ -15,7 +15,7 @@ import trio
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect
-from frontend.notary.waiting import CallHooks, PendingOperation
+from frontend.notary.pending import CallHooks, PendingOperation
 from ipc.operations.calls import Assign, Open, Withdraw
 from ipc.operations.operation import Operation
 from notary.database import DatabaseGone

@@ -1,4 +1,5 @@
-"""A worker process without a runtime: a real desk (workers/desk.py), whose runner answers with the provider input.
+"""A worker process without a runtime: a real desk (workers/worker_loop.py), whose runner answers with the provider
+input.
 
 The `action_id` of a call chooses its behaviour, so that tests choose hostile behaviour call by call; `--first` names
 the message that it sends instead of WorkerReady. It sends hostile messages to its front alone, and reports a success
@@ -26,7 +27,7 @@ from ipc.plan import hash_of
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent
 from workers.crew import Crew
-from workers.desk import FrontChannel, NotaryChannel, WorkerLoop
+from workers.worker_loop import FrontChannel, NotaryChannel, WorkerLoop
 
 GO_ON = signal.SIGUSR1
 """Ends the waiting of a call with the action `wait`."""

@@ -14,7 +14,7 @@ from workers.host.connection import make_tls
 from workers.host.http import GuestRequest, HttpHost
 from workers.host.kept import KeptConnections
 from workers.host.meter import HostError, Meter
-from workers.host.outside import NetworkContext, ProxyLimits
+from workers.host.network import NetworkContext, ProxyLimits
 from workers.host.resolver import Resolver
 from workers.host.wire import Response
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
 from notary.database import Database
-from notary.ledger import journal
+from notary.ledger import page_ring
 from notary.ledger.settling import settle, unsettled
 from tests.support.gateway import WAIT_SECONDS, wait_for
 
@@ -28,7 +28,7 @@ def settled(file: sqlite3.Connection) -> sqlite3.Connection:
         return file
     copy = sqlite3.connect(":memory:")
     file.backup(copy)
-    content = journal.read(copy)
+    content = page_ring.read(copy)
     settle(copy, content.entries, content.last)
     return copy
 

@@ -99,7 +99,7 @@ class PlayedWorker:
 
     def run(self, word: Permit, result: Result) -> None:
         """Act as a correct worker on a permit: run the plan once with this result, and repeat an earlier report. It
-        keeps a report until it is known to be durable, as workers/desk.py does.
+        keeps a report until it is known to be durable, as workers/worker_loop.py does.
         """
         for kept in [one for one in self._told if one.call_id in word.settled]:
             self._told.remove(kept)

@@ -12,7 +12,7 @@ from ipc.messages.calling import Result
 from ipc.plan import Plan
 from tests.support.worker_plans import call_of, word_for
 from workers.host.connection import make_tls
-from workers.host.outside import NetworkContext
+from workers.host.network import NetworkContext
 from workers.host.resolver import Resolver
 from workers.interfaces import ENTRY
 from workers.runtime.call import Runner

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-import workers.desk
+import workers.worker_loop
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.packets import PacketChannel, packet_pair
 from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
@@ -29,8 +29,8 @@ from tests.support.readable import readable
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan
 from workers.crew import Crew
-from workers.desk import DROP_SECONDS, WorkerLoop
 from workers.sandbox.places import WalledPaths
+from workers.worker_loop import DROP_SECONDS, WorkerLoop
 
 CAP = 2000
 PLAN = make_plan()
@@ -266,7 +266,7 @@ def replaced(path: Path) -> WalledPaths:
 def test_a_worker_with_shared_calls_goes_on_until_its_front_has_heard_that_it_retires(
     seat: Seating, held: Crew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers.desk, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(workers.worker_loop, "LOOK_SECONDS", 0.05)
     standing, noticed = replaced(tmp_path / "resolv.conf"), threading.Event()
 
     def has_gone() -> bool:
@@ -290,7 +290,7 @@ def test_a_worker_with_shared_calls_goes_on_until_its_front_has_heard_that_it_re
 def test_a_worker_that_is_never_idle_notices_that_what_it_may_open_is_gone(
     seat: Seating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers.desk, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(workers.worker_loop, "LOOK_SECONDS", 0.5)
     desk, peers, _, _ = seat(standing=replaced(tmp_path / "resolv.conf"), recycle_after_calls=10**9)
     peers.start(PLAN, "first")
     Serving(desk)

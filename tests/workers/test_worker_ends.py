@@ -16,7 +16,7 @@ from ipc.process.exits import Exit
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import call_of, endless_plan, plan_for, word_for
 from tests.support.worker_template import Template, busy, has_ended, kill, template
-from workers.desk import MAX_PLANS
+from workers.worker_loop import MAX_PLANS
 
 ECHO = plan_for("echo", {})
 

@@ -16,9 +16,9 @@ from ipc.messages.calling import ProviderFailure
 from workers.host.encoding import BASE64, UTF8, to_text
 from workers.host.fs import FileHost
 from workers.host.functions import define
+from workers.host.guest_log import GuestLog
 from workers.host.http import GuestRequest, HttpHost
 from workers.host.meter import HostError, IoBudgetExceeded, Meter
-from workers.host.notes import GuestLog
 from workers.host.wire import Headers, Response
 from workers.interfaces import INTERFACES
 from workers.log import write_failure

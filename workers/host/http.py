@@ -23,7 +23,7 @@ from workers.host.encoding import to_bytes
 from workers.host.exchange import Exchange, may_share
 from workers.host.layered import Stream
 from workers.host.meter import HostError, Meter
-from workers.host.outside import NetworkContext
+from workers.host.network import NetworkContext
 from workers.host.reflections import Reflections
 from workers.host.tunnel import Proxy, tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from workers.host.connection import UpstreamConnection, dial, reached, seconds_left, secured
 from workers.host.layered import Stream
 from workers.host.meter import PROXY, HostError
-from workers.host.outside import NetworkContext, ProxyLimits
+from workers.host.network import NetworkContext, ProxyLimits
 from workers.host.resolver import Resolver
 from workers.host.urls import Target
 from workers.host.wire import USER_AGENT, encode_request, read_connect_answer

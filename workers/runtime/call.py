@@ -16,10 +16,10 @@ from ipc.messages.calling import Call, Observation, ProviderFailure, Result, Ver
 from ipc.plan import Plan, hash_of
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost
+from workers.host.guest_log import GuestLog
 from workers.host.http import HttpHost
 from workers.host.meter import Meter
-from workers.host.notes import GuestLog
-from workers.host.outside import NetworkContext
+from workers.host.network import NetworkContext
 from workers.host.space import FileSpace
 from workers.runtime.deadline import set_deadline
 from workers.runtime.entry import TooLong, call_entry

@@ -22,9 +22,9 @@ from frontend.calls.approvals.rights import LostRights
 from frontend.calls.approvals.signatures import Signatures, SignedRequest
 from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
+from frontend.calls.audit_writer import bounded
 from frontend.calls.executed import ExecutedCall
 from frontend.calls.execution import Execution
-from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
 from frontend.deadlines import CallDeadlines
 from frontend.egress.proxy_list import ListNotWritten, ProxyAllowList

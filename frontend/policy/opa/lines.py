@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpcore
 import trio
 
-from frontend.http.asking import AnswerTooLarge, OutgoingBody, read_at_most
+from frontend.http.client_bodies import AnswerTooLarge, OutgoingBody, read_at_most
 from frontend.policy.opa.wire import NotUnderstood, OpaAnswer
 from ipc.limits import MAX_VERDICT_FRAME
 from ipc.network.tls import client_context

@@ -12,7 +12,7 @@ from frontend.http.answers import Answer, json_answer
 from frontend.http.connection import Connection, ListenerContext
 from frontend.http.request_turns import RequestTurns
 from frontend.http.requests import Request
-from frontend.http.unsent import SendBudget
+from frontend.http.send_budget import SendBudget
 from ipc.settings import LimitSettings
 
 PIECES = [

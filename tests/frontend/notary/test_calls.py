@@ -6,7 +6,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from frontend.notary.client import MAX_WAITING
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
-from frontend.notary.waiting import CallHooks
+from frontend.notary.pending import CallHooks
 from ipc.messages.notary_frames import Answered, Begun
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadEpoch

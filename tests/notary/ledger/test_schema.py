@@ -17,9 +17,9 @@ from ipc.approvals import read_remains
 from ipc.events import AuditEvent
 from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
-from notary.ledger import journal, schema
+from notary.ledger import page_ring, schema
 from notary.ledger.head import Head
-from notary.ledger.journal import RingEntry
+from notary.ledger.page_ring import RingEntry
 from notary.ledger.writing import write_event
 from notary.offline import main
 from notary.tasks import TaskOutcome
@@ -224,8 +224,8 @@ def test_a_killed_gateways_journal_goes_into_the_tree_too(old: Path, capsys: pyt
         entry.head = (after.seq, after.hash)
         # Entries of then had neither list of places.
         shorter = msgspec.msgpack.encode(msgspec.msgpack.decode(msgspec.msgpack.encode(entry))[:7])
-        piece = journal.pieces_of(entry, 1)[0]
-        header = journal._HEADER.pack(1, 0, 1, len(shorter))
+        piece = page_ring.pieces_of(entry, 1)[0]
+        header = page_ring._HEADER.pack(1, 0, 1, len(shorter))
         connection.execute("INSERT INTO journal VALUES (0, ?)", ((header + shorter).ljust(len(piece), b"\0"),))
     for _ in range(2):
         opened(old)
@@ -240,7 +240,7 @@ from pathlib import Path
 from notary.backends.sqlite import Database
 from notary.ledger import journal, schema
 from notary.ledger.head import Head
-from notary.ledger.journal import Entry
+from notary.ledger.page_ring import Entry
 from notary.ledger.writing import write_event
 
 def prepare(connection):
@@ -319,7 +319,7 @@ def test_no_lease_token_is_left_in_a_file_whose_remembered_answers_held_some(tmp
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete=OFF")
         connection.execute("DELETE FROM meta WHERE key = 'answers_without_tokens'")
-        journal.write(connection, journal.pieces_of(RingEntry(answers=[row]), 1), 0)
+        page_ring.write(connection, page_ring.pieces_of(RingEntry(answers=[row]), 1), 0)
         connection.execute("INSERT INTO last_unit VALUES (1, ?)", (msgspec.msgpack.encode([row]),))
         connection.execute("CREATE TABLE gone (bytes BLOB)")
         connection.execute("INSERT INTO gone VALUES (?)", (answer * 9000,))

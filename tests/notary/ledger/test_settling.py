@@ -9,7 +9,7 @@ import pytest
 from notary.database import DatabaseGone
 from notary.ledger import history, schema
 from notary.ledger.head import Head, read_head
-from notary.ledger.journal import SLOTS, EventRow, IntentRow, RingContent, RingEntry
+from notary.ledger.page_ring import SLOTS, EventRow, IntentRow, RingContent, RingEntry
 from notary.ledger.settling import Unsettled, count_leaves, last_head, settle
 from notary.tree import tiles
 

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ipc.texts.canonical import canonical_bytes, sha256_hex
-from notary.ledger import journal
-from notary.ledger.journal import RingEntry
+from notary.ledger import page_ring
+from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import NOT_SIGNED
 from notary.signing.make_keys import make_keys
 from tests.notary.reading.tampering import Folder
@@ -117,12 +117,12 @@ def change_journal(folder: Folder, change: Callable[[RingEntry], bool]) -> None:
     """Change the first entry that waits and that can be changed so."""
 
     def write(file: sqlite3.Connection) -> None:
-        unsettled = journal.read(file)
+        unsettled = page_ring.read(file)
         for number, entry in enumerate(unsettled.entries, unsettled.settled + 1):
             if change(entry):
                 (slot,) = next(file.execute("SELECT slot FROM journal WHERE substr(bytes, 1, 8) = ?",
                                             (number.to_bytes(8, "big"),)))  # fmt: skip
-                journal.write(file, journal.pieces_of(entry, number), slot)
+                page_ring.write(file, page_ring.pieces_of(entry, number), slot)
                 return
         raise AssertionError("nothing waits that could be changed")
 
@@ -165,5 +165,5 @@ def take_places(entry: RingEntry) -> bool:
 
 def cut_what_waits(folder: Folder) -> None:
     with closing(sqlite3.connect(folder.ledger)) as file, file:
-        last = journal.read(file).last
+        last = page_ring.read(file).last
         file.execute("UPDATE meta SET value = ? WHERE key = 'settled'", (str(last),))

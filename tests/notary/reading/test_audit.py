@@ -10,7 +10,7 @@ import pytest
 
 from notary import checkpoint_file
 from notary.checkpoints import Checkpoints, public_keys
-from notary.ledger.journal import RingEntry
+from notary.ledger.page_ring import RingEntry
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.reading.audit import Findings, check, neighbours, open_read_only

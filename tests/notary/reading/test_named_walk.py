@@ -11,7 +11,7 @@ import pytest
 
 from ipc.texts.canonical import sha256_hex
 from notary.ledger import schema
-from notary.ledger.journal import IntentRow, RingEntry
+from notary.ledger.page_ring import IntentRow, RingEntry
 from notary.ledger.receipts import encode_receipt
 from notary.reading.named_walk import NamedWalk
 from notary.reading.verify import Break, Stored

@@ -15,7 +15,7 @@ from tests.support.http_host import AT_ONCE, Client, request
 from tests.support.worker_proxy import ESTABLISHED, letting_through, proxied_plan
 from tests.support.worker_upstream import Answer, ok, saying, upstream
 from workers.host.meter import HostError
-from workers.host.outside import ProxyLimits
+from workers.host.network import ProxyLimits
 
 TRIES = 1 + len(ProxyLimits().pauses_seconds)
 

@@ -11,7 +11,7 @@ from ipc.plan import Plan
 from tests.support.http_host import Client, request
 from tests.support.worker_proxy import letting_through, proxied_plan
 from tests.support.worker_upstream import Answer, Upstream, ok, saying, upstream
-from workers.host.outside import ProxyLimits
+from workers.host.network import ProxyLimits
 
 REFUSAL = saying(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
 SILENCE = saying(b"")

@@ -1,6 +1,6 @@
 """Kinds of calls that are brief: what the last ones took says it, and nothing else."""
 
-from frontend.pool.brevity import BRIEF_FUEL, BRIEF_US, MAX_KINDS, ShortCallEstimate
+from frontend.pool.short_calls import BRIEF_FUEL, BRIEF_US, MAX_KINDS, ShortCallEstimate
 
 
 def test_nothing_is_brief_before_it_was_seen_to_be() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.journal import bounded
+from frontend.calls.audit_writer import bounded
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from ipc.events import ACTION_CALL, ADMIN_DRAIN, GATEWAY_STARTED, LEASE_ISSUED

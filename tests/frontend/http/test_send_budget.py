@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.http.unsent import BYTES_A_SECOND, GRACE_SECONDS, NoRoom, Owner, SendBudget, seconds_for
+from frontend.http.send_budget import BYTES_A_SECOND, GRACE_SECONDS, NoRoom, Owner, SendBudget, seconds_for
 
 FLOOD, QUIET = ("client", 1001), ("client", 1002)
 

@@ -9,7 +9,7 @@ import httpcore
 import pytest
 import trio
 
-from frontend.http.asking import OutgoingBody
+from frontend.http.client_bodies import OutgoingBody
 
 LARGE = b"x" * 16_000_000
 """More than the buffers of a socket take, so the peer goes away while it is written."""

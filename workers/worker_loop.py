@@ -1,4 +1,4 @@
-"""A worker's desk: plans from its front, words from the notary, and results to both.
+"""The loop of a worker: plans from its front, words from the notary, and results to both.
 
 Guarantees that a plan runs on the notary's word alone and once, whatever is repeated; that the result goes to both
 peers; and that nothing of a call but its result is kept once it has ended. An idle worker sleeps until the notary

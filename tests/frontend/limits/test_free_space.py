@@ -4,7 +4,7 @@ import pytest
 
 from frontend.errors import GateError
 from frontend.limits.admission import Admission
-from frontend.limits.room import FreeSpace
+from frontend.limits.free_space import FreeSpace
 
 
 def test_calls_and_leases_begin_while_enough_is_free() -> None:

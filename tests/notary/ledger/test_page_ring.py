@@ -16,8 +16,8 @@ from ipc.operations.status import ReadLedger
 from ipc.process.clock import ClockWrong
 from notary.backends.sqlite import SqliteDatabase, connect
 from notary.database import DatabaseGone
-from notary.ledger import journal, schema
-from notary.ledger.journal import SLOTS, RingEntry, pieces_of
+from notary.ledger import page_ring, schema
+from notary.ledger.page_ring import SLOTS, RingEntry, pieces_of
 from notary.ledger.settling import Unsettled, head_with, settle, unsettled
 from notary.offline import main
 from notary.opening import open_state
@@ -57,13 +57,13 @@ def entry_of(number: int, size: int = 1) -> RingEntry:
 def test_a_journal_of_which_all_is_settled_goes_on_after_its_newest_unit_and_has_its_answers(
     connection: sqlite3.Connection,
 ) -> None:
-    assert journal.read(connection) == ([], 0, 0, 0, None)
+    assert page_ring.read(connection) == ([], 0, 0, 0, None)
     entries = [entry_of(number) for number in (1, 2)]
     for slot, entry in enumerate(entries):
-        journal.write(connection, pieces_of(entry, slot + 1), slot)
-    assert journal.read(connection)[1:] == (0, 2, 2, entries[1].answers)
+        page_ring.write(connection, pieces_of(entry, slot + 1), slot)
+    assert page_ring.read(connection)[1:] == (0, 2, 2, entries[1].answers)
     settle(connection, entries, 2)
-    assert journal.read(connection) == ([], 2, 2, 2, entries[1].answers)
+    assert page_ring.read(connection) == ([], 2, 2, 2, entries[1].answers)
 
 
 @pytest.mark.parametrize("rows", ["proofs", "intents", "resolved", "events"])
@@ -81,7 +81,7 @@ def kept(entry: RingEntry) -> list[Any]:
 def test_unsettled_entries_are_read_as_written_after_any_number_of_rounds(sizes: list[int], restarts: int) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.prepare(connection)
-        memory, written = Unsettled(journal.read(connection)), list[RingEntry]()
+        memory, written = Unsettled(page_ring.read(connection)), list[RingEntry]()
         for number, size in enumerate(sizes, 1):
             entry = entry_of(number, size)
             pieces = pieces_of(entry, number)
@@ -89,10 +89,10 @@ def test_unsettled_entries_are_read_as_written_after_any_number_of_rounds(sizes:
                 settle(connection, memory.entries, memory.number)
                 memory.clear()
                 written.clear()
-            journal.write(connection, pieces, memory.slot)
+            page_ring.write(connection, pieces, memory.slot)
             memory.add(entry, len(pieces))
             written.append(entry)
-            reread = journal.read(connection)
+            reread = page_ring.read(connection)
             assert [*map(kept, reread.entries)] == [*map(kept, written)]
             assert (reread.last, reread.slot, reread.answers) == (number, memory.slot, entry.answers)
             if number % restarts == 0:
@@ -104,18 +104,18 @@ def test_an_entry_fills_one_page_and_writing_it_changes_no_other(
 ) -> None:
     wal = tmp_path / "ledger.sqlite3-wal"
     for slot in range(30):
-        journal.write(connection, pieces_of(entry_of(0), 0), slot)
+        page_ring.write(connection, pieces_of(entry_of(0), 0), slot)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for number in range(1, 30):
         (piece,) = pieces_of(entry_of(number, 3000), number)
-        journal.write(connection, [piece], number)
+        page_ring.write(connection, [piece], number)
     assert wal.stat().st_size == 32 + 29 * FRAME
 
 
 def spoil(connection: sqlite3.Connection, statement: str) -> None:
     for number in (1, 2, 3):
         pieces = pieces_of(entry_of(number, 5000), number)
-        journal.write(connection, pieces, 2 * number)
+        page_ring.write(connection, pieces, 2 * number)
     connection.execute(statement)
 
 
@@ -132,7 +132,7 @@ def spoil(connection: sqlite3.Connection, statement: str) -> None:
 )
 def test_a_journal_that_is_not_whole_is_found(connection: sqlite3.Connection, statement: str) -> None:
     spoil(connection, statement)
-    for look in (journal.read, unsettled):
+    for look in (page_ring.read, unsettled):
         with pytest.raises(DatabaseGone, match="journal makes no sense"):
             look(connection)
 
@@ -240,9 +240,9 @@ def test_a_unit_that_is_too_large_for_the_journal_goes_to_its_tables_at_once(sta
 
 def test_answers_that_are_too_large_for_the_journal_are_remembered_all_the_same(connection: sqlite3.Connection) -> None:
     settle(connection, (), 7)
-    assert journal.read(connection) == ([], 7, 7, 0, None)
-    journal.write(connection, pieces_of(entry_of(8), 8), 0)
-    assert journal.read(connection).answers == entry_of(8).answers
+    assert page_ring.read(connection) == ([], 7, 7, 0, None)
+    page_ring.write(connection, pieces_of(entry_of(8), 8), 0)
+    assert page_ring.read(connection).answers == entry_of(8).answers
 
 
 def tasks_of(*operations: Any) -> list[Task]:
