@@ -68,10 +68,10 @@ docs-serve: $(READY) ## the same on http://127.0.0.1:8000, made anew whenever a 
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 providers: ## build the built-in WebAssembly providers (needs node and npm)
-	@PYTHON="$(PYTHON)" bash providers/build.sh
+	@PYTHON="$(PYTHON)" bash workers/providers/src/build.sh
 
 providers-check: ## build them again elsewhere and compare the bytes
-	@PYTHON="$(PYTHON)" bash providers/build.sh --check
+	@PYTHON="$(PYTHON)" bash workers/providers/src/build.sh --check
 
 lock: ## resolve the lock files anew (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements.lock
@@ -81,5 +81,5 @@ release: $(READY) ## source archives, wheels, bill of materials and checksums of
 	@bash scripts/release.sh $(BIN)/python dist
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis providers/.build bench/results
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,8 +18,6 @@ from tests.support.gateway import Gateway, wait_for
 from tests.support.processes import pids, started
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_PROVIDERS = ("providers/guest/", "providers/tools/")
-"""The files of `gateway new provider`."""
 FOLDERS = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib")
 BESIDES = {"launch.py", "docs/errors.md"}
 
@@ -43,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy, with what is here and without the network."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in listed():
-        if name.startswith((*(f"{folder}/" for folder in FOLDERS), *OF_PROVIDERS, "docs/")) or "/" not in name:
+        if name.startswith((*(f"{folder}/" for folder in FOLDERS), "docs/")) or "/" not in name:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             copy2(ROOT / name, source / name)
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", out, source)
@@ -82,8 +80,7 @@ def gate(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_a_wheel_has_the_folders_of_the_repository_but_the_demo_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
-    handed_on = {name for name in listed() if name.startswith(OF_PROVIDERS) and not name.endswith(".py")}
-    wanted = {name for name in listed() if name.partition("/")[0] in FOLDERS} | handed_on | BESIDES
+    wanted = {name for name in listed() if name.partition("/")[0] in FOLDERS} | BESIDES
     wanted = {name for name in wanted if not name.startswith("contrib/demo/")}  # it needs what development needs
     assert names == {f"action_gateway/{name}" for name in wanted if (ROOT / name).is_file()}
 

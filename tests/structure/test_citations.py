@@ -26,7 +26,7 @@ CITED_PATH = re.compile(
 CITED_SECTION = re.compile(r'((?:docs/(?:[\w-]+/)*|\b)[\w-]+\.md)[`)]*,?\s((?:(?: and|,)?\s?"[^"\n]+")+)')
 CITING = re.compile(rf"{CITED_PATH.pattern}|\.md\b|nterface\b|nterface-")
 """A part of each citation, and of the words that must not be there: a file without it need not be read word by word."""
-MADE = {"bench/results/", "providers/.build"}
+MADE = {"bench/results/", "build/providers"}
 """Folders that a make target writes."""
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 DOCSTRING_OWNERS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

@@ -123,8 +123,13 @@ MAX_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 
+SOURCES = ROOT / "workers" / "providers" / "src"
+"""Tools that run where providers are built: no process of the gateway."""
+
+
 def files_of(package: str) -> list[Path]:
-    return sorted(path for path in (ROOT / package).rglob("*.py") if "__pycache__" not in path.parts)
+    found = (ROOT / package).rglob("*.py")
+    return sorted(path for path in found if "__pycache__" not in path.parts and not path.is_relative_to(SOURCES))
 
 
 @cache

@@ -43,7 +43,7 @@ def through_tls(action_id: str, host: str, port: int) -> dict[str, Any]:
 
 
 def probe(folder: Path, host: str) -> dict[str, Any]:
-    """An action whose module asks for whatever its caller says (providers/fixtures/http_probe.zig), with its module."""
+    """An action whose module asks for whatever its caller says (`http_probe.zig` of the fixtures), with its module."""
     digest = put_module(folder, builtin("http_probe"))
     trust(folder, digest)
     return {

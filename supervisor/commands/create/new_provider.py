@@ -22,8 +22,8 @@ INSTALLED = CONTRIB.parent
 """The folder that holds the gateway's packages, in a checkout and in an installation."""
 TEMPLATES = CONTRIB / "templates" / "provider"
 INTERFACE = INSTALLED / "workers" / "wit" / "provider.wit"
-TOOLS = INSTALLED / "providers" / "tools"
-GUEST = INSTALLED / "providers" / "guest"
+TOOLS = INSTALLED / "workers" / "providers" / "src" / "tools"
+GUEST = INSTALLED / "workers" / "providers" / "src" / "guest"
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@
 # Needs python3 with venv, node >= 20 and npm; brings ziglang (PyPI) and jco-transpile (npm), pinned by hash.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-build=${PROVIDERS_BUILD_DIR:-$here/.build}
+build=${PROVIDERS_BUILD_DIR:-$here/../../../build/providers}
 builtin="echo text_digest file_write http spin"
 fixtures="fs_probe http_probe log_probe"
-builtin_home=$here/../workers/providers
-fixtures_home=$here/../tests/providers/fixtures
+builtin_home=$here/..
+fixtures_home=$here/../../../tests/providers/fixtures
 
 . "$here/tools/bring.sh"
 . "$here/tools/zig.sh"
@@ -21,7 +21,7 @@ bring_tools() {
 }
 
 compile() { # SOURCE OUT
-  compile_zig "$1" "$2" "$here/guest" "$here/../workers/wit/provider.wit" "$cache"
+  compile_zig "$1" "$2" "$here/guest" "$here/../../wit/provider.wit" "$cache"
 }
 
 # compile_all FOLDER OUT NAMES…
