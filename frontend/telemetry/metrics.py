@@ -19,6 +19,14 @@ from frontend.telemetry import families as f
 from frontend.telemetry.cells import Cells
 from frontend.telemetry.counters import Counts, Levels, Timings
 from ipc.backends.store import STORE_PARTS
+from ipc.operations.calls import Open, Refuse, UseProof, Withdraw
+from ipc.operations.deliveries import RedeliverDeliveries
+from ipc.operations.evidence import WriteEvent
+from ipc.operations.holds import DueHolds, GetHold, Hold, ListHolds, MoveHold, OrphanedHolds, UnsettledHolds
+from ipc.operations.intents import ResolveIntent
+from ipc.operations.keys import FollowKeys
+from ipc.operations.leases import Issue, ReadBudget, ReadEpoch, Revoke, RevokeSession
+from ipc.operations.status import ReadStore
 from ipc.process.exits import Exit
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
@@ -37,20 +45,27 @@ MAX_RULES = 100
 """The most rules of a policy with a series of their own: its author may choose a new name for each decision."""
 
 _WRITES = {
-    "Open": INTENT, "Close": RECEIPT,
-    **dict.fromkeys(("Note", "Refuse", "Withdraw", "Issue", "Revoke", "FollowKeys"), EVENT),
-    **dict.fromkeys(("RevokeSession", "ResolveIntent", "RedeliverDeliveries"), EVENT),
+    Open.__name__: INTENT,
+    "Close": RECEIPT,
+    **{
+        one.__name__: EVENT
+        for one in (WriteEvent, Refuse, Withdraw, Issue, Revoke, FollowKeys, RevokeSession, ResolveIntent,
+                    RedeliverDeliveries)
+    },
 }  # fmt: skip
 """Operations of the notary that write evidence -> what they are counted as; Close is the second half of an Open."""
 _READS = {
-    "ReadBudget": "read_budget", "ReadEpoch": "read_epoch", "ReadStore": "read_store",
-    "GetHold": "get_hold", "ListHolds": "list_holds", "DueHolds": "due_holds", "OrphanedHolds": "orphaned_holds",
-    "UnsettledHolds": "unsettled_holds", "Hold": "hold", "MoveHold": "move_hold",
+    ReadBudget.__name__: "read_budget", ReadEpoch.__name__: "read_epoch", ReadStore.__name__: "read_store",
+    GetHold.__name__: "get_hold", ListHolds.__name__: "list_holds", DueHolds.__name__: "due_holds",
+    OrphanedHolds.__name__: "orphaned_holds", UnsettledHolds.__name__: "unsettled_holds", Hold.__name__: "hold",
+    MoveHold.__name__: "move_hold",
 }  # fmt: skip
 """Operations of the notary that are one request to the key-value store -> what they are counted as."""
 _PARTS = {"store": "proof", "budget": "debit", "approvals": "hold"}
 """Part of the key-value store that failed an operation which writes evidence -> the request that failed."""
-_OWN = {"Enter": "proof", "Issue": "issue", "Revoke": "revoke", "RevokeSession": "revoke"}
+_OWN = {
+    UseProof.__name__: "proof", Issue.__name__: "issue", Revoke.__name__: "revoke", RevokeSession.__name__: "revoke"
+}  # fmt: skip
 """Operations whose requests to the key-value store have a name of their own."""
 STORE_REQUESTS = ("proof", "debit", "issue", "revoke", *_READS.values())
 _ENDS_OF_PROCESSES = {one.name for one in (*Exit, *signal.Signals)}
@@ -146,7 +161,7 @@ class Metrics:
             self.store_seconds.observe(seconds, request)
             if problem is not None:
                 self.store_errors.add(request)
-        elif problem is not None and (part in STORE_PARTS or operation == "Enter"):
+        elif problem is not None and (part in STORE_PARTS or operation == UseProof.__name__):
             self.store_errors.add(_OWN.get(operation) or _PARTS[part or "store"])
         elif write is not None:
             self.ledger_seconds.observe(seconds, write)

@@ -35,7 +35,7 @@ UNKNOWN = "silent, done"
 """With this fault the caller can't know the outcome, so it may be reported twice."""
 CALLS = {"allowed": ALLOW, "held": HOLD, "denied": DENY, "no worker": ALLOW}
 OF_CALLS = ("ReadBudget", "Open", "Close", "Refuse", "Hold", "GetHold")
-OF_DECISIONS = ("Enter", "GetHold", "MoveHold", "Open", "Close")
+OF_DECISIONS = ("UseProof", "GetHold", "MoveHold", "Open", "Close")
 
 Cut = Callable[[], None]
 Answer = tuple[int, Any] | None

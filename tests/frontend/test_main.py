@@ -131,7 +131,7 @@ async def test_a_front_that_had_to_cut_calls_says_so_with_its_exit_code(tmp_path
 
 async def test_a_front_whose_ledger_fails_still_ends_as_it_was_told(tmp_path: Path) -> None:
     async with fronted(tmp_path) as (core, front, _posted):
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         front.stop(60.0)
         with trio.fail_after(60):
             assert await front.until_stopped() is Exit.OK
@@ -139,7 +139,7 @@ async def test_a_front_whose_ledger_fails_still_ends_as_it_was_told(tmp_path: Pa
 
 async def test_a_front_that_can_not_write_its_start_does_not_open(tmp_path: Path) -> None:
     async with fronted(tmp_path) as (core, front, _posted):
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         assert await front.open(()) is Exit.UNAVAILABLE
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from ipc.limits import MAX_AHEAD, MAX_NOTARY_FRAME
 from ipc.messages.calling import Verification
+from ipc.messages.notary_frames import NumberedOperation
 from ipc.operations.calls import Assign, ProofRecord, Recall, Withdraw, Withdrawn
-from ipc.operations.evidence import ShownReceipt, ShowReceipt
+from ipc.operations.evidence import ShownReceipt, ShowReceipt, WriteEvent
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadEpoch
 from ipc.texts.identifiers import new
@@ -43,35 +44,29 @@ from tests.support.supervised import wait_until
 # ------------------------------------------------------------------ the channel itself
 
 
+def asked(operation: dict[str, Any], **more: Any) -> bytes:
+    return framed_raw({"type": NumberedOperation.__name__, "number": 1, "operation": operation, **more})
+
+
 FORGED: dict[str, bytes] = {
-    "an unknown operation": framed_raw({"type": "Asked", "number": 1, "operation": {"type": "Sign", "data": "x"}}),
-    "an unknown field of an operation": framed_raw(
-        {"type": "Asked", "number": 1, "operation": {"type": "ReadEpoch", "epoch": 7}}
+    "an unknown operation": asked({"type": "Sign", "data": "x"}),
+    "an unknown field of an operation": asked({"type": "ReadEpoch", "epoch": 7}),
+    "an unknown field of an event": asked(
+        {"type": WriteEvent.__name__, "event": {"event_type": "AdminDrain", "x": 1}}
     ),
-    "an unknown field of an event": framed_raw(
-        {"type": "Asked", "number": 1, "operation": {"type": "Note", "event": {"event_type": "AdminDrain", "x": 1}}}
+    "an unknown field of the frame": asked({"type": "ReadEpoch"}, x=1),
+    "a missing field": asked({"type": "Assign", "intent_id": "i"}),
+    "an end that it invents": asked({"type": "Close", "intent_id": "i", "result": None, "lost": "x"}),
+    "an end of before": asked(
+        {"type": "Abandon", "intent_id": "i", "decision": "error", "error_code": "overloaded"}
     ),
-    "an unknown field of the frame": framed_raw(
-        {"type": "Asked", "number": 1, "operation": {"type": "ReadEpoch"}, "x": 1}
-    ),
-    "a missing field": framed_raw({"type": "Asked", "number": 1, "operation": {"type": "Assign", "intent_id": "i"}}),
-    "an end that it invents": framed_raw(
-        {"type": "Asked", "number": 1, "operation": {"type": "Close", "intent_id": "i", "result": None, "lost": "x"}}
-    ),
-    "an end of before": framed_raw(
-        {"type": "Asked", "number": 1, "operation": {
-            "type": "Abandon", "intent_id": "i", "decision": "error", "error_code": "overloaded",
-        }}
-    ),
-    "an end in the notary's own words": framed_raw(
-        {"type": "Asked", "number": 1, "operation": {"type": "Lost", "intent_id": "i", "reason": "x"}}
-    ),
-    "a result in the notary's own words": framed_raw(
-        {"type": "Asked", "number": 1, "operation": {"type": "Reported", "result": msgspec.to_builtins(sound_result())}}
+    "an end in the notary's own words": asked({"type": "Lost", "intent_id": "i", "reason": "x"}),
+    "a result in the notary's own words": asked(
+        {"type": "Reported", "result": msgspec.to_builtins(sound_result())}
     ),
     "a result of a worker": framed_raw({"type": "Result", **msgspec.to_builtins(sound_result())}),
     "the end of a worker": framed_raw({"type": "WorkerEnded", "worker_id": "w", "reason": "x"}),
-    "a wrong type": framed_raw({"type": "Asked", "number": "1", "operation": {"type": "ReadEpoch"}}),
+    "a wrong type": asked({"type": "ReadEpoch"}, number="1"),
     "a message of the notary": framed_raw({"type": "Woken", "endpoints": []}),
     "a message of the supervisor": framed_raw({"type": "StopNotary"}),
     "another front's attachment": framed_raw({"type": "AttachFront", "front_id": "front-2-b"}),

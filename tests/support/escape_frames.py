@@ -84,7 +84,8 @@ LIES: dict[str, Step] = {
     ),
     "to the notary: deep nesting": _said(NOTARY, _WHOLE + b"\x91" * 60_000),
     "to the notary: a message of another direction": _said(
-        NOTARY, _WHOLE + msgspec.msgpack.encode({"type": "Word", "call_id": "c", "plan_hash": "h", "is_approved": True})
+        NOTARY,
+        _WHOLE + msgspec.msgpack.encode({"type": "Permit", "call_id": "c", "plan_hash": "h", "is_approved": True}),
     ),
     "to the notary: a result of another call": _said(NOTARY, lambda f: _packet(_result(f, "other"))),
     "to the notary: a result of a call of another worker": _said(NOTARY, lambda f: _packet(_result(f, "theirs"))),

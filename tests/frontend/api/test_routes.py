@@ -335,7 +335,7 @@ async def test_a_store_that_fails_is_503_wherever_it_is_needed(tmp_path: Path) -
         ):
             assert await core.operate(method, path) == (503, {"error": "approval_store_unavailable"})
         assert (await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).status == 503
-        core.client.faults["Enter"] = gone
+        core.client.faults["UseProof"] = gone
         assert await core.operate("GET", "/v1/approvals") == (503, {"error": "replay_cache_unavailable"})
         with trio.fail_after(60):
             assert (await core.ask("GET", "/healthz")).status == 200

@@ -54,7 +54,7 @@ async def test_a_copy_is_refused_costs_its_session_nothing_and_its_copies_ask_th
         for _ in range(200):
             assert await code_of(core, request) == "replay_detected"
         # but for the pulses, which ask once a second
-        assert [one for one in core.client.asked if one not in ("ReadStore", "ReadLedger")] == ["Enter"]
+        assert [one for one in core.client.asked if one not in ("ReadStore", "ReadLedger")] == ["UseProof"]
         for _ in range(core.services.settings.limits.session_requests_per_second - 1):
             await authentication.agent(of_agent(agent))
         with pytest.raises(TooMuch):
@@ -66,7 +66,7 @@ async def test_a_proof_that_could_not_be_asked_for_is_no_copy(tmp_path: Path) ->
         agent = await core.agent()
         request = of_agent(agent)
         for error in (GONE, NotaryRefused("it is not open")):
-            core.client.faults["Enter"] = refuses(error)
+            core.client.faults["UseProof"] = refuses(error)
             assert await code_of(core, request) == "replay_cache_unavailable"
         core.client.faults.clear()
         assert (await core.services.authentication.agent(request)).lease.session_id == agent.session_id
@@ -102,7 +102,7 @@ async def test_an_operator_is_named_with_the_key_and_the_proof(tmp_path: Path) -
 async def test_an_operator_may_look_while_the_store_is_down_where_it_is_said_and_nowhere_else(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         authentication = core.services.authentication
-        core.client.faults["Enter"] = refuses(GONE)
+        core.client.faults["UseProof"] = refuses(GONE)
         with pytest.raises(GateError, match="replay_cache_unavailable"):
             await authentication.operator(of_operator(core))
         with capture_logs() as lines:

@@ -49,7 +49,7 @@ async def test_the_event_of_a_refused_lease_names_its_principal(tmp_path: Path, 
             )  # fmt: skip
 
 
-@pytest.mark.parametrize(("event_type", "operation"), [(ACTION_CALL, "Refuse"), (LEASE_ISSUED, "Note")])
+@pytest.mark.parametrize(("event_type", "operation"), [(ACTION_CALL, "Refuse"), (LEASE_ISSUED, "WriteEvent")])
 async def test_an_unwritten_event_is_no_evidence(tmp_path: Path, event_type: str, operation: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
         journal = core.services.journal

@@ -290,7 +290,7 @@ async def test_a_cause_is_always_logged_and_lines_without_one_are_bounded(
 ) -> None:
     async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
         with capture_logs() as lines:
-            core.client.faults["Enter"] = refuses(NotaryUnavailable("gone"))
+            core.client.faults["UseProof"] = refuses(NotaryUnavailable("gone"))
             for _ in range(MAX_LINES + 5):
                 answer = await core.ask("GET", "/v1/approvals", b"", _of_operator(core, "/v1/approvals"))
                 assert answer.status == 503

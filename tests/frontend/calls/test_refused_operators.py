@@ -116,7 +116,7 @@ async def test_a_replayed_proof_is_logged_with_its_owner_and_a_good_one_is_not(t
 async def test_a_lost_store_counts_as_no_operators_failure(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, deadlines=PATIENT_HOUR) as core:
         path = "/v1/approvals"
-        core.client.faults["Enter"] = refuses(NotaryUnavailable("gone"))
+        core.client.faults["UseProof"] = refuses(NotaryUnavailable("gone"))
         headers = signed(core.operator_key, "GET", path, API_KEY)
         assert (await core.ask("GET", path, b"", headers)).status == 503
         await core.services.refusals.tell_due()
@@ -125,7 +125,7 @@ async def test_a_lost_store_counts_as_no_operators_failure(tmp_path: Path) -> No
 
 async def test_what_the_ledger_does_not_take_is_counted_into_the_next_event(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, deadlines=PATIENT_HOUR) as core:
-        core.client.faults["Note"] = refuses(NotaryUnavailable("the disk is full"))
+        core.client.faults["WriteEvent"] = refuses(NotaryUnavailable("the disk is full"))
         with capture_logs() as lines:
             await refuse(core, wrong_key(core))  # refused all the same, and without delay
         assert [one["count"] for one in lines if one["event"] == "refusals left no event"] == [1]

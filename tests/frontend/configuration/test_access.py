@@ -81,7 +81,9 @@ async def test_a_change_is_answered_when_it_is_in_evidence_on_the_disk_and_in_fo
 async def test_evidence_comes_before_the_file_and_the_file_before_the_engine(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         seen: list[tuple[bool, int]] = []
-        core.client.faults["Note"] = then(lambda: seen.append((data_of(tmp_path) == DATA, len(core.policy.loaded))))
+        core.client.faults["WriteEvent"] = then(
+            lambda: seen.append((data_of(tmp_path) == DATA, len(core.policy.loaded)))
+        )
         assert (await core.operate("POST", GRANT, NOTE))[0] == 200
         assert seen == [(True, 1)]
         assert data_of(tmp_path) != DATA
@@ -103,7 +105,7 @@ async def test_each_kind_of_change_fails_whole_and_leaves_its_evidence(
     tmp_path: Path, method: str, path: str, body: dict[str, Any], kind: str, found: dict[str, Any]
 ) -> None:
     async with policed(tmp_path, workers=0) as core:
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         assert await core.operate(method, path, body) == (503, {"error": "evidence_store_unavailable"})
         core.client.faults.clear()
         core.policy.refusal = PolicyRefused(("gateway.rego:1: no",))
@@ -258,7 +260,7 @@ async def _holds(lock: trio.Lock) -> None:
 async def test_a_front_that_leaves_in_the_middle_of_a_change_finishes_it(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         with trio.CancelScope() as scope:
-            core.client.faults["Note"] = then(scope.cancel)
+            core.client.faults["WriteEvent"] = then(scope.cancel)
             await core.operate("POST", GRANT, NOTE)
         assert data_of(tmp_path)["acl"]["billing"]["actions"] == ["read", "note"]
         assert in_force(core).data.policy_version == data_of(tmp_path)["policy_version"]

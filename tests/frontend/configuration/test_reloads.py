@@ -163,7 +163,7 @@ async def test_a_supervisor_that_does_not_answer_is_an_answer_too(tmp_path: Path
 
 async def test_nothing_comes_into_force_without_its_event(tmp_path: Path) -> None:
     async with supervised(tmp_path) as supervisor:
-        supervisor.core.client.faults["Note"] = refuses(FULL)
+        supervisor.core.client.faults["WriteEvent"] = refuses(FULL)
         assert await supervisor.core.operate(*RELOAD) == FAILED
         assert supervisor.loading.loads == 0
         await supervisor.core.services.reloads.perform(Reload("hangup-1", "signal"))

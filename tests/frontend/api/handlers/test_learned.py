@@ -255,12 +255,12 @@ async def test_a_file_never_grows_beyond_what_is_read_again(tmp_path: Path) -> N
 async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, noun: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
         failed = (503, {"error": "evidence_store_unavailable"})
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         assert await core.operate("POST", AT[noun], WISH[noun]) == failed
         assert (await core.operate("GET", AT[noun]))[1] == {f"{noun}s": []}
         core.client.faults.clear()
         assert (await core.operate("POST", AT[noun], WISH[noun]))[0] == 200
-        core.client.faults["Note"] = does_and_says(FULL)
+        core.client.faults["WriteEvent"] = does_and_says(FULL)
         assert await core.operate("DELETE", AT[noun], WISH[noun]) == failed
         assert await core.operate("DELETE", AT[noun] + "/clear") == failed
         assert len((await core.operate("GET", AT[noun]))[1][f"{noun}s"]) == 1
@@ -273,7 +273,7 @@ async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, 
 async def test_a_failed_change_is_recorded_as_an_error(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         path = tmp_path / "fronts" / "learned.json"
-        core.client.faults["Note"] = then(lambda: path.mkdir(exist_ok=True))
+        core.client.faults["WriteEvent"] = then(lambda: path.mkdir(exist_ok=True))
         assert await core.operate("POST", DOMAINS, HERE) == (503, {"error": "learned_rules_unavailable"})
         events = await told(core, "DomainAdded")
         assert [(event["decision"], event.get("error_code")) for event in events] == [
@@ -308,7 +308,7 @@ async def test_a_file_that_can_not_be_believed_stops_changes_and_lists_and_widen
 async def test_a_clock_that_can_not_be_believed_changes_nothing(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
-        core.client.faults["Enter"] = then(lambda: setattr(core.clock, "is_broken", True))
+        core.client.faults["UseProof"] = then(lambda: setattr(core.clock, "is_broken", True))
         for method in ("POST", "DELETE"):
             assert await core.operate(method, DOMAINS, HERE) == (503, {"error": "clock_error"})
             core.clock.is_broken = False

@@ -209,12 +209,12 @@ async def test_an_approved_call_whose_domain_can_not_be_listed_is_not_run(tmp_pa
 async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
         inode = listed.path.stat().st_ino
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         assert (await core.operate("POST", DOMAINS, NEW))[1] == {"error": "evidence_store_unavailable"}
         assert listed.path.stat().st_ino == inode, "it was never written"
         core.client.faults.clear()
         assert (await core.operate("POST", DOMAINS, NEW))[0] == 200
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         assert (await core.operate("DELETE", CLEAR))[1] == {"error": "evidence_store_unavailable"}
         assert listed.entries == ["known.example", "new.example"]
 
@@ -222,7 +222,7 @@ async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tm
 async def test_a_domain_that_was_listed_and_could_not_be_learned_is_taken_off_again(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
         path = tmp_path / "fronts" / "learned.json"
-        core.client.faults["Note"] = then(lambda: path.mkdir(exist_ok=True))
+        core.client.faults["WriteEvent"] = then(lambda: path.mkdir(exist_ok=True))
         assert await core.operate("POST", DOMAINS, NEW) == (503, {"error": "learned_rules_unavailable"})
         assert listed.entries == ["known.example"]
 

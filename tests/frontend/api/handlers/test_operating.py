@@ -18,7 +18,7 @@ FULL = NotaryUnavailable("the disk is full")
 async def test_a_gateway_whose_ledger_fails_can_still_be_drained(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         assert await core.operate("POST", "/v1/admin/drain") == (500, {"error": "evidence_persistence_failed"})
         core.client.faults.clear()
         assert await agent.call() == (503, {"error": "draining"})
@@ -63,7 +63,7 @@ async def test_an_unreadable_ledger_is_503_for_every_caller(tmp_path: Path) -> N
 
 async def test_receipt_keys_are_not_shown_without_evidence_of_the_look(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["WriteEvent"] = refuses(FULL)
         assert await core.operate("GET", "/v1/receipt-keys") == (503, {"error": "evidence_store_unavailable"})
         core.client.faults.clear()
         assert (await core.operate("GET", "/v1/receipt-keys"))[0] == 200
@@ -72,7 +72,7 @@ async def test_receipt_keys_are_not_shown_without_evidence_of_the_look(tmp_path:
 
 async def test_no_lease_leaves_the_house_without_evidence(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        core.client.faults["Issue"] = core.client.faults["Note"] = refuses(FULL)
+        core.client.faults["Issue"] = core.client.faults["WriteEvent"] = refuses(FULL)
         body = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
         answer = await core.ask("POST", "/v1/leases", body)
         assert (answer.status, answer.body) == (503, b'{"error":"evidence_store_unavailable"}')

@@ -79,7 +79,7 @@ async def test_status_and_metrics_are_answered_while_the_store_is_down_to_whoeve
     tmp_path: Path,
 ) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        core.client.faults["Enter"] = refuses(NotaryUnavailable("gone"))
+        core.client.faults["UseProof"] = refuses(NotaryUnavailable("gone"))
         for path in ("/v1/admin/status", "/metrics"):
             good = signed(core.operator_key, "GET", path, API_KEY)
             assert (await core.ask("GET", path, b"", good)).status == 200
