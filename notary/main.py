@@ -7,8 +7,6 @@ SIGTERM and SIGINT are the supervisor's business and ignored here.
 import argparse
 import os
 import socket
-from functools import partial
-from pathlib import Path
 
 from setproctitle import setproctitle
 
@@ -48,8 +46,6 @@ def run(sock: socket.socket) -> Exit:
     # Only now: what a notary is made of takes a while, and must not outlive its parent meanwhile.
     from ipc.walls.confining import WallRefused
     from notary.checkpoints import RolledBack
-    from notary.copier import start_copier
-    from notary.copying import copies_of
     from notary.database import DatabaseGone
     from notary.opening import open_state
     from notary.servers.table import look_up
@@ -65,14 +61,11 @@ def run(sock: socket.socket) -> Exit:
         start = control.receive()
         assert isinstance(start, StartNotary), "the session table lets nothing else come first"
         places = look_up(start.settings)
-        file, given = Path(start.settings.ledger_file), start.settings.walls
-        has_file = start.settings.ledger.url is None
-        # SECURITY: before a key is read.
-        copier = enter(notary_walls(start.settings), given, partial(start_copier, file, given) if has_file else None)
+        enter(notary_walls(start.settings), start.settings.walls)
         state, remembered = open_state(start.settings, places=places)
         control.send(NotaryReady())
         release_collector()
-        service = Service(state, control, remembered, copies_of(state.database, copier))
+        service = Service(state, control, remembered)
         code = service.run()
         service.close()
         state.database.close()

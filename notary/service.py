@@ -36,7 +36,6 @@ from ipc.process.logs import log
 from ipc.reloadable import with_reloadable
 from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints
-from notary.copying import WalCopies
 from notary.database import DatabaseGone
 from notary.executions import Executions
 from notary.fronts import Fronts
@@ -67,10 +66,7 @@ Control = BlockingChannel[
 class Service:
     """Serves the fronts that the supervisor attaches until it says stop."""
 
-    def __init__(
-        self, state: NotaryState, control: Control, remembered: Remembered, copies: WalCopies | None = None
-    ) -> None:
-        """`copies` None: no other process copies the database's log."""
+    def __init__(self, state: NotaryState, control: Control, remembered: Remembered) -> None:
         self._state = state
         self._control = control
         self._remembered = remembered
@@ -87,13 +83,9 @@ class Service:
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
         self._reads = PacedReads(self._perform)
         self._refusals = CountedRefusals(state)
-        self._copies = copies
         self._tended = (
             self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans, self._refusals,
-            *(() if copies is None else (copies,)),
         )  # fmt: skip
-        if copies is not None:
-            self._poll.register(copies.descriptor, select.EPOLLIN)
         assert state.epoch is not None, "it was read at the start"
         assert state.revoked is not None, "so were they"
         self._said = state.signers.version, state.epoch, state.revoked
@@ -114,8 +106,6 @@ class Service:
                 if descriptor == self._control.fileno():
                     if self._hear() is Exit.ORPHANED:
                         return Exit.ORPHANED
-                elif self._copies is not None and descriptor == self._copies.descriptor:
-                    self._copies.hear()
                 elif not self._fronts.serve(descriptor, events):
                     self._executions.serve(descriptor)
             told = self._executions.tasks()
@@ -138,8 +128,6 @@ class Service:
         self._announce_now()
         self._announcements.tend()
         self._poll.close()
-        if self._copies is not None:
-            self._copies.close()
         if self._state.stores is not None:
             self._state.stores.client.close()
 
@@ -292,7 +280,7 @@ class Service:
     # ----------------------------------------------------------------- time
 
     def _patience(self) -> float:
-        patience: float = min(self._state.limits.idle_seconds, *(one.patience() for one in self._tended))
+        patience = min(self._state.limits.idle_seconds, *(one.patience() for one in self._tended))
         return patience if self._remote is None else min(patience, self._remote.patience())
 
     def _tend(self) -> None:
@@ -312,19 +300,9 @@ class Service:
         if task := self._refusals.due():
             self._units.perform((task,))
         self._fronts.wake(self._announcements.tend())
-        is_idle = time.monotonic() - self._worked_at >= self._state.limits.idle_seconds
-        if self._copies is not None:
-            self._copies.tend()
-        if is_idle:
-            self._copy_log()
-            self._worked_at = float("inf")
-
-    def _copy_log(self) -> None:
-        """Have the write-ahead log copied while the notary is idle."""
-        if self._copies is not None:
-            self._copies.ask(is_idle=True)
-        else:
+        if time.monotonic() - self._worked_at >= self._state.limits.idle_seconds:
             self._state.database.tend()
+            self._worked_at = float("inf")
 
 
 def _remote_units(state: NotaryState) -> "RemoteUnits | None":

@@ -1,4 +1,4 @@
-"""The walls of the notary, of its copier and of a reader: files of their own, no network, no program, no capability.
+"""The walls of the notary and of a reader: files of their own, no network, no program, no capability.
 
 With a server for store or ledger the notary may connect to its ports, by TCP and by nothing else; a Unix socket needs
 no network. A reader of a PostgreSQL has its one connection before its walls stand.
@@ -11,9 +11,8 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from ipc.backends.servers import ServerAddress
 from ipc.settings import Settings
@@ -35,9 +34,6 @@ _SHARES = "pwrite64 ftruncate"
 """System calls on SQLite's -shm file."""
 
 
-T = TypeVar("T")
-
-
 def reader_rules() -> Rules:
     """System calls of a reader."""
     return {
@@ -46,7 +42,7 @@ def reader_rules() -> Rules:
 
 
 def notary_walls(settings: Settings) -> Walls:
-    """Walls of the notary."""
+    """What the kernel is to build around the notary."""
     keys = (
         settings.lease_signing_key_path, settings.grant_signing_key_path, settings.receipt_signing_key_path,
         settings.receipt_keys_jwks_path,
@@ -99,26 +95,11 @@ def reader_walls(file: Path | None) -> Walls:
     )
 
 
-def copier_walls(file: Path) -> Walls:
-    """Walls of the copier of this file. The notary's Landlock forbids mounts: it has no mount namespace."""
-    writes = READ_FILES | WRITE_FILES
-    return Walls(
-        filter=compile_rules({**reader_rules(), **allow("fdatasync fsync")}),
-        places=tuple(PathRule(f"{file}{name}", writes) for name in ("", "-wal", "-shm")),
-        namespaces=_ALONE,
-        limits={resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 16, resource.RLIMIT_NPROC: 0},
-    )
-
-
-def enter(walls: Walls, given: Given, fork: Callable[[], T] | None = None) -> T | None:
-    """Build them, for good; the process must have one thread. `fork` is called just before the filter forbids forks,
-    and its result returned: from then on Landlock lets this process signal no process but its own children. Raises
-    WallRefused."""
+def enter(walls: Walls, given: Given) -> None:
+    """Build them, for good; the process must have one thread. Raises WallRefused."""
     try:
         confinement = Confinement(walls, given)
         confinement.confine()
-        made = None if fork is None else fork()
         confinement.seal()
-        return made
     except (OSError, ValueError) as error:
         raise WallRefused(str(error)) from error

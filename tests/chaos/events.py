@@ -17,9 +17,7 @@ import psutil
 from ipc.process.exits import Exit
 from tests.chaos.world import World
 
-PROCESSES = (
-    "front", "notary", "copier", "deliverer", "policy", "template", "worker compute", "worker http", "worker fs",
-)  # fmt: skip
+PROCESSES = ("front", "notary", "deliverer", "policy", "template", "worker compute", "worker http", "worker fs")
 HOLD_SECONDS = (0.02, 0.3)
 STEP_BACK = (6.0, 600.0)
 ASKED_TO_STOP = (Exit.OK, Exit.KILLED, Exit.FAILED)

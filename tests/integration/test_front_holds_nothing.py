@@ -85,6 +85,6 @@ def test_the_front_has_sockets_and_an_event_queue_and_nothing_else(gate: Gateway
     assert others == {"anon_inode:[eventpoll]", FRONT_MEMORY}
 
 
-def test_no_process_but_the_notary_and_its_copier_has_a_file_of_the_database(gate: Gateway) -> None:
+def test_no_process_but_the_notary_has_a_file_of_the_database(gate: Gateway) -> None:
     holders = {name for name, pid in pids(gate).items() if any(".sqlite3" in file for file in files_of(pid))}
-    assert holders | {"copier"} == {"notary", "copier"}  # the copier opens it at its first copy
+    assert holders == {"notary"}

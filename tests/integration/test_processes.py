@@ -46,15 +46,15 @@ def gate(watched: Gateway) -> Gateway:
 
 
 def test_ps_shows_every_process_by_name(gate: Gateway) -> None:
-    assert set(pids(gate)) == {"supervisor", "front 1", "notary", "copier", "policy 1", "template", *WORKERS}
+    assert set(pids(gate)) == {"supervisor", "front 1", "notary", "policy 1", "template", *WORKERS}
 
 
-def test_template_and_notary_are_the_parents_of_what_they_fork_and_the_supervisor_of_the_rest(gate: Gateway) -> None:
+def test_the_template_is_the_parent_of_the_workers_and_the_supervisor_of_the_rest(gate: Gateway) -> None:
     pid_by_name = pids(gate)
     parents = {name: psutil.Process(pid).ppid() for name, pid in pid_by_name.items() if name != "supervisor"}
     assert parents == dict.fromkeys(
         ("front 1", "notary", "policy 1", "template"), pid_by_name["supervisor"]
-    ) | dict.fromkeys(WORKERS, pid_by_name["template"]) | {"copier": pid_by_name["notary"]}
+    ) | dict.fromkeys(WORKERS, pid_by_name["template"])
     sessions = {name: os.getsid(pid) for name, pid in pid_by_name.items()}
     assert sessions["front 1"] == pid_by_name["front 1"]  # a terminal's ctrl-C reaches the supervisor alone
     assert pid_by_name["supervisor"] not in [session for name, session in sessions.items() if name != "supervisor"]
@@ -98,8 +98,8 @@ def test_the_notary_holds_the_database_and_channels_to_front_and_workers_and_no_
     files = {what.removeprefix(f"{gate.state}/") for what in held.values() if what.startswith("/")}
     assert files == {f"ledger.sqlite3{name}" for name in ("", "-wal", "-shm")}
     others = [what.split(":[")[0] for what in held.values() if not what.startswith("/")]
-    # The supervisor, the front, the copier, and both ends of each worker's channel; epoll.
-    assert Counter(others) == {"socket": 3 + 2 * len(WORKERS), "anon_inode": 1}
+    # The supervisor, the front, and both ends of each worker's channel; epoll.
+    assert Counter(others) == {"socket": 2 + 2 * len(WORKERS), "anon_inode": 1}
     assert not network_sockets() & set(held.values())
 
 

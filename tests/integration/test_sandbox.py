@@ -26,7 +26,7 @@ IS_ROOT = os.geteuid() == 0
 only_root = pytest.mark.skipif(not IS_ROOT, reason="only root may look into a process that is not dumpable")
 COMPUTE, HTTP, FS = "worker compute 1", "worker http 1", "worker fs 1"
 WORKERS = (COMPUTE, HTTP, FS)
-CHILDREN = (*WORKERS, "policy 1", "template", "notary", "copier", "front 1")
+CHILDREN = (*WORKERS, "policy 1", "template", "notary", "front 1")
 NOBODY = pwd.getpwnam("nobody")
 
 
@@ -83,7 +83,7 @@ def test_workers_see_no_network_no_mounts_and_no_users_of_the_host(gate: Gateway
     apart = {"user", "ipc", "mnt"}
     assert namespaces == {
         COMPUTE: {*apart, "net"}, FS: {*apart, "net"}, HTTP: apart, "policy 1": {*apart, "net"},
-        "notary": {"user", "ipc", "net"}, "copier": {"user", "ipc", "net"}, "front 1": set(), "template": set(),
+        "notary": {"user", "ipc", "net"}, "front 1": set(), "template": set(),
     }  # fmt: skip
 
 
@@ -157,8 +157,7 @@ def test_doctor_says_that_every_wall_stands() -> None:
     done = subprocess.run([GATEWAY, "doctor"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout
     assert "missing" not in done.stdout
-    kinds = "worker compute", "worker http", "worker fs", "policy", "notary", "copier", "front", "template", "reader"
-    for name in kinds:
+    for name in ("worker compute", "worker http", "worker fs", "policy", "notary", "front", "template", "reader"):
         assert re.search(rf"^{name} +seccomp +ok$", done.stdout, re.MULTILINE)
 
 

@@ -1,5 +1,4 @@
-"""A notary or a copier that is killed at each step of what reaches the disk, or whose disk fails there: the next notary
-goes on.
+"""A notary that is killed at each step of what reaches its disk, or whose disk fails there: the next one goes on.
 
 Steps are the system calls that reach the database, its log and the file of checkpoints: a unit's commit, settling
 (rows, leaves, tiles), the line of a checkpoint, its row, the end. strace delivers the kill, so that the notary has no
@@ -13,7 +12,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from ipc.channel.blocking import ChannelClosed
@@ -30,18 +28,14 @@ from notary.tree.checkpoint import Checkpoint, parted
 from tests.notary.running import NotaryProcess, Running, settings_in, stored
 from tests.notary.samples import make_hold, make_note, make_open, make_result
 from tests.support.asking import Asker
-from tests.support.gateway import wait_for
 from tests.support.played_workers import Workers
 from tests.support.strace import injected
-from tests.support.wal import is_copied
 
 BEFORE = 2
 """Events that are there at first."""
 EVENTS = 6
 """Those of `operations`."""
 FLUSHES, LINES = "fdatasync,fsync", "write,ftruncate"
-COPIES = "fdatasync,fsync,ftruncate"
-"""Those of a copier."""
 SOME_WRITES = 8
 
 
@@ -150,43 +144,6 @@ def test_a_notary_killed_at_any_page_that_it_writes_is_followed_by_one_that_lost
     for number in range(SOME_WRITES):
         lives = Lives(tmp_path / str(number), workers)
         killed += lived_until(lives, "pwrite64", 1 + chance.randrange(150))
-        check_whole(lives)
-    assert killed
-
-
-def has_died_copying(lives: Lives, calls: str, when: int) -> bool:
-    """One life in which the copier is killed at the `when`th of these system calls, and the notary after that; False
-    when the copier has copied everything before."""
-    process, front = lives.start()
-    (copier,) = psutil.Process(process.process.pid).children()
-    paths = [lives.ledger, lives.ledger.with_name("ledger.sqlite3-wal")]
-    with injected(copier.pid, calls, f"signal=KILL:when={when}", lives.folder, paths):
-        lives.ask(front)
-        wait_for(lambda: not psutil.pid_exists(copier.pid) or is_copied(lives.ledger), "the end of the copy")
-        has_died = not psutil.pid_exists(copier.pid)
-        process.kill()
-    front.close()
-    return has_died
-
-
-def test_a_copier_killed_at_any_step_and_its_notary_after_it_lose_nothing(tmp_path: Path, workers: Workers) -> None:
-    when = 1
-    while True:
-        lives = Lives(tmp_path / str(when), workers)
-        was_killed = has_died_copying(lives, COPIES, when)
-        check_whole(lives)
-        if not was_killed:
-            break
-        when += 1
-    assert when > 2, "it flushes the log, then the file"
-
-
-def test_a_copier_killed_at_any_page_and_its_notary_after_it_lose_nothing(tmp_path: Path, workers: Workers) -> None:
-    chance = random.Random()
-    killed = 0
-    for number in range(SOME_WRITES):
-        lives = Lives(tmp_path / str(number), workers)
-        killed += has_died_copying(lives, "pwrite64", 1 + chance.randrange(40))
         check_whole(lives)
     assert killed
 

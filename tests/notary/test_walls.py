@@ -17,7 +17,7 @@ from ipc.walls.confining import Walls
 from ipc.walls.landlock import CHANGE, READ, READ_FILES, WRITE_FILES, Scope
 from ipc.walls.places import outside_places
 from ipc.walls.syscalls import number_of
-from notary.walls import copier_walls, notary_walls, reader_walls
+from notary.walls import notary_walls, reader_walls
 from tests.support.filters import decoded, outcome
 
 ALONE = {names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAMESPACE}
@@ -129,16 +129,6 @@ def test_a_notary_with_a_postgresql_has_its_socket_or_its_port_and_the_certifica
     assert judged(by_port, "socket", socket.AF_INET, socket.SOCK_STREAM) == ALLOW
     assert judged(by_port, "socket", socket.AF_UNIX, socket.SOCK_STREAM) == REFUSED
     assert reached(by_port, tmp_path) == {"state": CHANGE, "keys": CHANGE, "secret/ca.pem": READ_FILES}
-
-
-def test_a_copier_may_change_the_three_files_of_its_database_and_nothing_else(tmp_path: Path) -> None:
-    walls = copier_walls(tmp_path / "ledger")
-    assert reached(walls, tmp_path) == dict.fromkeys(("ledger", "ledger-wal", "ledger-shm"), READ_FILES | WRITE_FILES)
-    assert len(walls.places) == 3
-    assert walls.namespaces == ALONE
-    assert walls.limits == {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 16, resource.RLIMIT_NPROC: 0}
-    assert [judged(walls, name) for name in ("openat", "pwrite64", "fdatasync", "ftruncate")] == [ALLOW] * 4
-    assert [judged(walls, name) for name in ("socket", "unlink", "rename", "execve", "clone", "kill")] == [KILL] * 6
 
 
 def test_a_reader_has_the_three_files_of_its_database_and_little_of_everything(tmp_path: Path) -> None:

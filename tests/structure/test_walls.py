@@ -70,13 +70,12 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("children", "state_dir"),
     ),
     "notary": (
-        ("main", "offline", "reader", "copier", "accept_clock", "accept_rollback", "backup", "trace", "try_backends"),
+        ("main", "offline", "reader", "accept_clock", "accept_rollback", "backup", "trace", "try_backends"),
         ("accepting", "opening", "service", "walls"),
         ("executions", "servers"),
         (
             "fronts",
             "channels",
-            "copying",
             "operations",
             "orphans",
             "remote_units",
