@@ -134,6 +134,7 @@ class Pipeline:
         most = action.max_request_bytes
         place.holds_body(most if request.body_length is None else min(most, request.body_length))
         sent = await request.read_body(most)
+        place.has_body(len(sent))
         drafted = await self._drafted(sent, action, lease, epoch, place.owners)
         record.request_hash = drafted.plan.request_hash
         decision = await self._decide(record, lease, drafted)
@@ -176,16 +177,18 @@ class Pipeline:
         return action
 
     async def _decide(self, record: CallRecord, lease: Lease, drafted: Draft) -> Decision:
-        """Policy's decision. The budget is read before only if the decision may depend on it. It is read afterwards for
-        a hold, which shows it, and for a denial, whose event has it."""
+        """Policy's decision. The budget is read before only if the decision may depend on it, and afterwards for a
+        denial, whose event has it. A hold shows it: policy is asked again once it is read."""
         await self.use_newest_policy()
         decision = await self._decided_unread(drafted) if self.budgets.is_unread(lease) else None
-        if decision is None:
+        if decision is None or decision.requires_approval:
             record.calls_before = await self.budgets.snapshot(lease)
+            # SECURITY: a right that was revoked meanwhile must hold nothing: its holds have been ended by now.
+            await self.use_newest_policy()
             decision = await self.policy.decide(question_of(drafted, record.calls_before))
         record.decision = decision
         is_allowed = decision.allow and set(drafted.plan.sinks) <= set(decision.allowed_sinks)
-        if record.calls_before is None and (decision.requires_approval or not is_allowed):
+        if record.calls_before is None and not is_allowed:
             record.calls_before = await self.budgets.snapshot(lease)
         if not decision.allow:
             raise GateError("policy_denied", deny_reason=decision.deny_reason, rule=decision.rule)

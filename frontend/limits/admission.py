@@ -63,6 +63,11 @@ class Place:
         the front, or the call's principal, holds as many bytes as it may."""
         self._admission.hold_body(self, size)
 
+    def has_body(self, size: int) -> None:
+        """The body is here: one that came in chunks was counted as the largest that its action takes."""
+        if size < self.body_bytes:
+            self._admission.settle_body(self, size)
+
     def leave_unless_owned(self) -> None:
         """Give back the place of a refused call of an unknown caller before the refusal is written: a flood of
         such calls would hold places that count for no caller."""
@@ -166,9 +171,14 @@ class Admission:
 
     def hold_body(self, place: Place, size: int) -> None:
         """See Place.holds_body."""
-        if (reason := self._bodies.take(place.owners[0], size)) is not None:
+        if (reason := self._bodies.take(place.owners, size)) is not None:
             self._refused(reason)
             raise TooMuch("overloaded")
+        place.body_bytes = size
+
+    def settle_body(self, place: Place, size: int) -> None:
+        """See Place.has_body."""
+        self._bodies.settle(place.owners, place.body_bytes, size)
         place.body_bytes = size
 
     def _held_by(self, owner: str) -> int:
@@ -182,7 +192,7 @@ class Admission:
         del self._places[place]
         self._count(self._in_flight - 1)
         if place.body_bytes:
-            self._bodies.give_back(place.owners[0], place.body_bytes)
+            self._bodies.give_back(place.owners, place.body_bytes)
         for owner in place.owners:
             self._peers.note_place(owner, -1)
             self._held[owner] -= 1

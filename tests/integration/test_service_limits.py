@@ -19,7 +19,7 @@ from tests.support.manifests import patient
 from tests.support.raw_http import RawConnection, raw, request
 from tests.support.upstream import Upstream
 
-LARGE = 7
+LARGE = 6
 """Bodies of a megabyte that one principal may have under way where eight fit."""
 
 

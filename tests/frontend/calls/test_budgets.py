@@ -9,7 +9,7 @@ from frontend.auth.lease import Lease
 from frontend.calls.budgets import MAX_SPENT, BudgetCheck
 from frontend.policy.question import Decision
 from ipc.operations.holds import ListHolds
-from tests.support.front_core import ALLOW, DENY, HOLD, Core, front_core
+from tests.support.front_core import ALLOW, DENY, HOLD, Core, front_core, then
 
 EXHAUSTED = (403, {"error": "budget_exhausted"})
 
@@ -112,3 +112,23 @@ def test_the_sessions_that_are_remembered_as_spent_are_bounded() -> None:
         for session_id in ("ses_0", "ses_1")
     )
     assert (budgets.is_unread(forgotten), budgets.is_unread(remembered)) == (True, False)
+
+
+@pytest.mark.parametrize("reads_budget", [True, False])
+async def test_a_right_that_is_revoked_while_the_budget_is_read_allows_and_holds_nothing(
+    tmp_path: Path, reads_budget: bool
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.policy.reads_budget = reads_budget
+        core.policy.answer = ALLOW if reads_budget else HOLD
+        revoked: list[bool] = []
+
+        async def use_newest() -> None:
+            if revoked:
+                core.policy.answer = DENY
+
+        object.__setattr__(core.services.pipeline, "use_newest_policy", use_newest)
+        core.client.faults["ReadBudget"] = then(lambda: revoked.append(True))
+        assert (await agent.call())[0] == 403
+        assert not (await core.real.ask(ListHolds(("pending",), 10))).approvals

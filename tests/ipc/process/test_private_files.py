@@ -123,7 +123,7 @@ def test_a_file_of_root_is_private_to_the_user_who_can_read_it(tmp_path: Path, m
 BEHIND_WALLS = """
 import os, sys
 from pathlib import Path
-from ipc.process.private_files import KeyFileError, read_private
+from ipc.process.private_files import PrivateFileError, read_private
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import USER_NAMESPACE, Given
 noted, other = sys.argv[1:]
@@ -133,7 +133,7 @@ Confinement(walls, Given()).confine()
 for path in (noted, other):
     try:
         print(read_private(Path(path)).decode())
-    except KeyFileError as error:
+    except PrivateFileError as error:
         print(error.exit_code.name)
 """
 

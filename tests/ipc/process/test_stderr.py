@@ -27,7 +27,7 @@ LINES = 3000
 PROGRAM = """
 import sys
 sys.path.insert(0, %r)
-from ipc import stderr
+from ipc.process import stderr
 from ipc.process.logs import log
 %s
 log.info("first")
@@ -151,9 +151,9 @@ def test_an_unread_socket_stops_no_process_and_dropped_lines_are_reported() -> N
 def test_a_journal_that_takes_no_entry_and_no_line_stops_no_process(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     prepare = f"""
-from ipc.process.journald import Journal
-from ipc.process.logs import Lines, write_lines
-write_lines(Lines(journal=Journal({str(tmp_path / "journal")!r})))
+from ipc.process.journald import JournaldSocket
+from ipc.process.logs import LogWriter, write_lines
+write_lines(LogWriter(journal=JournaldSocket({str(tmp_path / "journal")!r})))
 """
     with ours, theirs, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
         journal.bind(str(tmp_path / "journal"))

@@ -196,7 +196,7 @@ DYING = """
 import os, signal, sqlite3, sys
 from pathlib import Path
 from notary.backends import bringing
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import history, schema
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 
@@ -222,7 +222,7 @@ def traced(*arguments, **named):
 
 bringing.connect = traced
 Path.unlink = lambda self, **named: (die(), unlink(self, **named))[1]
-database = Database(folder / "ledger.sqlite3", prepare)
+database = SqliteDatabase(folder / "ledger.sqlite3", prepare)
 database.open()
 bringing.bring_store_over(database, folder / "store.sqlite3")
 database.close()

@@ -237,10 +237,10 @@ def test_a_killed_gateways_journal_goes_into_the_tree_too(old: Path, capsys: pyt
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from notary.backends.sqlite import Database
-from notary.ledger import journal, schema
+from notary.backends.sqlite import SqliteDatabase
+from notary.ledger import page_ring, schema
 from notary.ledger.head import Head
-from notary.ledger.page_ring import Entry
+from notary.ledger.page_ring import RingEntry
 from notary.ledger.writing import write_event
 
 def prepare(connection):
@@ -248,7 +248,7 @@ def prepare(connection):
     print("brought to", schema.schema_version(connection), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
-Database(Path(sys.argv[1]), prepare).open()
+SqliteDatabase(Path(sys.argv[1]), prepare).open()
 """
 
 

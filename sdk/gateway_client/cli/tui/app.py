@@ -37,7 +37,7 @@ from gateway_client.operators import OperatorClient
 from gateway_client.results import Status
 
 PANES = (("holds", "Held"), ("decisions", "Decisions"), ("standing", "Gateway"), ("search", "Search"),
-         ("sessions", "SessionsPane"))  # fmt: skip
+         ("sessions", "Sessions"))  # fmt: skip
 
 
 class DeskApp(App[int]):
@@ -128,19 +128,19 @@ class DeskApp(App[int]):
         self._feed.stop()
         self.exit(int(ScriptExit.INTERRUPTED))
 
-    def on_holds_pointed(self, _event: HoldsPane.Pointed) -> None:
+    def on_holds_pane_pointed(self, _event: HoldsPane.Pointed) -> None:
         """Fetch its plan, one at a time."""
         if self._asked is None:
             self._fetch_plan()
 
-    def on_holds_opened(self, event: HoldsPane.Opened) -> None:
+    def on_holds_pane_opened(self, event: HoldsPane.Opened) -> None:
         """On a screen of its own, with the question that was asked for."""
         begin = {"a": DecidingStep.APPROVING, "d": DecidingStep.REASONING}.get(event.key, DecidingStep.FETCHING)
         pointed = self.query_one(HoldsPane).pointed
         if pointed is not None and len(self.screen_stack) == 1:
             self.push_screen(DecidingScreen(self._operator, pointed, begin, self._gateway, self._is_dev))
 
-    def on_decisions_asked(self, event: Decisions.ShowCall) -> None:
+    def on_decisions_show_call(self, event: Decisions.ShowCall) -> None:
         """Show the whole call."""
         self.action_pane("search")
         self.query_one(Search).look_for(event.trace_id)
@@ -153,13 +153,13 @@ class DeskApp(App[int]):
             lambda told: self.call_later(self._show_call, told),
         )
 
-    def on_sessions_ended(self, event: SessionsPane.Ended) -> None:
+    def on_sessions_pane_ended(self, event: SessionsPane.Ended) -> None:
         """End it."""
         operator, name = self._operator, event.session.session_id
         what = f"revoke {safe(name)} of {safe(event.session.principal)}"
         errand(lambda: operator.revoke_session(name), lambda found: self.call_later(self._ended, what, found))
 
-    def on_outcome(self, event: DecisionOver) -> None:
+    def on_decision_over(self, event: DecisionOver) -> None:
         """Say it below every pane, until there is another one."""
         decided = event.decided
         self._said = Text(f"{now()} {decided.line}", "" if decided.is_well else ALARM)

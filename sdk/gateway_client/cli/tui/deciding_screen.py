@@ -105,7 +105,7 @@ class DecidingScreen(Screen[None]):
         self.query_one(ScrolledLines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
         self._turn(DecidingStep.READING if self._begin is DecidingStep.FETCHING else self._begin)
 
-    def on_lines_moved(self, event: ScrolledLines.Moved) -> None:
+    def on_scrolled_lines_moved(self, event: ScrolledLines.Moved) -> None:
         """More of the plan has been seen."""
         event.stop()
         self._draw_prompt()

@@ -52,7 +52,7 @@ class Decisions(Pane):
             self._events = list(islice((*reversed(news.events), *self._events), MOST_EVENTS))
             self._draw(len(news.events))
 
-    def on_lines_chosen(self, event: ScrolledLines.Chosen) -> None:
+    def on_scrolled_lines_chosen(self, event: ScrolledLines.Chosen) -> None:
         """Enter."""
         event.stop()
         trace_id = self._events[self.query_one(ScrolledLines).cursor].trace_id

@@ -25,10 +25,10 @@ class HoldsPane(Pane):
     """The pending holds, and the plan of the hold under the cursor."""
 
     DEFAULT_CSS = """
-    Holds { layout: vertical; }
-    Holds #holds { height: 5; }
-    Holds .heading, Holds #named { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    Holds #named { background: $panel; }
+    HoldsPane { layout: vertical; }
+    HoldsPane #holds { height: 5; }
+    HoldsPane .heading, HoldsPane #named { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    HoldsPane #named { background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "open('a')", show=False),
@@ -94,12 +94,12 @@ class HoldsPane(Pane):
             lambda width: [line for one in facts for line in fact(*one, width, INDENT)]
         )
 
-    def on_lines_moved(self, event: ScrolledLines.Moved) -> None:
+    def on_scrolled_lines_moved(self, event: ScrolledLines.Moved) -> None:
         """The cursor may be on another hold."""
         event.stop()
         self._point()
 
-    def on_lines_chosen(self, event: ScrolledLines.Chosen) -> None:
+    def on_scrolled_lines_chosen(self, event: ScrolledLines.Chosen) -> None:
         """Enter."""
         event.stop()
         if self.pointed is not None:

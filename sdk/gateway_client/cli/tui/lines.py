@@ -24,8 +24,8 @@ class ScrolledLines(ScrollView, can_focus=True):
     """`layout` is asked again whenever the width changes. `is_seen`: the last line has been on the screen."""
 
     DEFAULT_CSS = """
-    Lines { overflow-x: hidden; overflow-y: auto; scrollbar-size: 0 0; height: 1fr; background: $background; }
-    Lines:focus { background-tint: 0%; }
+    ScrolledLines { overflow-x: hidden; overflow-y: auto; scrollbar-size: 0 0; height: 1fr; background: $background; }
+    ScrolledLines:focus { background-tint: 0%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", show=False),

@@ -26,8 +26,8 @@ class SessionsPane(Pane):
     """Sessions, the newest first. A question is about one session by its id, wherever the list moves."""
 
     DEFAULT_CSS = """
-    Sessions { layout: vertical; }
-    Sessions .heading, Sessions #ending { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    SessionsPane { layout: vertical; }
+    SessionsPane .heading, SessionsPane #ending { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "ask", show=False),
