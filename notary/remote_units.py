@@ -32,7 +32,7 @@ LOST: Final = "the Redis of the store has lost its data, or is another one"
 
 
 class RemoteUnits(TransactionRunner):
-    """See Units."""
+    """See TransactionRunner."""
 
     def __init__(
         self, state: NotaryState, stores: Stores, performers: Mapping[type[Operation[Any]], Performer],

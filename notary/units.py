@@ -41,7 +41,7 @@ class TransactionRunner:
         self.woken: set[str] = set()
         """Endpoints that deliveries were written for since `perform` began."""
         self.withdrawn: dict[str, str] = {}
-        """Likewise: see Unit.withdrawn."""
+        """Likewise: see Transaction.withdrawn."""
         self._unheard: Remembered = {}
         self._continues = True
         """Leases may continue sessions, for which the store is asked."""

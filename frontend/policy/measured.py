@@ -2,6 +2,8 @@
 
 import time
 
+from msgspec import UNSET
+
 from frontend.errors import GateError
 from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources, PolicyUnreached
 from frontend.policy.question import Decision, Question
@@ -35,6 +37,8 @@ class MeasuredPolicy:
             self._metrics.policy_seconds.observe(time.perf_counter() - began, DECIDE)
             raise
         self._metrics.policy_seconds.observe(time.perf_counter() - began, DECIDE)
+        if decision.requires_approval and question.calls_remaining is UNSET:
+            return decision  # a hold shows the budget: policy is asked again with it, and counted then
         said = "deny" if not decision.allow else "pending_approval" if decision.requires_approval else "allow"
         self._metrics.decided(said, decision.rule)
         return decision

@@ -10,7 +10,7 @@ from ipc.messages.calling import Result
 from ipc.messages.message import Message
 
 LOOKS = MATCHES, DIFFERS, ABSENT, UNREADABLE = ("matches", "differs", "absent", "unreadable")
-"""States of a file that a Look finds."""
+"""States of a file that a LookAtFile finds."""
 
 
 class Tied(Message, frozen=True):
@@ -51,7 +51,7 @@ class LookAtFile(Message, frozen=True):
 
 
 class Seen(Message, frozen=True):
-    """The result of a Look. `sha256` is `sha256:<hex>` of a file that was read whole."""
+    """The result of a LookAtFile. `sha256` is `sha256:<hex>` of a file that was read whole."""
 
     number: int
     state: str

@@ -46,7 +46,7 @@ class LogWriter:
         self._shown = _for_people if human else _as_json
 
     def write(self, level: str, message: str, fields: Fields, error: BaseException | None) -> None:
-        """One line, or for a person a line with the trace below it, whole. See Sink. Never waits for a reader."""
+        """One line, or for a person a line with the trace below it, whole. Never waits for a reader."""
         stderr.say(lambda: self._emit(level, message, fields, error), self._tell_dropped)
 
     def _emit(self, level: str, message: str, fields: Fields, error: BaseException | None) -> bool:

@@ -33,7 +33,7 @@ NOTED: Final[dict[str, frozenset[str]]] = {
     },
     events.OPERATOR_AUTH_FAILED: frozenset({"deny"}),
 }  # fmt: skip
-"""Type of event -> decisions with which Note writes it. Every other type belongs to an operation of its own."""
+"""Type of event -> decisions with which WriteEvent writes it. Every other type belongs to an operation of its own."""
 REFUSALS: Final = frozenset({"deny", "error"})
 MAX_CODE: Final = 64
 _INTENT_ID_CHARACTERS: Final = len("intent_") + 36
@@ -72,7 +72,7 @@ def check_refusal(event: AuditEvent) -> None:
 
 
 def check_noted(event: AuditEvent) -> None:
-    """Raises NotAllowed for an event that Note does not write."""
+    """Raises NotAllowed for an event that WriteEvent does not write."""
     check_event(event, event.event_type, NOTED.get(event.event_type, frozenset()))
 
 

@@ -1,4 +1,4 @@
-"""Issue, Note, Revoke and the keys: leases, operators' acts and the gateway's own life, each with its event."""
+"""Issue, WriteEvent, Revoke and the keys: leases, operators' acts and the gateway's own life, each with its event."""
 
 import time
 
@@ -77,7 +77,7 @@ def issue_again(keys: KeyFiles, asked: Issue, known: TaskOutcome) -> TaskOutcome
 
 @performs(WriteEvent, writes=True)
 def note(unit: Transaction, asked: WriteEvent) -> None:
-    """See Note. Raises NotAllowed."""
+    """See WriteEvent. Raises NotAllowed."""
     check_noted(asked.event)
     write_refusal(unit, asked.event)
 

@@ -1,4 +1,4 @@
-"""Enter and Open: a proof is used once; a call has its intent before it is dispatched."""
+"""UseProof and Open: a proof is used once; a call has its intent before it is dispatched."""
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from notary.unit import Transaction
 
 @performs(UseProof, writes=True)
 def enter(unit: Transaction, asked: UseProof) -> Entered:
-    """See Enter."""
+    """See UseProof."""
     is_fresh = not is_used(unit, asked.proof)
     return Entered(is_fresh, unit.epoch)
 

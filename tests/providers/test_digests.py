@@ -56,5 +56,5 @@ def test_a_component_stays_small(name: str) -> None:
 
 
 def test_every_source_has_its_component_and_every_component_its_source() -> None:
-    sources = {path.stem for folder in ("builtin", "fixtures") for path in (ROOT / "providers" / folder).glob("*.zig")}
+    sources = {path.stem for folder in ("builtin", "fixtures") for path in (BUILTIN / "src" / folder).glob("*.zig")}
     assert sources == set(IMPORTS)

@@ -51,7 +51,7 @@ class PlayedWorker:
         self.words: list[Permit] = []
         """All that it has heard, repeated ones too."""
         self.refused: list[str] = []
-        """Calls that it heard NoWord of."""
+        """Calls that it heard NoPermit of."""
         self.runs: list[str] = []
         """Calls that it has run: each time that it did."""
         self.notarys, self.own = packet_pair()

@@ -1,1 +1,1 @@
-"""The built-in providers as components, named by SHA256SUMS; their sources are in providers/. Holds no code."""
+"""The built-in providers as components, named by SHA256SUMS; their sources are in src/. Holds no code."""

@@ -218,11 +218,11 @@ def test_a_message_of_exactly_the_cap_is_sent_and_taken(ends: Ends) -> None:
 
 def test_a_message_out_of_turn_is_neither_sent_nor_taken(ends: Ends) -> None:
     notary, worker = notary_end(ends[0]), worker_end(ends[1])
-    with pytest.raises(ProtocolError, match="Word while new"):
+    with pytest.raises(ProtocolError, match="Permit while new"):
         notary.send(WORD)
     assert is_empty(ends[1])
     ends[0].send(b"\x03" + msgspec.msgpack.encode(WORD))
-    with pytest.raises(ProtocolError, match="Word while new"):
+    with pytest.raises(ProtocolError, match="Permit while new"):
         worker.receive()
 
 

@@ -146,7 +146,7 @@ async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(tmp_p
         query = "?learn_domain=api.new.example"
 
         _agent, first = await held(core, **NEW)
-        core.client.faults["Close"] = then(lambda: core.client.faults.update(Note=refuses(FULL)))
+        core.client.faults["Close"] = then(lambda: core.client.faults.update(WriteEvent=refuses(FULL)))
         status, body = await approve(core, first, query)
         core.client.faults.clear()
         assert (status, body["learn_error"]) == (200, "evidence_store_unavailable")

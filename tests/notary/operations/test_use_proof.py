@@ -1,4 +1,4 @@
-"""Enter: a proof is used once, and every visit tells the epoch."""
+"""UseProof: a proof is used once, and every visit tells the epoch."""
 
 from ipc.operations.calls import Entered, ProofRecord, UseProof
 from notary.store.proofs import REPLAY_SECONDS
