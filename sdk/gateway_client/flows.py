@@ -1,7 +1,7 @@
 """How the core asks for I/O without doing any: a flow is a generator that yields steps and gets their results.
 
 A runner (gateway_client/blocking.py, gateway_client/nonblocking.py) performs the steps. The same flow so serves
-threads, asyncio and trio, and a test can play the whole world without a socket. A step that fails raises inside the flow.
+threads, asyncio and trio, and a test can play the world without a socket. A step that fails raises inside the flow.
 """
 
 import inspect

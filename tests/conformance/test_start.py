@@ -164,7 +164,7 @@ def test_a_runtime_that_can_not_get_ready_ends_the_start(tmp_path: Path, safe: T
 def without_a_runtime(folder: Path) -> list[str]:
     """The gateway as it is installed where the library of the runtime can't be loaded."""
     folder.mkdir()
-    for name in ("ipc", "frontend", "notary", "workers", "contrib", "docs"):
+    for name in ("contract", "ipc", "frontend", "notary", "workers", "contrib", "docs"):
         (folder / name).symlink_to(REPOSITORY / name)
     ignored = shutil.ignore_patterns("__pycache__")  # where other processes write
     shutil.copytree(REPOSITORY / "supervisor", folder / "supervisor", ignore=ignored)  # it starts what lies beside it

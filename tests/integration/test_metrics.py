@@ -106,7 +106,7 @@ def test_calls_of_every_kind_move_what_counts_them(gate: Gateway) -> None:
         (1, "gate_leases_issued_total", {}),
         (1, "gate_approvals_total", {"outcome": "held"}),
         (1, "gate_approvals_total", {"outcome": "approved"}),
-        (3, "gate_ledger_write_duration_seconds_count", {"operation": "intent"}),
+        (4, "gate_ledger_write_duration_seconds_count", {"operation": "intent"}),  # and one that a spent budget refused
         (3, "gate_ledger_write_duration_seconds_count", {"operation": "receipt"}),
         (1, "gate_http_answers_total", {"route": "/v1/leases", "method": "POST", "status": "200"}),
         (1, "gate_worker_wait_duration_seconds_count", {"profile": "http"}),
