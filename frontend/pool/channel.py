@@ -206,7 +206,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
             with trio.move_on_after(self._deadlines.grace_seconds) as self._waits[call_id]:
                 async with self._reading:
                     while self._given[call_id] is None:
-                        await trio.lowlevel.wait_readable(self._plain)
+                        await self._readable()
                         self._take_in()
         finally:
             del self._waits[call_id]
@@ -217,7 +217,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         try:
             async with self._reading:
                 while self._given.get(call_id, self) is None:
-                    await trio.lowlevel.wait_readable(self._plain)
+                    await self._readable()
                     self._take_in()
         except (FrameError, ProtocolError) as error:
             if not isinstance(error, FrameCut):

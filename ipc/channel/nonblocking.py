@@ -109,13 +109,19 @@ class TrioChannel(Generic[M]):
         session table does not allow, OSError for a broken socket, trio.ClosedResourceError when it is closed here.
         """
         while (message := self._decoder.next_message()) is None:
-            await trio.lowlevel.wait_readable(self._plain)
+            await self._readable()
             try:
                 self._feed()
             except BlockingIOError:
                 continue
         self._session.accept(message)
         return message
+
+    async def _readable(self) -> None:
+        """Wait for bytes, or the end. Raises trio.ClosedResourceError when the socket is, or was, closed here."""
+        if self._plain.fileno() < 0:
+            raise trio.ClosedResourceError
+        await trio.lowlevel.wait_readable(self._plain)
 
     def _feed(self) -> None:
         """One read. Raises BlockingIOError when nothing waits, ChannelClosed and FrameCut at the end of the stream."""

@@ -5,12 +5,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 import trio
+import trio.testing
 
 from frontend.pool.channel import WorkerChannel
 from frontend.pool.pool import Census, NoWorker
 from ipc.limits import MAX_AHEAD
 from ipc.plan import SecretUse
-from tests.support.worker_desk import Desk, Pooling, call, until
+from tests.support.worker_desk import DEADLINE, Desk, Pooling, call, until
 
 
 async def leased(
@@ -162,6 +163,21 @@ async def test_a_large_result_of_a_call_that_was_given_up_holds_up_no_other_call
         desk.pools.cut(worker, large.call_id, "the notary is silent")
         assert (await desk.finish(worker, other)).outcome == "success"
         assert desk.kills == []
+
+
+async def test_calls_that_were_given_up_outlast_a_worker_that_is_closed(pooling: Pooling) -> None:
+    async with pooling(1, profile="http", max=9) as desk, AsyncExitStack() as stack:
+        worker = await leased(stack, desk)
+        await leased(stack, desk)
+        given_up = call("hang", isolation="shared"), call("hang", isolation="shared")
+        for one in given_up:
+            await worker.give(one)
+        with trio.fail_after(DEADLINE):
+            async with trio.open_nursery() as nursery:
+                for one in given_up:  # one reads, the other waits for its turn
+                    nursery.start_soon(worker.outlast, one.call_id)
+                await trio.testing.wait_all_tasks_blocked()
+                worker.close()
 
 
 # ------------------------------------------------------------------ growth
