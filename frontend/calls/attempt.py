@@ -90,9 +90,11 @@ class Attempt:
         question = Assign(asked.intent_id, self.worker.worker_id, asked.wants_begun) if self.is_open else asked
         seconds = self.sealed.plan.limits.timeout_seconds + self.pools.deadlines.grace_seconds
         try:
-            return self.notary.begin(question, CallHooks(seconds, self._begun, self._late, self._cancelled))
+            hooks = CallHooks(seconds, self._begun, self._late, self._cancelled)
+            self.record.opening = waiter = self.notary.begin(question, hooks)
         except (NotaryUnavailable, NotaryRefused) as error:
             raise unavailable(asked, error) from None
+        return waiter
 
     def _begun(self) -> None:
         """The intent is durable, and the worker has the permit to run."""

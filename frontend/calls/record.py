@@ -17,7 +17,7 @@ from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import ApprovalRecord
 from ipc.events import ACTION_CALL, AuditEvent
-from ipc.operations.calls import Open, ProofRecord, Withdrawn
+from ipc.operations.calls import CallEnd, Open, ProofRecord, Withdrawn
 from ipc.plan import Plan
 
 MAX_ACTION_ID = 256
@@ -60,6 +60,8 @@ class CallRecord:
     """Its intent was resolved without a dispatch: its call is given back, and its approval over."""
     withdrawal: PendingOperation[Withdrawn] | None = None
     """The question that withdraws the call, which is asked once."""
+    opening: PendingOperation[CallEnd] | None = None
+    """The question that opens the call, as it was asked last."""
     unheard: Open | None = None
     """The question that opened the call, if the notary hangs: the caller is answered before the withdrawal is."""
     is_decided: bool = False

@@ -15,7 +15,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.pending import PendingOperation
 from frontend.telemetry.logs import log
-from ipc.operations.calls import Open, Withdraw, Withdrawn
+from ipc.operations.calls import Open, Refusal, Withdraw, Withdrawn
 
 
 def begin_withdrawal(notary: NotaryClient, record: CallRecord, opened: Open, error: GateError) -> None:
@@ -43,6 +43,9 @@ async def withdraw(
                 record.is_abandoned = record.is_decided = True
     except NotaryRefused:
         record.is_dispatched = False  # there is no such intent
+        answer = None if record.opening is None else notary.late_answer_of(record.opening)
+        if isinstance(answer, Refusal):  # it was refused, after its time, and the event says so
+            record.is_decided, record.held = True, answer.held
     except (NotaryUnavailable, ClockError) as problem:
         log.error("a call may have run without evidence", intent_id=opened.intent_id, cause=str(problem))
 

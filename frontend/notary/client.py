@@ -5,8 +5,10 @@ notary did not answer is asked again of the next one, under the same number, so 
 does not interrupt an operation that was asked; it is delivered at the caller's next checkpoint.
 """
 
+import contextlib
 import itertools
 import socket
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +56,8 @@ class NotaryClient:
         self._numbers = itertools.count(1)
         self._decoders: dict[type[Operation[Any]], msgspec.msgpack.Decoder[Any]] = {}
         self._waiting: dict[int, PendingOperation[Any]] = {}
+        self._given_up: weakref.WeakValueDictionary[int, PendingOperation[Any]] = weakref.WeakValueDictionary()
+        """Operations without an answer in time, as long as a task remembers them: it may still come."""
         self._greeted = trio.Event()
         self._link = Link(self._hear, dialect)
         self._is_closed = False
@@ -125,6 +129,15 @@ class NotaryClient:
             log.error("the notary's answer can't be decoded", operation=waiter.kind, cause=str(error))
             raise NotarySilent("the answer can't be decoded", is_begun=waiter.is_begun) from None
         return answer
+
+    def late_answer_of(self, waiter: PendingOperation[A]) -> A | None:
+        """The answer of an operation that was given up, if it has come since, and is one."""
+        if waiter.answer is None or waiter.answer.problem is not None:
+            return None
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+            answer: A = self._decoder(waiter.operation).decode(waiter.answer.value)
+            return answer
+        return None
 
     def _observe(self, waiter: PendingOperation[Any], seconds: float) -> None:
         answered = waiter.answer
@@ -201,6 +214,8 @@ class NotaryClient:
                 if waiter is not None:
                     waiter.answer = message
                     self._wake(waiter)
+                elif (late := self._given_up.get(message.number)) is not None:
+                    late.answer = message
             case Begun():
                 self._begun(message.number)
             case Woken():
@@ -257,6 +272,7 @@ class NotaryClient:
                     course.late()
                 else:
                     self.is_silent = True
+                    self._given_up[waiter.number] = waiter
                     self._wake(waiter)
             self._link.forget_ended()
             if not self._waiting:

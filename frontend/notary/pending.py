@@ -29,7 +29,7 @@ class PendingOperation(Generic[A]):
     none in time."""
 
     __slots__ = ("_on_cancel", "answer", "began", "course", "deadline", "frame", "is_begun", "is_done",
-                 "is_sent", "number", "operation", "task")  # fmt: skip
+                 "is_sent", "number", "operation", "task", "__weakref__")  # fmt: skip
 
     def __init__(
         self, operation: type[Operation[A]], number: int, frame: bytes, began: float, deadline: float,

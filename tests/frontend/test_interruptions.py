@@ -263,6 +263,17 @@ async def test_an_open_that_is_not_answered_is_undone_and_its_proof_is_no_replay
         assert core.desk.kills == [("compute-1", "the notary does not say whether its call may run")]
 
 
+async def test_an_open_that_is_refused_after_its_time_has_one_event(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=1)
+        assert (await agent.call())[0] == 200
+        core.client.gives_up_opens(core.notary_thread)
+        assert (await agent.call(body={"n": 2}))[0] == 503
+        assert (await agent.call("unknown"))[0] == 404  # its event is written after those of the call before
+        events = await core.events(event_type="ActionCall")
+        assert len({one["trace_id"] for one in events}) == len(events) == 3
+
+
 async def test_an_open_that_can_not_be_undone_stays_unresolved_and_shows(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
