@@ -43,9 +43,9 @@ async def withdraw(
                 record.is_abandoned = record.is_decided = True
     except NotaryRefused:
         record.is_dispatched = False  # there is no such intent
-        answer = None if record.opening is None else notary.late_answer_of(record.opening)
-        if isinstance(answer, Refusal):  # it was refused, after its time, and the event says so
-            record.is_decided, record.held = True, answer.held
+        late = None if record.opening is None else notary.late_answer_of(record.opening)
+        if isinstance(late, Refusal):  # it was refused after its time, with an event
+            record.is_decided, record.held = True, late.held
     except (NotaryUnavailable, ClockError) as problem:
         log.error("a call may have run without evidence", intent_id=opened.intent_id, cause=str(problem))
 

@@ -17,7 +17,10 @@ Kind = TypeVar("Kind", bound=Noun)
 
 
 def answer_of(kind: type[Kind], members: Mapping[str, Any]) -> Kind:
-    """The answer with these members. Raises msgspec.ValidationError for a missing, undeclared or mistyped one."""
+    """The answer with these members. `raw`, which is a client's, is dropped.
+
+    Raises msgspec.ValidationError for a missing, undeclared or mistyped one.
+    """
     never_null, shown = _promises(kind)
     for name in never_null:
         if members.get(name, name) is None:
@@ -27,7 +30,8 @@ def answer_of(kind: type[Kind], members: Mapping[str, Any]) -> Kind:
         for name, of in shown.items()
         if members.get(name) is not None
     }
-    return msgspec.convert({**members, **declared}, kind)
+    sent = {name: value for name, value in members.items() if name != "raw"}
+    return msgspec.convert({**sent, **declared}, kind)
 
 
 @cache

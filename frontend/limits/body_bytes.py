@@ -6,7 +6,7 @@ them.
 
 from typing import Final
 
-from frontend.limits.shares import may_hold
+from frontend.limits.shares import is_among_the_last, may_hold
 from frontend.limits.turns import Owners
 
 SMALL: Final = 4096
@@ -37,6 +37,8 @@ class BodyBytes:
         if size > free:
             return "ceiling"
         is_theirs = may_hold(by_principal + size, by_principal, PRINCIPAL_SHARE, free, self._ceiling)
+        if by_principal and is_among_the_last(free - size, self._ceiling):
+            return "share"
         if not is_theirs or by_session + size > SESSION_SHARE * free:
             return "share"
         self._add(owners, size)

@@ -28,8 +28,8 @@ class PendingOperation(Generic[A]):
     """One operation that is answered with an `A`, from its frame to its answer. `answer` stays None where there was
     none in time."""
 
-    __slots__ = ("_on_cancel", "answer", "began", "course", "deadline", "frame", "is_begun", "is_done",
-                 "is_sent", "number", "operation", "task", "__weakref__")  # fmt: skip
+    __slots__ = ("__weakref__", "_on_cancel", "answer", "began", "course", "deadline", "frame", "is_begun", "is_done",
+                 "is_sent", "number", "operation", "task")  # fmt: skip
 
     def __init__(
         self, operation: type[Operation[A]], number: int, frame: bytes, began: float, deadline: float,

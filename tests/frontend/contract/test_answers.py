@@ -35,7 +35,7 @@ WHOLE: dict[str, Any] = {
 
 def test_what_is_declared_goes_out_whole_and_nothing_else() -> None:
     more = {"box": {"width": 2, "secret": "x"}, "boxes": [{"width": 3, "secret": "x"}], "lid": {"width": 4, "key": "x"}}
-    answer = answer_of(Sample, WHOLE | more | {"undeclared": 1})
+    answer = answer_of(Sample, WHOLE | more | {"undeclared": 1, "raw": {"secret": 1}})
     assert msgspec.json.decode(msgspec.json.encode(answer)) == WHOLE
 
 

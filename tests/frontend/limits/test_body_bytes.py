@@ -39,6 +39,12 @@ def test_one_principal_has_three_quarters_and_the_last_eighth_is_for_those_that_
     assert bodies.take(owners("newcomer"), MEGABYTE) is None
 
 
+def test_two_principals_leave_the_last_eighth_to_a_third() -> None:
+    bodies = BodyBytes(256)
+    assert [taken(bodies, "first"), taken(bodies, "second")] == [48, 7]
+    assert taken(bodies, "third", 8 * MEGABYTE) == 1
+
+
 def test_small_bodies_are_not_counted() -> None:
     bodies = BodyBytes(1)
     assert [bodies.take(owners("p"), SMALL) for _ in range(5000)] == [None] * 5000
