@@ -4,10 +4,12 @@ One table, so that what a manifest lists, what a component imports and what the 
 component that imports or exports one of these names with another type is refused before it is mapped.
 """
 
+from ipc.effects import IMPORTS
+
 PACKAGE = "gateway:provider"
 VERSION = "1.0.0"
 TYPES = f"{PACKAGE}/types@{VERSION}"
-INTERFACES = {name: f"{PACKAGE}/{name}@{VERSION}" for name in ("http", "fs", "log", "clock")}
+INTERFACES = {name: f"{PACKAGE}/{name}@{VERSION}" for name in IMPORTS}
 """Short name, as in a manifest's `required_imports` -> name in a component."""
 
 ENTRY = "run"

@@ -69,7 +69,7 @@ def live(birth: Birth) -> Exit:
     try:
         prepared = prepare(birth.profile, birth.walls, birth.files_dir)
         ticker = EpochTicker(birth.engine)
-        has_http = "http" in prepared.profile.interfaces
+        has_http = prepared.profile.rights.may_connect
         outside = NetworkContext(Resolver(), birth.tls, proxy_tls=birth.proxy_tls) if has_http else None
         outsides = [] if outside is None else [outside]
         space = FileSpace(birth.ledger_volume)

@@ -11,7 +11,7 @@ from pathlib import Path
 from frontend.actions.trust import TRUSTED_FILE, Trusted
 from frontend.files.problems import FileProblem, printable
 from frontend.manifests.manifest import BUILT_IN, Manifest
-from frontend.manifests.sections import IMPORTS
+from ipc.effects import IMPORTS
 from ipc.messages.modules import ModuleFile, ModuleVerdict
 from ipc.plan import Plan
 from ipc.settings import Settings

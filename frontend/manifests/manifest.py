@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ipc.effects import profile_of
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
 
@@ -98,7 +99,7 @@ class Manifest(msgspec.Struct, frozen=True):
     @property
     def profile(self) -> str:
         """The worker profile that the imports select: fs, http or compute."""
-        return next((name for name in ("fs", "http") if name in self.required_imports), "compute")
+        return profile_of(self.required_imports)
 
     @property
     def may_share(self) -> bool:

@@ -17,6 +17,7 @@ from frontend.manifests.fields import Section
 from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
+from ipc.effects import IMPORTS
 from ipc.verifiers import DEFAULT_VERIFIER, VERIFIERS
 
 MAX_FILE_BYTES = 256 * 1024
@@ -62,7 +63,7 @@ def read_fields(top: Section) -> Manifest:
         description=top.text("description", sections.DESCRIPTION, ""),
         tags=top.texts("tags", sections.TAG, most=32),
         provider_module_digest=top.text("provider_module_digest", sections.MODULE),
-        required_imports=top.choices("required_imports", sections.IMPORTS),
+        required_imports=top.choices("required_imports", IMPORTS),
         required_scopes=top.texts("required_scopes", sections.SCOPE, ("tools:call",), most=32),
         risk_level=top.choice("risk_level", sections.RISK_LEVELS, "high"),
         declared_side_effects=top.texts("declared_side_effects", sections.SIDE_EFFECT, most=32),

@@ -31,7 +31,6 @@ MODULE = TextRule(
 )
 SCOPE = TextRule(r"(?=.*:)[a-z0-9:_-]{4,64}", "4 to 64 of a-z, 0-9, `:`, `_`, `-`, with a colon, as in tools:call", 64)
 SIDE_EFFECT = TextRule(r"[a-z][a-z0-9_]*(?:[.:-][a-z0-9_]+)*", "lower case words such as http_write, at most 64", 64)
-IMPORTS = ("http", "fs", "log", "clock")
 RISK_LEVELS = ("low", "medium", "high", "critical")
 PROFILES = ("none", "direct_allowlist", "proxy_allowlist")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -19,6 +19,7 @@ from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool
 from frontend.pool.short_calls import ShortCallEstimate
 from frontend.pool.waiting import Want
 from frontend.telemetry.logs import log
+from ipc.effects import PROFILES
 from ipc.messages.control import AttachWorker
 from ipc.settings import WorkerSettings
 
@@ -83,8 +84,10 @@ class Pools:
         self._idle_seconds = settings.idle_seconds
         self._nursery: trio.Nursery | None = None
         self._pools = {
-            profile: ProfilePool(profile, sizes, partial(need, profile), kill, deadlines, max_waiters, abreast)
-            for profile, sizes in (("compute", settings.compute), ("http", settings.http), ("fs", settings.fs))
+            profile: ProfilePool(
+                profile, getattr(settings, profile), partial(need, profile), kill, deadlines, max_waiters, abreast
+            )
+            for profile in PROFILES
         }
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -19,6 +19,7 @@ from frontend.telemetry import families as f
 from frontend.telemetry.cells import Cells
 from frontend.telemetry.counters import Counts, Levels, Timings
 from ipc.backends.store import STORE_PARTS
+from ipc.effects import PROFILES
 from ipc.operations.calls import Open, Refuse, UseProof, Withdraw
 from ipc.operations.deliveries import RedeliverDeliveries
 from ipc.operations.evidence import WriteEvent
@@ -33,7 +34,6 @@ DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
 OPERATOR_CODES = (*DPOP_CODES, "invalid_operator_token")
 REASONS = ("store", "policy", "ledger", "egress_proxy", "crash_loop", "ledger_full", "clock", "draining")
 """Why /readyz says that the gateway is not ready."""
-PROFILES = ("compute", "http", "fs")
 RATES = ("lease", "unidentified", "write", "read", "session")
 REFUSALS = ("draining", "ceiling", "share", "rate", "ledger_full")
 HELD, ENDS = "held", ("approved", "denied", "expired", "failed")

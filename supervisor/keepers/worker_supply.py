@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import trio
 
 from ipc.channel.packets import packet_pair
+from ipc.effects import PROFILES
 from ipc.messages.control import AttachWorker, KillWorker, WorkerGone, WorkerServes
 from ipc.messages.forking import KillForked, SpawnWorker, WorkerExited, WorkerStarted
 from ipc.messages.message import Message
@@ -27,7 +28,6 @@ from supervisor.logs import log
 from supervisor.state import SupervisorState
 from supervisor.systemd.cgroups import WorkerLimits, delegated_folder
 
-PROFILES = ("compute", "http", "fs")
 ORPHANED_SECONDS = 0.05
 SPAWN_SECONDS = 30.0
 """A template that has not forked by then is stuck."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ipc.effects import PROFILES
 from ipc.quotas import Quota
 from ipc.settings import (
     AUTO,
@@ -26,7 +27,7 @@ from ipc.settings import (
 from supervisor.settings import schema
 from supervisor.settings.document import Document, apply_environment, read_document
 from supervisor.settings.kind import PathContext, Wrong
-from supervisor.settings.pool_shares import PROFILES, most_workers
+from supervisor.settings.pool_shares import most_workers
 from supervisor.settings.problems import Problem, dotted, short
 from supervisor.settings.sections.operators import CredentialRefused, operator_settings
 from supervisor.settings.sections.webhooks import MAX_ENDPOINTS, webhook_settings

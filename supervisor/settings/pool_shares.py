@@ -7,9 +7,8 @@ that all together stay within what the configuration allows; but one at least, o
 
 from msgspec.structs import replace
 
+from ipc.effects import PROFILES
 from ipc.settings import PoolSettings, Settings
-
-PROFILES = ("compute", "http", "fs")
 
 
 def divided(settings: Settings) -> Settings:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frontend.manifests.sections import IMPORTS
+from ipc.effects import IMPORTS
 from ipc.verifiers import VERIFIERS, PointerField, SchemaField, VerifierKind
 from workers.verifiers.verify import FUNCTIONS
 

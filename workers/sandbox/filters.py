@@ -7,7 +7,7 @@ that makes a thread, a process or executable memory.
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -28,7 +28,13 @@ _FS: Final = (
 )
 
 
-def _http() -> dict[str, SyscallRule]:
+def no_rules() -> Rules:
+    """For a worker that only computes."""
+    return {}
+
+
+def http_rules() -> Rules:
+    """For a worker that connects."""
     reads = SyscallRule(conditions=(Bits(2, _WRITES),), otherwise=refusal(errno.EACCES))
     return {
         **allow(_HTTP),
@@ -38,17 +44,17 @@ def _http() -> dict[str, SyscallRule]:
     }
 
 
-def rules_of(interfaces: Iterable[str]) -> Rules:
-    """The rules for a worker with these host interfaces."""
-    rules = common()
-    if "http" in interfaces:
-        rules |= _http()
-    if "fs" in interfaces:
-        rules |= allow(_FS)
-    return rules
+def fs_rules() -> Rules:
+    """For a worker that works on files."""
+    return allow(_FS)
+
+
+def rules_of(system_calls: Callable[[], Rules]) -> Rules:
+    """The rules for a worker that may make these system calls beside the common ones."""
+    return {**common(), **system_calls()}
 
 
 @cache
-def program_of(interfaces: frozenset[str]) -> bytes:
+def program_of(system_calls: Callable[[], Rules]) -> bytes:
     """The compiled filter."""
-    return compile_rules(rules_of(interfaces))
+    return compile_rules(rules_of(system_calls))

@@ -12,15 +12,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ipc.limits import MAX_ACTION_FILE_BYTES
+from ipc.effects import EFFECTS, WITHOUT_EFFECT
 from ipc.walls import given as names
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
-from ipc.walls.landlock import PathRule, Scope
+from ipc.walls.landlock import Scope
 from ipc.walls.limits import Limits, can_forbid_files
 from ipc.walls.places import outside_places
+from workers.sandbox.effects import RIGHTS, EffectRights
 from workers.sandbox.filters import program_of
-from workers.sandbox.places import WalledPaths, files_place, owner_of_files
+from workers.sandbox.places import WalledPaths, owner_of_files
 from workers.sandbox.refused import SandboxRefused
 
 MIB = 1024 * 1024
@@ -35,19 +36,16 @@ MAX_GUEST_MEMORY_MB = 1024
 
 YIELDING = 15
 """Niceness of the thread that runs strangers' code: whatever it computes, the processes that decide go first."""
-
-SERVERS_FILE = "/etc/resolv.conf"
-"""The C library opens it again when it has changed."""
 _APART = frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMESPACE})
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The rights of workers of one profile. `interfaces` are short names of host interfaces a plan may require."""
+    """Workers of one profile. `interfaces` are short names of host interfaces a plan may require."""
 
     name: str
     interfaces: frozenset[str]
-    open_files: int
+    rights: EffectRights
 
     @property
     def limits(self) -> Limits:
@@ -55,51 +53,39 @@ class Profile:
         limits = {
             resource.RLIMIT_CORE: 0,
             resource.RLIMIT_DATA: WORKER_DATA_BYTES,
-            resource.RLIMIT_NOFILE: self.open_files,
+            resource.RLIMIT_NOFILE: self.rights.open_files,
             resource.RLIMIT_NPROC: 0,
         }
         if can_forbid_files():
-            limits[resource.RLIMIT_FSIZE] = MAX_ACTION_FILE_BYTES if "fs" in self.interfaces else 0
+            limits[resource.RLIMIT_FSIZE] = self.rights.largest_file
         return limits
 
     def warm_up(self) -> None:
         """Compute once, in the template, what all workers of this profile have in common."""
-        program_of(self.interfaces)
-        if "http" in self.interfaces:
+        program_of(self.rights.system_calls)
+        if self.rights.may_connect:
             outside_places()
 
     def opens(self, files_dir: str) -> str | None:
         """The path that a worker of this profile opens by name, and that may be replaced later."""
-        if "http" in self.interfaces:
-            return SERVERS_FILE
-        return files_dir if "fs" in self.interfaces else None
+        return self.rights.opens(files_dir)
 
     def walls(self, given: Given, files_dir: str) -> Walls:
         """The walls around a worker of this profile."""
-        has_network = "http" in self.interfaces
-        places: tuple[PathRule, ...] = ()
-        if has_network:
-            places = outside_places()
-        elif "fs" in self.interfaces:
-            places = (files_place(files_dir),)
+        rights = self.rights
         return Walls(
-            filter=program_of(self.interfaces),
-            places=places,
-            scope=Scope(may_connect=has_network),
-            namespaces=_APART if has_network else _APART | {names.NETWORK_NAMESPACE},
+            filter=program_of(rights.system_calls),
+            places=rights.places(files_dir),
+            scope=Scope(may_connect=rights.may_connect),
+            namespaces=_APART if rights.may_connect else _APART | {names.NETWORK_NAMESPACE},
             # Files of actions are the gateway's user's, unless their folder was given to the other one.
-            user=owner_of_files(files_dir, given.user) if "fs" in self.interfaces else given.user,
+            user=owner_of_files(files_dir, given.user) if rights.largest_file else given.user,
             limits=self.limits,
         )
 
 
 PROFILES = {
-    profile.name: profile
-    for profile in (
-        Profile("compute", frozenset({"log", "clock"}), open_files=8),
-        Profile("http", frozenset({"http", "log", "clock"}), open_files=128),
-        Profile("fs", frozenset({"fs", "log", "clock"}), open_files=32),
-    )
+    name: Profile(name, frozenset({*WITHOUT_EFFECT, *({name} & {*EFFECTS})}), rights) for name, rights in RIGHTS.items()
 }
 
 

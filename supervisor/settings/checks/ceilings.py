@@ -14,10 +14,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ipc.effects import PROFILES
 from ipc.limits import HTTP_WORKER_THREADS
 from ipc.settings import AUTO, LEAST_CALLS, LEAST_IN_FLIGHT, MOST_CALLS, Settings
 from supervisor.settings.config import Loaded
-from supervisor.settings.pool_shares import PROFILES, divided
+from supervisor.settings.pool_shares import divided
 from supervisor.settings.problems import Problem
 
 _MIB = 1 << 20

@@ -32,7 +32,7 @@ def judged(profile: str, name: str, *arguments: int, machine: str = MACHINE) -> 
     """Return the verdict of a profile's filter on a system call."""
     number = number_of(name, machine)
     assert number is not None
-    program = decoded(compile_rules(rules_of(PROFILES[profile].interfaces), machine=machine))
+    program = decoded(compile_rules(rules_of(PROFILES[profile].rights.system_calls), machine=machine))
     return outcome(program, number, *arguments, arch=AUDIT_ARCH[machine])
 
 

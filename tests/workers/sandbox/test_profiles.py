@@ -16,7 +16,7 @@ from ipc.walls.landlock import PathRule
 from ipc.walls.limits import apply_limits
 from ipc.walls.privileges import SYS_ADMIN, refuse_new_privileges
 from workers.sandbox import profiles
-from workers.sandbox.filters import program_of
+from workers.sandbox.filters import fs_rules, program_of
 from workers.sandbox.profiles import PROFILES, enter, prepare
 from workers.sandbox.refused import SandboxRefused
 
@@ -83,7 +83,7 @@ def entered_with_threads() -> None:
 
     thread = threading.Thread(target=look, daemon=True)
     confinement = confining.Confinement(
-        confining.Walls(filter=program_of(frozenset({"fs"})), places=(PathRule("/proc", 0xC),)), Given()
+        confining.Walls(filter=program_of(fs_rules), places=(PathRule("/proc", 0xC),)), Given()
     )
     confinement.confine()
     thread.start()
