@@ -18,6 +18,7 @@ from frontend.actions.views import manifest_view, summary
 from frontend.files.claimed import claimed_names
 from frontend.files.problems import FileProblem, Report, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
+from frontend.manifests.names import is_manifest_name
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
 from frontend.manifests.verification import planned_config
@@ -124,7 +125,7 @@ class Registry:
 
 
 def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manifest, ...], list[FileProblem]]:
-    """Every manifest (`*.yaml`, `*.yml`) of a folder, and every problem, sorted by file and line.
+    """Every manifest (`*.yaml`, `*.yml`, not `*.test.yaml`) of a folder, and every problem, sorted by file and line.
 
     With problems, nothing of the folder may be used. `has_proxy`: the configuration sets egress_proxy_url.
     """
@@ -145,11 +146,6 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
             _refuse_second(tree, report, places)
         problems += report.problems
     return tuple(manifests), sorted(problems)
-
-
-def is_manifest_name(name: str) -> bool:
-    """Whether a file of the manifests folder is read: each manifest, and the file of trusted modules."""
-    return name.endswith((".yaml", ".yml"))
 
 
 def _refuse_second(tree: Node, report: Report, places: dict[str, str]) -> None:

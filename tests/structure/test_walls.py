@@ -48,7 +48,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("front",),
         ("compose", "api"),
         ("services",),
-        ("calls", "configuration"),
+        ("calls", "configuration", "action_tests"),
         ("egress",),
         ("actions",),
         ("manifests", "policy", "webhooks", "witnesses", "health", "contract"),
