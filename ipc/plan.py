@@ -9,6 +9,8 @@ from functools import cached_property
 
 import msgspec
 
+from ipc.networks import PlanNetwork
+
 
 class CallLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Resource limits of one call (manifest `resource_limits`)."""
@@ -34,6 +36,9 @@ class PlanEgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     list has the domain while a person's approval lets this plan run."""
     proxy_secret: str | None = None
     """Name of the secret, `user:password`, that the proxy is shown; it is among the plan's secrets, for no header."""
+    networks: tuple[PlanNetwork, ...] = ()
+    """Private networks that names of this plan lead into, and nowhere else; names of no network lead to public
+    addresses alone."""
 
 
 MAX_TOTAL_BYTES, MAX_FILES = 4 << 30, 100_000

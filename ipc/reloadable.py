@@ -10,12 +10,14 @@ from typing import Final
 import msgspec
 
 from ipc.backends.webhooks import nameable
+from ipc.networks import NetworkSettings
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WorkerSettings
 
 OPERATORS: Final = "operators"
 PRINCIPALS: Final = "identity.peercred.principals"
 WEBHOOKS: Final = "webhooks"
-RELOADABLE: Final = frozenset({OPERATORS, PRINCIPALS, WEBHOOKS})
+NETWORKS: Final = "egress.networks"
+RELOADABLE: Final = frozenset({OPERATORS, PRINCIPALS, WEBHOOKS, NETWORKS})
 """Names of what a reload puts in force."""
 
 _SPELT: Final = {
@@ -29,12 +31,14 @@ _NOT_OF_THE_FILE: Final = {"dev_mode", "weakened", "walls", "version"} | {f"work
 
 
 class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings that a reload may replace: operators, principals, webhooks, and which of them weaken the gateway."""
+    """The settings that a reload may replace: operators, principals, webhooks, private networks, and which of
+    them weaken the gateway."""
 
     operators: tuple[OperatorSettings, ...]
     principals: dict[str, PrincipalMapping]
     weakened: tuple[str, ...]
     webhooks: tuple[WebhookSettings, ...] = ()
+    networks: tuple[NetworkSettings, ...] = ()
 
     @property
     def without_addresses(self) -> "Reloadable":
@@ -44,14 +48,18 @@ class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def reloadable_of(settings: Settings) -> Reloadable:
     """The part of these settings that a reload may replace."""
-    return Reloadable(settings.operators, settings.identity.principals, settings.weakened, settings.webhooks)
+    return Reloadable(
+        settings.operators, settings.identity.principals, settings.weakened, settings.webhooks, settings.egress.networks
+    )  # fmt: skip
 
 
 def with_reloadable(settings: Settings, fresh: Reloadable) -> Settings:
     """These settings after a reload."""
     identity = msgspec.structs.replace(settings.identity, principals=fresh.principals)
+    egress = msgspec.structs.replace(settings.egress, networks=fresh.networks)
     return msgspec.structs.replace(
-        settings, operators=fresh.operators, identity=identity, weakened=fresh.weakened, webhooks=fresh.webhooks
+        settings, operators=fresh.operators, identity=identity, weakened=fresh.weakened, webhooks=fresh.webhooks,
+        egress=egress,
     )  # fmt: skip
 
 

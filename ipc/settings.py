@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from ipc.networks import NetworkSettings
 from ipc.process.log_level import INFO
 from ipc.quotas import Quota
 from ipc.walls.given import Given
@@ -121,6 +122,8 @@ class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Certificates in PEM: the authorities that an egress proxy at https is known by; None: the system's."""
     proxy_secret: str | None = None
     """Name of a secret, `user:password`: what the egress proxy is shown. Needs `egress_proxy_url`."""
+    networks: tuple[NetworkSettings, ...] = ()
+    """Private networks that `direct_allowlist` may lead into."""
 
 
 WEBHOOK_KINDS: Final = (
@@ -336,7 +339,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def guarded(self) -> tuple[str, ...]:
         """Paths that only the processes which need them may reach: state directory, ledger and private keys."""
         keys = (self.lease_signing_key_path, self.grant_signing_key_path, self.receipt_signing_key_path)
-        return self.state_dir, self.ledger_file, *(key for key in keys if key is not None)
+        certified = (one.client_certificate for one in self.egress.networks)
+        return (
+            self.state_dir, self.ledger_file, *(key for key in keys if key is not None),
+            *(one.key_file for one in certified if one is not None),
+        )  # fmt: skip
 
     @property
     def ledger_file(self) -> str:

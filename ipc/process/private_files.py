@@ -171,6 +171,18 @@ def read_private(path: Path) -> bytes:
     Raises KeyFileError unless `check_private` takes it. The file that was checked is the file that is read; links are
     followed, since their target is checked.
     """
+    with _opened_private(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(MAX_FILE_BYTES)
+
+
+def look_at_private(path: Path) -> None:
+    """Raises KeyFileError as `read_private` would, and reads nothing."""
+    with _opened_private(path):
+        pass
+
+
+@contextlib.contextmanager
+def _opened_private(path: Path) -> Iterator[int]:
     with _told_as_permission(path, "read it"):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -178,8 +190,7 @@ def read_private(path: Path) -> bytes:
             check_private(path, status)
             if status.st_size > MAX_FILE_BYTES:
                 raise PrivateFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(MAX_FILE_BYTES)
+            yield descriptor
         finally:
             os.close(descriptor)
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ipc.effects import PROFILES
+from ipc.networks import NetworkSettings
 from ipc.quotas import Quota
 from ipc.settings import (
     AUTO,
@@ -29,6 +30,7 @@ from supervisor.settings.document import Document, apply_environment, read_docum
 from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.pool_shares import most_workers
 from supervisor.settings.problems import Problem, dotted, short
+from supervisor.settings.sections import networks as network_tables
 from supervisor.settings.sections.operators import CredentialRefused, operator_settings
 from supervisor.settings.sections.webhooks import MAX_ENDPOINTS, webhook_settings
 from supervisor.settings.sections.witnesses import MAX_WITNESSES, REQUIRED, witness_settings
@@ -164,6 +166,8 @@ class _ConfigReader:
         webhooks = self.webhooks(values.pop("webhooks", {}))
         evidence = values.pop("evidence", {})
         evidence |= {"witnesses": self.witnesses(evidence.get("witnesses", {}))}
+        egress = values.pop("egress", {})
+        egress |= {"networks": self.networks(egress.get("networks", {}))}
         identity = values.pop("identity", {})
         identity |= identity.pop("peercred", {})
         principals = identity.get("principals", {})
@@ -178,11 +182,11 @@ class _ConfigReader:
         self.check_parts(values.get("approvals", {}))
         if "age_identity_file" in values.get("secrets", {}):
             self.require(("secrets", "file"), "Name the encrypted file.")
-        if "proxy_allowlist_file" in values.get("egress", {}):
+        if "proxy_allowlist_file" in egress:
             self.require(("egress_proxy_url",), "egress.proxy_allowlist_file is written for that proxy.")
-        if "proxy_secret" in values.get("egress", {}):
+        if "proxy_secret" in egress:
             self.require(("egress_proxy_url",), "egress.proxy_secret is shown to that proxy.")
-        if "proxy_ca_file" in values.get("egress", {}):
+        if "proxy_ca_file" in egress:
             self.require(("egress_proxy_url",), "egress.proxy_ca_file verifies that proxy.")
         for name in ("opa_token_file", "opa_memo", "unsafe_opa_http"):
             if name in values:
@@ -191,7 +195,8 @@ class _ConfigReader:
         if values.get("approvals", {}).get("require_signature"):
             self.check_keys_of(operators)
         needed = {"state_dir": "", "public_base_url": ""}
-        rows = {"identity": identity, "operators": operators, "webhooks": webhooks, "evidence": evidence}
+        rows = {"identity": identity, "operators": operators, "webhooks": webhooks}
+        rows |= {"evidence": evidence, "egress": egress}
         settings = msgspec.convert(needed | values | rows, Settings)
         self.check_sockets(settings)
         return settings
@@ -331,6 +336,17 @@ class _ConfigReader:
                     self.note((*at, index, setting), f"{dotted((*at, index, setting))}: is there twice.")
                 before.add(row.get(setting, ""))
         return [witness_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
+
+    def networks(self, rows: dict[int, dict[str, Any]]) -> list[NetworkSettings]:
+        """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
+        at: Path = ("egress", "networks")
+        for index, row in rows.items():
+            for setting, mend in network_tables.required(row):
+                self.require((*at, index, *setting), mend)
+        network_tables.check_networks(
+            rows, lambda path, text, mend: self.note((*at, *path), f"{dotted((*at, *path))}: {text}.", mend)
+        )
+        return [network_tables.network_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
 
 
 def _outline(row: dict[str, str]) -> OperatorSettings:

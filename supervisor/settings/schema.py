@@ -16,7 +16,7 @@ from ipc.quotas import MAX_QUOTA
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, ValueKind, Wrong, kind, place
-from supervisor.settings.sections import addresses, stores, webhooks, witnesses
+from supervisor.settings.sections import addresses, networks, stores, webhooks, witnesses
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,21 @@ SCHEMA = SettingsTable(
                 "proxy_ca_file": Leaf(value_kinds.path),
                 "proxy_secret": Leaf(value_kinds.name),
                 "proxy_allowlist_file": Leaf(value_kinds.path),
+                "networks": TableArray(
+                    SettingsTable(
+                        {
+                            "name": Leaf(value_kinds.name),
+                            "domains": Leaf(value_kinds.list_of(networks.domain)),
+                            "ranges": Leaf(value_kinds.list_of(networks.address_range)),
+                            "ports": Leaf(value_kinds.list_of(value_kinds.whole(1, 65535))),
+                            "ca_file": Leaf(value_kinds.path),
+                            "client_certificate": SettingsTable(
+                                {"certificate_file": Leaf(value_kinds.path), "key_file": Leaf(value_kinds.path)}
+                            ),
+                            "unsafe_plain_secrets": Leaf(value_kinds.flag),
+                        }
+                    )
+                ),
             }
         ),
         "limits": SettingsTable(

@@ -6,6 +6,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
+from ipc.networks import ClientCertificate, NetworkSettings
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WitnessSettings
 from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.schema import SCHEMA, Leaf, Names, SettingsTable, TableArray, leaf_paths, node_at, spellings
@@ -15,6 +16,9 @@ SET_BY_THE_GATEWAY = {
     "workers.http.workers", "workers.fs.workers",
 }  # fmt: skip
 ONLY_IN_THE_FILE = {"operators.api_key_file"}
+TABLES = (
+    ClientCertificate, NetworkSettings, OperatorSettings, PrincipalMapping, WebhookSettings, WitnessSettings,
+)  # fmt: skip
 
 
 def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:
@@ -25,7 +29,7 @@ def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:
         where = (*path, name)
         if where in (("identity", "allow_unmapped"), ("identity", "principals")):
             where = ("identity", "peercred", name)
-        if inner in (OperatorSettings, PrincipalMapping, WebhookSettings, WitnessSettings):
+        if inner in TABLES:
             names |= struct_leaves(inner, where)
         elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             names |= struct_leaves(kind, where)
