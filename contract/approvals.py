@@ -135,6 +135,8 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     """Names; never values."""
     secret_domains: NeverNull[Mapping[str, tuple[str, ...]]]
     """By name of a secret that is added to requests: the hosts whose requests it is added to."""
+    secret_ways: NeverNull[Mapping[str, str]] = LEFT_OUT
+    """By the same names: the way in which it is added, such as `as header Authorization`."""
     approved_egress: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovedEgress)]
     approved_files: Annotated[Mapping[str, Any], shown_as(ApprovedFiles)] | None
     """Null for an action without files."""

@@ -10,6 +10,7 @@ from functools import cached_property
 import msgspec
 
 from ipc.networks import PlanNetwork
+from ipc.secret_ways import AnySecretWay
 
 
 class CallLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +36,7 @@ class PlanEgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For so long a proxy may refuse an unresolved domain because it has not read its list again: with live sync that
     list has the domain while a person's approval lets this plan run."""
     proxy_secret: str | None = None
-    """Name of the secret, `user:password`, that the proxy is shown; it is among the plan's secrets, for no header."""
+    """Name of the secret, `user:password`, that the proxy is shown; it is among the plan's secrets, without a way."""
     networks: tuple[PlanNetwork, ...] = ()
     """Private networks that names of this plan lead into, and nowhere else; names of no network lead to public
     addresses alone."""
@@ -62,12 +63,11 @@ class FileAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SecretUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A declared secret by name, and the header the host adds to the outgoing request. Never the value."""
+    """A declared secret by name, and the way in which the host adds it to the outgoing request. Never the value."""
 
     name: str
     required: bool = True
-    header: str | None = None
-    format: str = "{value}"
+    way: AnySecretWay | None = None
     domains: tuple[str, ...] = ()
     """Hosts whose requests it is added to; written as `PlanEgress.allowed_domains` are. Empty: to no request."""
 

@@ -6,7 +6,7 @@ between several fields is `gateway check`'s to say.
 """
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -110,6 +110,10 @@ class Describer(Section):
 
     def require(self, name: str, says: str) -> None:
         """Required only in some cases: not a matter of form."""
+
+    def require_any(self, names: Sequence[str], says: str) -> None:  # noqa: ARG002 - the words are for a person
+        """One of several fields."""
+        self.form["anyOf"] = [{"required": [name]} for name in names]
 
     def refuse_unknown(self) -> None:
         """A section without fields has no unknown ones."""

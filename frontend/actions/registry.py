@@ -196,7 +196,7 @@ def _bound(secret: SecretUse, manifest: Manifest, template: CompiledTemplate | N
 
     SECURITY: domains that were learned or approved later are not among them.
     """
-    if secret.domains or secret.header is None:
+    if secret.domains or secret.way is None:
         return secret
     host = template.url.host if template else None
     domains = manifest.egress.allowed_domains if host is None else (host,)

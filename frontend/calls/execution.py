@@ -27,6 +27,7 @@ from frontend.telemetry.metrics import Metrics
 from ipc.limits import AHEAD_BYTES
 from ipc.operations.calls import Approver, Open, Unbegun
 from ipc.plan import Plan, SealedPlan
+from ipc.secret_ways import AsToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ class Execution:
         """Read the plan's secrets. Raises SecretMissing; GateError while none can be read."""
         if not plan.secrets:
             return {}
+        if any(isinstance(use.way, AsToken) for use in plan.secrets):
+            raise GateError("action_execution_failed", cause="the tokens of this action can't be fetched")
         with errors_as("secrets_unavailable", SecretsUnavailable):
             return self.secrets.for_plan(plan.secrets)
 

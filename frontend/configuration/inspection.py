@@ -148,7 +148,7 @@ def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[
         wanted = [
             (index, use)
             for index, use in enumerate(manifest.secrets)
-            if (use.required and use.name not in names) or (use.header is not None and use.name in short)
+            if (use.required and use.name not in names) or (use.way is not None and use.name in short)
         ]
         tree = read_file(Path(manifest.file), Report(manifest.file)) if wanted else None
         for index, use in wanted:

@@ -4,6 +4,7 @@ Each rule keeps a promise of the manifest from being empty: an import without it
 see anything, a placeholder that nothing fills, a secret that could not be added.
 """
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -109,23 +110,25 @@ class _Checker:
     def _secrets(self) -> None:
         used: dict[str, str] = {}
         template = self._manifest.template
-        for header, _ in template.headers if template else ():
-            used[header.lower()] = "template.headers sets it too"
+        for name, _ in template.headers if template else ():
+            used[f"the header {name}".lower()] = "template.headers sets it too"
         for index, secret in enumerate(self._manifest.secrets):
-            path = ("secrets", index, "inject", "header")
             self._bound(("secrets", index, "domains"), secret)
-            if secret.header is None:
+            if secret.way is None:
                 continue
-            header = secret.header.lower()
+            path = ("secrets", index, "inject", secret.way.member)
             if not self._has("http"):
                 message = f"the secret {secret.name} is added to a request, which needs the import http."
                 self._note(path, message, "Add http to required_imports, or remove inject.")
-            if header in FRAMING_HEADERS:
-                self._note(path, f"the header {secret.header} is the gateway's own.", "Use another header.")
-            if header in used:
-                message = f"the header {secret.header} has two sources: {used[header]}."
-                self._note(path, message, "Keep one of them.")
-            used[header] = f"the secret {secret.name} is added to it"
+            header, parameter = secret.way.header_name, secret.way.parameter_name
+            if header is not None and header.lower() in FRAMING_HEADERS:
+                self._note(path, f"the header {header} is the gateway's own.", "Use another header.")
+            place = f"the header {header}" if header is not None else f"the query parameter {parameter}"
+            if parameter is not None and template and _has_parameter(template.url_template, parameter):
+                self._note(path, f"{place} has two sources: template.url_template sets it too.", "Keep one of them.")
+            if place.lower() in used:
+                self._note(path, f"{place} has two sources: {used[place.lower()]}.", "Keep one of them.")
+            used[place.lower()] = f"the secret {secret.name} is added to it"
 
     def _bound(self, path: Path, secret: SecretUse) -> None:
         """Hosts of a secret that would never be sent to them."""
@@ -134,7 +137,7 @@ class _Checker:
         field = dotted(path)
         if not secret.domains:
             self._note(path, f"{field} is empty, so the secret would never be sent.", "Name a host, or remove it.")
-        elif secret.header is None:
+        elif secret.way is None:
             message = f"{field} names hosts, but the secret {secret.name} is added to no request."
             self._note(path, message, "Add inject, or remove the list.")
         host = self._template_host()
@@ -212,7 +215,7 @@ class _Checker:
         if header.lower() == "content-type" and has_body and not is_json_type(value):
             message = f"{dotted(path)} = {value}: template.body_template makes JSON, which the upstream would misread."
             self._note(path, message, "Write application/json, or remove the header.")
-        adds_secrets = any(secret.header is not None for secret in self._manifest.secrets)
+        adds_secrets = any(secret.way is not None for secret in self._manifest.secrets)
         if header.lower() == "accept-encoding" and adds_secrets:
             message = f"{dotted(path)} = {value}: an answer that is encoded can't be searched for secrets."
             self._note(path, message, "Remove the header.")
@@ -286,6 +289,13 @@ class _Checker:
                 self._note(path, message, mend)
                 return
             schema = _properties(schema)[name]
+
+
+def _has_parameter(url_template: str, name: str) -> bool:
+    """True if the query of the template has the parameter, written out or from a variable."""
+    query = url_template.partition("?")[2]
+    words = (word.partition("=")[0].strip("*") for word in re.split(r"[?&,{}]", query))
+    return name in words
 
 
 def _is_object(schema: Any) -> bool:

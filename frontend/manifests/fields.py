@@ -5,7 +5,7 @@ file are seen at once. Its results may be used only if no problem was noted. Doe
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from frontend.files.problems import Report, did_you_mean, shown
@@ -180,6 +180,11 @@ class Section:
         """Note that a field is missing, unless it is there."""
         if not self.has(name):
             self._absent(name, says)
+
+    def require_any(self, names: Sequence[str], says: str) -> None:
+        """Note that none of these fields is there; the problem is told of the first."""
+        if not any(self.has(name) for name in names):
+            self._absent(names[0], says)
 
     def refuse_unknown(self) -> None:
         """Note every field that was not read as unknown; call it after all reads."""

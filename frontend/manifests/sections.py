@@ -8,6 +8,7 @@ from frontend.files.problems import Report, shown
 from frontend.manifests.domains import InvalidDomain, normal_rule
 from frontend.manifests.fields import Form, Section, TextRule
 from frontend.manifests.manifest import FILES, EgressRules, Files, Io, RequestTemplate
+from frontend.manifests.secret_ways import HEADER_NAME, way_of
 from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
 from ipc.texts.paths import InvalidPath, check_path, check_pattern
@@ -46,11 +47,7 @@ _ROOT = TextRule(
     4096,
     f"Move the folder into the one that files_dir names (by default state_dir/{FILES}).",
 )
-_HEADER_NAME = TextRule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "a header name", 128)
 _HEADER_VALUE = TextRule(r"[!-~](?:[ -~]*[!-~])?", "printable ASCII, without line breaks, at most 1024", 1024)
-_FORMAT = TextRule(
-    r"(?:(?!\{value\})[!-~ ])*\{value\}(?:(?!\{value\})[!-~ ])*", "printable ASCII with {value} in it once", 256
-)
 _URL = TextRule(r"[!-~]+", "an http:// or https:// address in ASCII, at most 4096 characters", 4096)
 
 
@@ -106,12 +103,9 @@ def secrets(top: Section) -> tuple[SecretUse, ...]:
         use = SecretUse(
             name=section.text("name", IDENTIFIER),
             required=section.flag("required", True),
-            header=inject.text("header", _HEADER_NAME) if inject else None,
-            format=inject.text("format", _FORMAT, "{value}") if inject else "{value}",
+            way=way_of(inject) if inject else None,
             domains=_domains(section, "domains"),
         )
-        if inject:
-            inject.refuse_unknown()
         section.refuse_unknown()
         if use.name and any(use.name == other.name for other in uses):
             top.report.add(section.line, "secrets", f"the secret {use.name} is declared twice.", "Keep one.")
@@ -162,7 +156,7 @@ def files(top: Section) -> Files | None:
 
 def _headers(section: Section) -> tuple[tuple[str, str], ...]:
     headers: dict[str, str] = {}
-    for name in section.names(_HEADER_NAME):
+    for name in section.names(HEADER_NAME):
         if name.lower() in (other.lower() for other in headers):
             section.report.add(
                 section.line_of(name), section.field(name), f"the header {name} stands here twice.", "Keep one."

@@ -56,7 +56,8 @@ def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[
         "trace_id": plan.trace_id,
         "approved_targets": [visible(target) for target in plan.targets],
         "approved_secrets": [secret.name for secret in plan.secrets],
-        "secret_domains": {one.name: list(one.domains) for one in plan.secrets if one.header is not None},
+        "secret_domains": {one.name: list(one.domains) for one in plan.secrets if one.way is not None},
+        "secret_ways": {one.name: one.way.shown for one in plan.secrets if one.way is not None},
         "approved_egress": {
             "profile": plan.egress.profile,
             "allowed_domains": list(plan.egress.allowed_domains),

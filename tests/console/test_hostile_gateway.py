@@ -24,6 +24,7 @@ DETAIL = {
     "principal": EVIL, "session_id": EVIL, "owner": EVIL, "risk_level": EVIL, "request_hash": EVIL, "created_at": EVIL,
     "expires_at": "2999-01-01T00:00:00.000Z", "trace_id": EVIL, "request": {EVIL: EVIL}, "request_json": EVIL,
     "approved_targets": [EVIL], "approved_secrets": [EVIL], "secret_domains": {EVIL: [EVIL]},
+    "secret_ways": {EVIL: EVIL},
     "approved_request": {"method": EVIL, "url": EVIL, "headers": [[EVIL, EVIL]], "body": EVIL},
     "approved_egress": {"profile": EVIL, "allowed_domains": [EVIL], "allowed_methods": [EVIL]},
     "approved_files": {EVIL: [EVIL]}, "unresolved_domains": [EVIL], "unresolved_paths": [EVIL], "sinks": [EVIL],

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, PlannedRequest, SecretUse, decode_plan, seal
+from ipc.secret_ways import AsHeader
 
 
 def plan(**changes: Any) -> Plan:
@@ -17,7 +18,7 @@ def plan(**changes: Any) -> Plan:
         "egress": PlanEgress("direct_allowlist", ("a.test",), ("GET",), "http://p", {"a.test": "127.0.0.1:1"}),
         "files": FileAccess("/files", ("write",), ("**",), ("x",)),
         "http_request": PlannedRequest("GET", "http://a.test/", (("a", "b"),), "body"),
-        "secrets": (SecretUse("token", header="Authorization"),), "targets": ("GET http://a.test/",),
+        "secrets": (SecretUse("token", way=AsHeader("Authorization")),), "targets": ("GET http://a.test/",),
         "sinks": ("http_read",), "unresolved_domains": (), "unresolved_paths": (), "verifier_kind": "none",
         "verification_config": "{}", "response_schema": "{}", "enforce_response_schema": True,
         "max_response_bytes": 10, "policy_version": "1", "policy_rule": "allow", "calls_remaining": 3, "epoch": 0,

@@ -11,6 +11,7 @@ from frontend.files.problems import Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
+from ipc.secret_ways import AsHeader
 from tests.providers.conftest import ROOT, Call, module
 from tests.support.provider_host import Host, Providers
 
@@ -157,4 +158,4 @@ def test_what_a_template_says_is_what_is_sent(call: Call, host: Host) -> None:
 def test_a_secret_is_named_but_never_part_of_what_is_sent() -> None:
     for name, secret in (("http_post", "upstream_token"), ("payment_transfer", "bank_token")):
         (use,) = load(EXAMPLES / f"{name}.yaml").secrets
-        assert (use.name, use.required, use.header, use.format) == (secret, True, "Authorization", "Bearer {value}")
+        assert (use.name, use.required, use.way) == (secret, True, AsHeader("Authorization", "Bearer {value}"))

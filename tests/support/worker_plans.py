@@ -9,6 +9,7 @@ import msgspec
 from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call
 from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, PlannedRequest, SecretUse, seal
+from ipc.secret_ways import AsHeader
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILTINS = ROOT / "workers" / "providers"
@@ -84,7 +85,7 @@ def post_plan(address: str, *, path: str = "/x", secrets: tuple[str, ...] = ()) 
     return http_plan(
         address=address, provider_module_digest=digest_of(builtin("http")), http_request=planned,
         provider_input=text({"request": {}, "call": call}), verifier_kind="http_status",
-        secrets=tuple(SecretUse(name, header=f"X-{name}", domains=("upstream.test",)) for name in secrets),
+        secrets=tuple(SecretUse(name, way=AsHeader(f"X-{name}"), domains=("upstream.test",)) for name in secrets),
     )  # fmt: skip
 
 

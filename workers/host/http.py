@@ -1,9 +1,9 @@
 """The http host call: one request to where the plan allows, with the plan's secrets, and what came back.
 
-Guarantees that a planned request is sent as it was planned and no other, that secrets go into headers for the hosts
-they are bound to and nowhere else, and that an answer which repeats one reaches no guest. Going out directly, the name
-that was allowed is resolved once, that very address connected to, and nothing private reached; through the egress
-proxy, nothing is resolved here and what is reached is the proxy's to judge.
+Guarantees that a planned request is sent as it was planned and no other, that secrets go to the hosts they are bound
+to and nowhere else (workers/host/added_secrets.py), and that an answer which repeats one reaches no guest. Going out
+directly, the name that was allowed is resolved once, that very address connected to, and nothing private reached;
+through the egress proxy, nothing is resolved here and what is reached is the proxy's to judge.
 Redirects are answers like any other: nothing follows them.
 """
 
@@ -13,11 +13,11 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ipc.keys.secret_values import is_searchable
 from ipc.messages.calling import Observation
 from ipc.network.addresses import is_public, split_address
 from ipc.network.domains import matches
 from ipc.plan import Plan
+from workers.host.added_secrets import added_secrets
 from workers.host.connection import connect
 from workers.host.encoding import to_bytes
 from workers.host.exchange import Exchange, may_share
@@ -65,7 +65,7 @@ class HttpHost:
         self._egress = plan.egress
         self._secrets = secrets
         self._reflections = Reflections(secrets)
-        self._adds_secrets = any(use.header is not None and use.name in secrets for use in plan.secrets)
+        self._adds_secrets = any(use.way is not None and use.name in secrets for use in plan.secrets)
         self._meter = meter
         self._outside = outside
         # Through the proxy it is not ours to say where a name leads, so neither a port nor a secret follows from it.
@@ -96,7 +96,8 @@ class HttpHost:
             deadline = min(deadline, time.monotonic() + request.timeout_ms / 1000)
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
-        headers = self._headers(target, request, body)
+        added = added_secrets(self._plan, self._secrets, target, self._mapped)
+        path, headers = added.path_of(target), self._headers(target, request, body, added.headers)
         # SECURITY: an egress proxy judges each call anew: a tunnel that is kept would outlast its list.
         is_direct = self._plan.egress.proxy_url is None
         # A worker that is for one call has no other to keep a connection for.
@@ -111,7 +112,7 @@ class HttpHost:
         )
         if not is_shared:
             headers = (*headers, ("connection", "close"))
-        return exchange.run(encode_request(request.method, target.path, headers, body), self._refuse_reflection)
+        return exchange.run(encode_request(request.method, path, headers, body), self._refuse_reflection)
 
     def _refuse_reflection(self, response: Response) -> None:
         """Raises HostError denied for an answer that holds a secret of this call, or in which one can't be found.
@@ -161,11 +162,10 @@ class HttpHost:
             raise HostError("denied", "the request is not the one that was planned")
         return target
 
-    def _headers(self, target: Target, request: GuestRequest, body: bytes) -> Headers:
+    def _headers(self, target: Target, request: GuestRequest, body: bytes, secret: Headers) -> Headers:
         # SECURITY: with a planned request, its headers are sent and the guest's are not even looked at.
         planned = self._plan.http_request
         given = planned.headers if planned is not None else request.headers
-        secret = self._secret_headers(target)
         taken = {name for name, _ in secret}
         if self._adds_secrets:  # an answer that is compressed can't be searched for them
             taken.add("accept-encoding")
@@ -182,26 +182,6 @@ class HttpHost:
             *headers,
             *secret,
         )
-
-    def _secret_headers(self, target: Target) -> Headers:
-        headers = []
-        for use in self._plan.secrets:
-            value = self._secrets.get(use.name)
-            if value is None and use.required:
-                raise HostError("unavailable", "a secret that the action needs was not given")
-            if value is None or use.header is None or not matches(target.host, use.domains):
-                continue
-            if use.name == self._egress.proxy_secret:
-                raise HostError("internal", "what the proxy is shown is for the proxy alone")
-            if target.scheme != "https" and target.host not in self._mapped:
-                raise HostError("denied", "a secret is never sent without TLS")
-            text = use.format.replace("{value}", value)
-            if not _NAME.fullmatch(use.header) or not _VALUE.fullmatch(text):
-                raise HostError("internal", "a secret can't be written as the header that the action names")
-            if not is_searchable(value):
-                raise HostError("denied", f"the secret {use.name} is too short to be found in an answer")
-            headers.append((use.header.lower(), text))
-        return tuple(headers)
 
     def _addresses(self, target: Target, deadline: float) -> list[tuple[str, int]]:
         """Where to connect: resolved once, here, and never again for this request."""

@@ -94,7 +94,8 @@ function effects(detail) {
   if (sends?.body) rows.push(["body", sends.body]);
   if (detail.approved_secrets.length) rows.push(["secrets", plain(detail.approved_secrets)]);
   for (const [name, hosts] of Object.entries(detail.secret_domains ?? {})) {
-    rows.push(["sent to", `${name}: ${plain(hosts)}`]);
+    const way = detail.secret_ways?.[name];
+    rows.push(["sent to", `${name}: ${plain(hosts)}${way ? `, ${way}` : ""}`]);
   }
   if (detail.sinks.length) rows.push(["effects", plain(detail.sinks)]);
   if (detail.approved_egress.profile !== "none") {

@@ -101,7 +101,8 @@ class PlanView:
         if detail.approved_secrets:
             yield "secrets", plain(detail.approved_secrets)
         for name, hosts in (detail.secret_domains or {}).items():
-            yield "sent to", f"{safe(name)}: {plain(hosts)}"
+            way = (detail.secret_ways or {}).get(name)
+            yield "sent to", f"{safe(name)}: {plain(hosts)}" + (f", {safe(way)}" if way else "")
         if detail.sinks:
             yield "effects", plain(detail.sinks)
         yield from self._bounds()

@@ -16,6 +16,7 @@ from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME
 from ipc.messages.calling import Call
 from ipc.plan import Plan, SecretUse, seal
+from ipc.secret_ways import AsHeader
 from ipc.settings import EgressSettings, Settings
 
 ActionOf = Callable[..., Action]
@@ -86,7 +87,9 @@ def test_a_plan_holds_everything_that_the_draft_and_the_action_say(
     assert plan.verification_config == '{"expected":[201,"3xx"]}'
     assert plan.response_schema == '{"type":"object"}'
     assert plan.enforce_response_schema
-    assert plan.secrets == (SecretUse("token", True, "Authorization", "Bearer {value}", ("api.example.com",)),)
+    assert plan.secrets == (
+        SecretUse("token", True, AsHeader("Authorization", "Bearer {value}"), ("api.example.com",)),
+    )
     assert plan.egress.allowed_methods == ("POST",)
     assert plan.targets == plan_draft.plan.targets
     assert plan.provider_module_digest == action.digest
@@ -173,4 +176,4 @@ def test_the_largest_request_fits_a_frame_though_it_is_nothing_but_quotes(
 
 
 def test_no_secret_value_has_a_place_in_a_plan() -> None:
-    assert set(SecretUse.__struct_fields__) == {"name", "required", "header", "format", "domains"}
+    assert set(SecretUse.__struct_fields__) == {"name", "required", "way", "domains"}

@@ -21,6 +21,22 @@ def secret(**changes: Any) -> dict[str, Any]:
     return {"secrets": [{"name": "t", "inject": {"header": "X-Token"}} | changes]}
 
 
+def way(**inject: Any) -> dict[str, Any]:
+    return {"secrets": [{"name": "t", "inject": inject}]}
+
+
+TOKEN = "secrets[0].inject.oauth2_client_credentials."
+
+
+def token(**changes: Any) -> dict[str, Any]:
+    known = {"token_url": "https://login.example.com/token", "client_id": "c"}
+    return way(oauth2_client_credentials=known | changes)
+
+
+def query(text: str) -> dict[str, Any]:
+    return {"template": {"url_template": f"https://api.example.com/{text}"}}
+
+
 @pytest.mark.parametrize("kind", ["compute", "http", "files"])
 def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> None:
     manifest, problems = read_kind(kind)
@@ -50,6 +66,21 @@ def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> Non
         ("http", {"secrets": [{"name": "t", "inject": {"header": "Host"}}]}, "secrets[0].inject.header", "own"),
         ("http", {"secrets": [{"name": "t", "inject": {"header": "x-kind"}}]}, "secrets[0].inject.header", "two sour"),
         ("http", {"secrets": [{"name": "t"}, {"name": "t"}]}, "secrets", "declared twice"),
+        ("http", way(query="key", header="X-Key"), "secrets[0].inject.query", "has header and query"),
+        ("http", way(query="key", format="k={value}"), "secrets[0].inject.format", "for inject.header alone"),
+        ("http", way(), "secrets[0].inject.header", "is missing"),
+        ("http", way(query="a b"), "secrets[0].inject.query", "must be the name of a query parameter"),
+        ("http", way(query="key") | query("?key=1"), "secrets[0].inject.query", "two sources"),
+        ("http", way(query="message") | query("?a=1&message={message}"), "secrets[0].inject.query", "two sources"),
+        ("http", way(basic={"username": "a:b"}), "secrets[0].inject.basic.username", "without a colon"),
+        ("http", way(basic={}), "secrets[0].inject.basic.username", "is missing"),
+        ("http", token(token_url="https://10.0.0.1/t"), TOKEN + "token_url", "is an IP address"),
+        ("http", token(token_url="https://login.example.com"), TOKEN + "token_url", "with a path"),
+        ("http", token(scopes=["a b"]), TOKEN + "scopes[0]", "without spaces"),
+        ("http", token(client_id=None), TOKEN + "client_id", "is missing"),
+        ("http", {"secrets": [{"name": "t", "inject": {"basic": {"username": "a"}}},
+                              {"name": "u", "inject": {"header": "authorization"}}]},
+         "secrets[1].inject.header", "two sources"),
         ("http", {"secrets": [{"name": "t", "inject": {"header": "A", "format": "{value}{value}"}}]},
          "secrets[0].inject.format", "{value} in it once"),
         ("http", secret(domains=["other.example.com"]), "secrets[0].domains", "does not have api.example.com"),

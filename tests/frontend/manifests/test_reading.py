@@ -57,6 +57,8 @@ secrets:
   inject: {{header: X-Token, format: "t={{value}}"}}
   domains: ["*.bank.example", bank.example]
 - {{name: other}}
+- {{name: key, inject: {{query: key}}}}
+- {{name: password, inject: {{basic: {{username: alice}}}}}}
 verifier_kind: response_schema
 verification_config: {{schema: {{enum: [1, null]}}}}
 template:
@@ -72,9 +74,11 @@ isolation: process
     shown = msgspec.json.decode(msgspec.json.encode(manifest))
     assert shown["limits"] == {"fuel": 5, "memory_mb": 6, "timeout_seconds": 0.5, "max_io_calls": 0}
     assert shown["secrets"] == [
-        {"name": "bank_token", "required": False, "header": "X-Token", "format": "t={value}",
+        {"name": "bank_token", "required": False, "way": {"way": "header", "header": "X-Token", "format": "t={value}"},
          "domains": ["*.bank.example", "bank.example"]},
-        {"name": "other", "required": True, "header": None, "format": "{value}", "domains": []},
+        {"name": "other", "required": True, "way": None, "domains": []},
+        {"name": "key", "required": True, "way": {"way": "query", "parameter": "key"}, "domains": []},
+        {"name": "password", "required": True, "way": {"way": "basic", "username": "alice"}, "domains": []},
     ]  # fmt: skip
     assert shown["template"]["headers"] == [["X-Kind", "fixed"], ["X-To", "{to}"]]
     assert shown["egress"]["allowed_domains"] == ["bank.example", "*.bank.example"]

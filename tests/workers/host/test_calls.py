@@ -8,6 +8,7 @@ import pytest
 
 from ipc.messages.calling import Result
 from ipc.plan import PlanEgress, PlannedRequest, SecretUse
+from ipc.secret_ways import AsHeader
 from tests.support.worker_plans import builtin, digest_of, file_plan, http_plan, make_plan, text
 from tests.support.worker_runner import Bench
 from tests.support.worker_upstream import ok, saying, upstream
@@ -109,8 +110,8 @@ def http_call(address: str, status: str = "201", **changes: Any) -> dict[str, An
 def test_the_http_provider_sends_the_planned_request_and_is_verified(bench: Bench) -> None:
     bench.add(builtin("http"))
     with upstream(ok(b'{"id":7}', "201 Created", b"Content-Type: application/json\r\n")) as up:
-        use: dict[str, Any] = {"header": "Authorization", "format": "Bearer {value}", "domains": ("upstream.test",)}
-        secrets = (SecretUse("token", **use),)
+        way = AsHeader("Authorization", "Bearer {value}")
+        secrets = (SecretUse("token", way=way, domains=("upstream.test",)),)
         result = bench.run(http_plan(**http_call(up.address, secrets=secrets)), {"token": "s3cret-value"})
     assert output(result) == {"status": 201, "body": {"id": 7}}
     assert result.verification.outcome == "verified"

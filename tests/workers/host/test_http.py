@@ -8,6 +8,7 @@ import pytest
 
 from ipc.messages.calling import Observation
 from ipc.plan import PlanEgress, PlannedRequest, SecretUse
+from ipc.secret_ways import AsHeader
 from tests.support.http_host import URL, Client, Names, asked, failing, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import Upstream, ok, upstream
@@ -198,8 +199,7 @@ SECRET = "s3cret-value"
 
 def with_secret(**changes: Any) -> dict[str, Any]:
     use: dict[str, Any] = {
-        "header": "Authorization",
-        "format": "Bearer {value}",
+        "way": AsHeader("Authorization", "Bearer {value}"),
         "domains": ("upstream.test",),
     } | changes
     return {"secrets": (SecretUse("token", **use),)}
@@ -212,9 +212,9 @@ def test_a_secret_is_added_by_the_host_in_place_of_what_the_guest_sends() -> Non
     assert [line for line in lines(up) if line.startswith("authorization")] == [f"authorization: Bearer {SECRET}"]
 
 
-def test_a_secret_without_a_header_is_not_sent() -> None:
+def test_a_secret_without_a_way_is_not_sent() -> None:
     with upstream(ok()) as up:
-        Client(http_plan(address=up.address, **with_secret(header=None)), secrets={"token": SECRET}).send(request())
+        Client(http_plan(address=up.address, **with_secret(way=None)), secrets={"token": SECRET}).send(request())
     assert SECRET.encode() not in up.requests[0]
 
 

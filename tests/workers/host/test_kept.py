@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from ipc.plan import Plan, SecretUse
+from ipc.secret_ways import AsHeader
 from tests.support.http_host import URL, Client, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_proxy import letting_through, proxied_plan
@@ -82,7 +83,7 @@ def test_each_call_through_the_egress_proxy_asks_it_for_a_tunnel(worker: Worker,
         assert up.connections == 4, "a direct call does not go through a tunnel"
 
 
-TOKEN = SecretUse("token", header="X-Token", domains=(HOST,))
+TOKEN = SecretUse("token", way=AsHeader("X-Token"), domains=(HOST,))
 
 
 def other(plan: Plan, **egress: Any) -> Plan:

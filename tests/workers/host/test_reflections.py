@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from ipc.plan import SecretUse
+from ipc.secret_ways import AsHeader
 from tests.support.http_host import Client, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import ok, saying, upstream
@@ -87,7 +88,7 @@ def test_a_search_ends_with_the_time_of_the_call() -> None:
         Reflections({"token": VALUE}).found_in(Response(200, (), b"%41" * 100_000), over)
 
 
-USE = SecretUse("token", header="X-Token", domains=("upstream.test",))
+USE = SecretUse("token", way=AsHeader("X-Token"), domains=("upstream.test",))
 LONG = "0123456789abcdef"
 
 
@@ -123,9 +124,9 @@ def test_a_compressed_answer_to_a_request_with_a_secret_is_refused(coding: str) 
 
 def test_a_secret_is_sent_to_its_own_hosts_alone() -> None:
     with upstream(ok()) as up:
-        client(up.address, SecretUse("token", header="X-Token", domains=("other.test",))).send(request())
-        client(up.address, SecretUse("token", header="X-Token")).send(request())
-        client(up.address, SecretUse("token", header="X-Token", domains=("*.test",))).send(request())
+        client(up.address, SecretUse("token", way=AsHeader("X-Token"), domains=("other.test",))).send(request())
+        client(up.address, SecretUse("token", way=AsHeader("X-Token"))).send(request())
+        client(up.address, SecretUse("token", way=AsHeader("X-Token"), domains=("*.test",))).send(request())
     assert [LONG.encode() in one for one in up.requests] == [False, False, True]
 
 

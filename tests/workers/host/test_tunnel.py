@@ -14,6 +14,7 @@ import pytest
 
 from ipc.messages.calling import Observation
 from ipc.plan import Plan, PlannedRequest, SecretUse
+from ipc.secret_ways import AsHeader
 from tests.support.http_host import URL, Client, Names, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_proxy import ESTABLISHED, letting_through, proxied_plan
@@ -73,7 +74,7 @@ def tls_client(proxy: Upstream, trusted: Path, **changes: object) -> Client:
 
 def test_tls_goes_through_the_tunnel_and_the_proxy_sees_nothing_of_it(tmp_path: Path) -> None:
     trusted, context = certificate(tmp_path, "upstream.test")
-    use = SecretUse("token", header="Authorization", format="Bearer {value}", domains=("upstream.test",))
+    use = SecretUse("token", way=AsHeader("Authorization", "Bearer {value}"), domains=("upstream.test",))
     with tunnelled(ok(b"safe"), context) as (proxy, up):
         client = tls_client(proxy, trusted, secrets=(use,))
         assert client.send(request("https://upstream.test/")).body == b"safe"
@@ -117,7 +118,7 @@ def test_only_allowed_methods_are_used_through_the_proxy(method: str) -> None:
 
 
 def test_where_a_name_leads_in_dev_mode_opens_neither_a_port_nor_a_secret_without_tls() -> None:
-    use = SecretUse("token", header="Authorization", domains=("upstream.test",))
+    use = SecretUse("token", way=AsHeader("Authorization"), domains=("upstream.test",))
     with upstream(ok()) as elsewhere, upstream(ok()) as proxy:
         plan = proxied_plan(proxy.address, address=elsewhere.address)
         kind, message = Client(plan).refused(request("http://upstream.test:22/"))
@@ -245,7 +246,9 @@ def test_credentials_that_can_not_be_sent_safely_are_never_sent(secrets: dict[st
 
 def test_the_proxys_credentials_are_no_header_of_a_request() -> None:
     with tunnelled(ok()) as (proxy, up):
-        leaking = shown_plan(proxy.address, secrets=(SecretUse("way", header="x-key", domains=("upstream.test",)),))
+        leaking = shown_plan(
+            proxy.address, secrets=(SecretUse("way", way=AsHeader("x-key"), domains=("upstream.test",)),)
+        )
         leaking = msgspec.structs.replace(leaking, secrets=leaking.secrets[:1])
         assert Client(leaking, secrets={"way": "gw:words"}).refused(request())[0] == "internal"
     assert up.requests == []
