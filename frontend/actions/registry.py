@@ -78,7 +78,7 @@ class Registry:
         self._trusted = trusted
         self._summaries = [summary(action.manifest) for action in self._actions.values()]
         self.encoded: dict[str, bytes] = {}
-        """Action id -> the body that shows its manifest, once a client has asked for it."""
+        """Action id, or the name of a list -> the body that shows it, once a client has asked for it."""
 
     @classmethod
     def build(cls, manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], trusted: Trusted) -> "Registry":

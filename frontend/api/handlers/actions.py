@@ -12,14 +12,24 @@ from frontend.http.answers import Answer
 from frontend.services import Services
 
 
+Listed = Annotated[Answer, WrittenAs(list[ActionSummary])] | Annotated[Answer, WrittenAs(ActionsEnvelope)]
+_LIST, _ENVELOPE = "/list", "/envelope"
+"""Keys of `Registry.encoded` beside action ids, which have no slash."""
+
+
 @codes()
-async def summaries(services: Services) -> list[ActionSummary] | ActionsEnvelope:
+async def summaries(services: Services) -> Listed:
     """List all registered actions.
 
     An array, or an object with it where the operator has set `compat.actions_envelope`.
     """
-    actions = msgspec.convert(services.registry.summaries(), list[ActionSummary])
-    return ActionsEnvelope(actions=tuple(actions)) if services.settings.compat.actions_envelope else actions
+    registry = services.registry
+    key = _ENVELOPE if services.settings.compat.actions_envelope else _LIST
+    if (body := registry.encoded.get(key)) is None:
+        actions = msgspec.convert(registry.summaries(), tuple[ActionSummary, ...])
+        body = msgspec.json.encode(ActionsEnvelope(actions=actions) if key == _ENVELOPE else actions)
+        registry.encoded[key] = body
+    return Answer(200, body)
 
 
 @codes("action_not_found")
