@@ -109,13 +109,13 @@ def build_services(
         known, notary, measured, weakened, execution, transitions, Learning(learned, current.registry_now),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature, Looks()),
         HeldModules(current.registry_now, modules_folder(settings), control, pools), configuration.rights, allow_list,
-        settings.egress_proxy_url, deadlines.calls,
+        current.settings_now, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     registry, use_newest = current.registry_now, configuration.use_newest_policy
     explaining = Explaining(registry, policy, learned.for_action, current.settings_now, use_newest)
     pipeline = Pipeline(
-        settings, clock, weakened, admission, authentication, registry, measured, BudgetCheck(notary),
+        current.settings_now, clock, weakened, admission, authentication, registry, measured, BudgetCheck(notary),
         HoldWriter(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics, use_newest,
         refusals, Quotas(current.identity_now, current.policy_files_now),
     )  # fmt: skip

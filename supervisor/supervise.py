@@ -102,6 +102,7 @@ class _Gateway:
         self.telling = Telling(state, self.answering, self.statuses, lambda: self.reloads.last_error is not None)
         self.reloads.around = self.telling.reload
         self.template = TemplateKeeper(state, nursery, self.notary.tell)
+        self.reloads.use_networks = self.template.use_networks
         self.notary.on_start = self.template.supply.tie_all
         self.notary.on_broken = self.template.supply.kill_broken
         count = state.settings.front_processes

@@ -82,6 +82,10 @@ class Loader:
         self._untold: dict[str, tuple[float, str]] = {}
         """Digest of a module that compiles -> when it is named in the log, and as what."""
 
+    def renew(self) -> None:
+        """Workers that are forked from now on have something that earlier ones lack."""
+        self.generation += 1
+
     def submit(self, request: LoadModules) -> None:
         """Queue a request; requests are answered in order."""
         self._jobs.append(_Job(request))

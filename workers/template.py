@@ -34,6 +34,7 @@ from ipc.messages.forking import (
     StartTemplate,
     SupervisorToTemplate,
     TemplateReady,
+    UseNetworks,
     WorkerExited,
     WorkerStarted,
 )
@@ -45,6 +46,7 @@ from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_
 from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
 from workers.host.connection import make_tls
+from workers.host.network_tls import Authorities, read_authorities
 from workers.host.space import LedgerReserve
 from workers.loading import Loader
 from workers.log import write_failure, write_line
@@ -64,7 +66,7 @@ _M_ARENA_MAX = -8
 _NAME = "a.example"
 _SCHEMA = '{"type": "object", "properties": {"a": {"type": "string", "pattern": "a+", "format": "date"}}}'
 
-_Channel = BlockingChannel[StartTemplate | LoadModules | SpawnWorker | KillForked | Ping]
+_Channel = BlockingChannel[StartTemplate | UseNetworks | LoadModules | SpawnWorker | KillForked | Ping]
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Template:
         self._channel = channel
         self._engine = make_engine()
         self._tls = self._proxy_tls = make_tls()
+        self._networks: Authorities = {}
         self._workers: dict[str, Forked] = {}
         self._start: StartTemplate | None = None
         self._loader: Loader | None = None
@@ -117,6 +120,9 @@ class Template:
                 return self._answer_start(message)
             case LoadModules() if self._loader is not None:
                 self._loader.submit(message)
+            case UseNetworks() if self._loader is not None:
+                self._networks = read_authorities(message.networks)
+                self._loader.renew()
             case SpawnWorker():
                 return self._answer_spawn(message)
             case KillForked():
@@ -143,6 +149,7 @@ class Template:
             write_line("error", "the folder of compiled modules is refused", reason=str(error))
             return Exit.NO_PERMISSION
         self._proxy_tls = self._tls_for_proxy(message.proxy_ca_file)
+        self._networks = read_authorities(message.networks)
         self._channel.send(TemplateReady())
         return None
 
@@ -181,6 +188,7 @@ class Template:
                 recycle_after_calls=self._start.recycle_after_calls, engine=self._engine,
                 modules=dict(self._loader.modules), tls=self._tls, proxy_tls=self._proxy_tls,
                 files_dir=self._start.files_dir, walls=self._start.walls, ledger_volume=self._ledger_volume,
+                networks=self._networks, own_servers=self._start.own_servers,
             )  # fmt: skip
         _close(descriptors)
         self._workers[message.worker_id] = child

@@ -11,7 +11,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import setproctitle
 from wasmtime import Engine
@@ -28,6 +28,7 @@ from ipc.walls.given import Given
 from workers.crew import Crew
 from workers.forking import settle
 from workers.host.network import NetworkContext
+from workers.host.network_tls import Authorities, with_certificates
 from workers.host.resolver import Resolver
 from workers.host.space import FileSpace, LedgerReserve
 from workers.log import write_failure, write_line
@@ -59,6 +60,8 @@ class Birth:
     files_dir: str
     walls: Given
     ledger_volume: LedgerReserve | None = None
+    networks: Authorities = field(default_factory=dict)
+    own_servers: frozenset[str] = frozenset()
 
 
 def live(birth: Birth) -> Exit:
@@ -70,7 +73,7 @@ def live(birth: Birth) -> Exit:
         prepared = prepare(birth.profile, birth.walls, birth.files_dir)
         ticker = EpochTicker(birth.engine)
         has_http = prepared.profile.rights.may_connect
-        outside = NetworkContext(Resolver(), birth.tls, proxy_tls=birth.proxy_tls) if has_http else None
+        outside = _network_context(birth) if has_http else None
         outsides = [] if outside is None else [outside]
         space = FileSpace(birth.ledger_volume)
 
@@ -115,6 +118,13 @@ def live(birth: Birth) -> Exit:
     except Exception as error:
         write_failure("worker failed", error, worker_id=birth.worker_id)
         return Exit.FAILED
+
+
+def _network_context(birth: Birth) -> NetworkContext:
+    return NetworkContext(
+        Resolver(), birth.tls, proxy_tls=birth.proxy_tls, network_tls=with_certificates(birth.networks),
+        own_servers=birth.own_servers,
+    )  # fmt: skip
 
 
 def _open_channels(descriptors: tuple[int, int]) -> tuple[FrontChannel, NotaryChannel]:

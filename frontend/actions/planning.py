@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from frontend.actions.networks import planned_networks
 from frontend.actions.registry import Action
-from frontend.actions.targets import NOTHING_LEARNED, Learned, targets_of
+from frontend.actions.targets import NOTHING_LEARNED, Learned, Targets, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
 from ipc.plan import Plan, PlanEgress, PlannedRequest, SecretUse, UndecidedPlan
@@ -46,7 +47,7 @@ def draft(
     text = request.decode()
     touched = targets_of(action, accepted, learned, settings.files_folder)
     manifest = action.manifest
-    egress = _egress(action, learned, settings)
+    egress = _egress(action, learned, touched, settings)
     plan = UndecidedPlan(
         action_id=action.action_id,
         action_version=action.version,
@@ -119,16 +120,20 @@ def _templated_input(request: str, planned: PlannedRequest) -> str:
     return f'{{"call":{msgspec.json.encode(planned).decode()},"request":{request}}}'
 
 
-def _egress(action: Action, learned: Learned, settings: Settings) -> PlanEgress:
+def _egress(action: Action, learned: Learned, touched: Targets, settings: Settings) -> PlanEgress:
     if action.egress_profile == "none":
         return _NO_EGRESS
+    allowed = action.allowed_domains + learned.domains
     return PlanEgress(
         profile=action.egress_profile,
-        allowed_domains=action.allowed_domains + learned.domains,
+        allowed_domains=allowed,
         allowed_methods=action.allowed_methods,
         proxy_url=settings.egress_proxy_url if action.egress_profile == PROXIED else None,
         proxy_secret=settings.egress.proxy_secret if action.egress_profile == PROXIED else None,
         unsafe_resolve=settings.egress.unsafe_resolve,
+        networks=planned_networks(
+            settings.egress.networks, action.egress_profile, allowed + touched.unresolved_domains, touched.http_request
+        ),
     )
 
 

@@ -77,7 +77,7 @@ class AwaitedApproval:
 class Pipeline:
     """Takes one call after another; holds no state of its own."""
 
-    settings: Settings
+    settings: Callable[[], Settings]
     clock: TimeSource
     weakened: Weakened
     admission: Admission
@@ -160,7 +160,7 @@ class Pipeline:
         learned = self.learned(action.action_id) if action.has_targets else NOTHING_LEARNED
 
         def work() -> Draft:
-            return draft(action, parse_body(sent), lease, epoch, learned, settings=self.settings)
+            return draft(action, parse_body(sent), lease, epoch, learned, settings=self.settings())
 
         return await self.large_bodies.run(cost_of(sent), owners, work)
 

@@ -119,10 +119,11 @@ class Configuration:
                         self._announce(files.sources.digest, changes, is_start=commit is None)
 
                     await self._use(registry, files, agreed)
+                    # No await before the settings: no worker of before gets a plan that they change.
+                    self.pools.require_generation(generation)
                     if fresh.reloadable is not None:
                         self.follow_settings(fresh.reloadable)
                     self._tell_doubts(files)
-            self.pools.require_generation(generation)
             await self._follow_keys()
             log.info("configuration is active", actions=len(registry), policy_version=self.policy.policy_version)
 

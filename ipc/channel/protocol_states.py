@@ -42,7 +42,15 @@ from ipc.messages.control import (
 )
 from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from ipc.messages.delivering import AskedByDeliverer, DelivererReady, EndpointGone, StartDeliverer, Welcome, Woken
-from ipc.messages.forking import KillForked, SpawnWorker, StartTemplate, TemplateReady, WorkerExited, WorkerStarted
+from ipc.messages.forking import (
+    KillForked,
+    SpawnWorker,
+    StartTemplate,
+    TemplateReady,
+    UseNetworks,
+    WorkerExited,
+    WorkerStarted,
+)
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.messages.notarising import (
@@ -126,7 +134,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
 
 # Messages from the supervisor to the template.
 SUPERVISOR_TO_TEMPLATE: Table = {("new", StartTemplate): "started"} | {
-    ("started", kind): "started" for kind in (LoadModules, SpawnWorker, KillForked, Ping)
+    ("started", kind): "started" for kind in (UseNetworks, LoadModules, SpawnWorker, KillForked, Ping)
 }
 
 # Messages from the template to the supervisor.

@@ -5,6 +5,7 @@ from typing import ClassVar
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.messages.pinging import Ping, Pong
+from ipc.networks import NetworkTls
 from ipc.walls.given import Given
 
 
@@ -21,6 +22,16 @@ class StartTemplate(Message, frozen=True):
     proxy_ca_file: str | None = None
     ledger_dir: str | None = None
     min_free_bytes: int = 0
+    networks: tuple[NetworkTls, ...] = ()
+    """Files of TLS with private networks."""
+    own_servers: frozenset[str] = frozenset()
+    """Servers that no private network leads to (ipc/network/own_servers.py)."""
+
+
+class UseNetworks(Message, frozen=True):
+    """From now on workers get these files of TLS, as they are now. A new generation of workers begins."""
+
+    networks: tuple[NetworkTls, ...]
 
 
 class TemplateReady(Message, frozen=True):
@@ -61,5 +72,5 @@ class KillForked(Message, frozen=True):
     worker_id: str
 
 
-SupervisorToTemplate = StartTemplate | LoadModules | SpawnWorker | KillForked | Ping
+SupervisorToTemplate = StartTemplate | UseNetworks | LoadModules | SpawnWorker | KillForked | Ping
 TemplateToSupervisor = TemplateReady | ModulesLoaded | WorkerStarted | WorkerExited | Pong

@@ -4,7 +4,7 @@ Relays LoadModules and ModulesLoaded between fronts and template, and counts gen
 what a front once required holds for the workers of a later template too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +12,24 @@ import trio
 from msgspec.structs import replace
 
 from ipc.channel.protocol_states import TEMPLATE_TO_SUPERVISOR
-from ipc.messages.forking import StartTemplate, TemplateReady, TemplateToSupervisor, WorkerExited, WorkerStarted
+from ipc.messages.forking import (
+    StartTemplate,
+    TemplateReady,
+    TemplateToSupervisor,
+    UseNetworks,
+    WorkerExited,
+    WorkerStarted,
+)
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.messages.pinging import Ping, Pong
+from ipc.network.own_servers import own_servers
+from ipc.networks import NetworkSettings
 from supervisor.children.backoff import Backoff
 from supervisor.children.children import Child
 from supervisor.children.control import Control
 from supervisor.keepers.fronts import FrontLife
+from supervisor.keepers.network_files import NetworkFiles
 from supervisor.keepers.worker_supply import Tell, WorkerSupply
 from supervisor.logs import log
 from supervisor.state import SupervisorState
@@ -58,6 +68,7 @@ class TemplateKeeper:
         self._loads: dict[str, _Load] = {}
         self._loads_begun = 0
         self._remembered: dict[ModuleFile, None] = {}
+        self._network_files = NetworkFiles(state.settings.egress.networks)
         self._earlier_generations = 0
         self._generation = 0
         self._answers: dict[type[Message], Callable[[Message], None]] = {
@@ -88,6 +99,11 @@ class TemplateKeeper:
         self._loads[load_id] = _Load(front, message)
         if self._is_ready:
             self._post_load(load_id)
+
+    def use_networks(self, networks: Iterable[NetworkSettings]) -> None:
+        """Have workers that are forked from now on use the files of TLS of these networks."""
+        if self._network_files.update(networks):
+            self._send(UseNetworks(self._network_files.current), ())
 
     def remove_front(self, front: FrontLife) -> None:
         """A front ended: drop its pending loads and end its workers."""
@@ -127,6 +143,8 @@ class TemplateKeeper:
                 settings.egress.proxy_ca_file,
                 None if settings.ledger.url is not None else str(Path(settings.ledger_file).parent),
                 settings.ledger.min_free_bytes,
+                self._network_files.current,
+                own_servers(settings),
             )
         )
         async with trio.open_nursery() as nursery:

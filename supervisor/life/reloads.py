@@ -1,13 +1,13 @@
 """Reloads: one at a time, prepared by every front, put in force by all or none, the outcome returned to its requester.
 
-A reload reads manifests, policy and the configuration file again: of the latter operators, principals and webhooks
-follow, other settings need a restart and are named. Once every front has said that it can, the one that was asked
-writes the event and puts it in force, then the others do, and the notary: a refusal by any, and evidence that can't be
-written, leave all as they were. A front that fails after that is ended, since it would go on with what is not in force
-any more; its successor reads the files.
+A reload reads manifests, policy and the configuration file again: of the latter operators, principals, webhooks and
+private networks follow, other settings need a restart and are named. Once every front has said that it can, the one
+that was asked writes the event and puts it in force, then the others do, and the notary: a refusal by any, and evidence
+that can't be written, leave all as they were. A front that fails after that is ended, since it would go on with what is
+not in force any more; its successor reads the files.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -16,6 +16,7 @@ import trio
 from msgspec.structs import replace
 
 from ipc.messages.control import FinishReload, FollowSettings, Reload, ReloadDone, ReloadPrepared, RequestReload
+from ipc.networks import NetworkSettings
 from ipc.reloadable import with_reloadable
 from supervisor.keepers.fronts import FrontLife
 from supervisor.logs import log
@@ -43,6 +44,7 @@ class _Reload:
 
 Follow = Callable[[FollowSettings | None, list[FrontLife]], Awaitable[None]]
 Around = Callable[[], AbstractContextManager[object]]
+UseNetworks = Callable[[Iterable[NetworkSettings]], None]
 
 
 class Reloads:
@@ -51,6 +53,8 @@ class Reloads:
     def __init__(self, state: SupervisorState, follow: Follow) -> None:
         self.around: Around = nullcontext
         """Entered for each reload, and left with it; set before `run`."""
+        self.use_networks: UseNetworks = lambda _: None
+        """Called with the private networks whose files of TLS workers must have; set before `run`."""
         self.last_error: str | None = None
         """Why the last reload changed nothing."""
         self._state = state
@@ -104,6 +108,10 @@ class Reloads:
         fronts = self._fronts if self._state.lifecycle.may_replace else []
         if not fronts:
             return _failed(reload, "no front is serving")
+        # Before any front asks for modules: its answer then names workers that have the files of both configurations.
+        fresh = reload.change.reloadable
+        before = self._state.settings.egress.networks
+        self.use_networks(before if fresh is None else (*before, *fresh.networks))
         first = reload.asker if reload.asker in fronts else fronts[0]
         assert first is not None
         others = [front for front in fronts if front is not first]
@@ -121,6 +129,7 @@ class Reloads:
             await self._follow(message, fronts)
         else:
             await self._finish(reload, others, outcome.error, deadline)
+        self.use_networks(self._state.settings.egress.networks)
         return replace(outcome, changed=reload.change.changed, needs_restart=reload.change.needs_restart)
 
     def _keep(self, change: RereadFile) -> None:

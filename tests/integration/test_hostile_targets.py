@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_limits import can_change_hosts, gateway_with_hosts
+from tests.support.hosts_file import can_change_hosts, gateway_with_hosts
 from tests.support.manifests import open_policy, write_manifests
 from tests.support.proxied import probe
 from tests.support.upstream import Upstream

@@ -1,12 +1,8 @@
 """Limits of actions and of egress: a call over one is refused, named in evidence, and harms no other call."""
 
 import hashlib
-import os
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,6 @@ import pytest
 from tests.support.gateway import Bearer, Gateway, gateway
 from tests.support.manifests import example, open_policy, patient, write_manifests
 from tests.support.ports import closed_port
-from tests.support.processes import GATEWAY, started
 from tests.support.upstream import Upstream
 
 
@@ -223,23 +218,3 @@ def test_what_is_over_a_limit_is_over_it_for_its_own_call_alone(gate: Gateway) -
     for thread in threads:
         thread.join(300)
     assert not wrong
-
-
-# ------------------------------------------------------------------------------------------------ private addresses
-
-
-def can_change_hosts() -> bool:
-    """Whether this process may give another one a hosts file of its own."""
-    if os.geteuid() != 0 or shutil.which("unshare") is None:
-        return False
-    return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True, timeout=60).returncode == 0
-
-
-def gateway_with_hosts(folder: Path, config: str) -> AbstractContextManager[Gateway]:
-    """`gateway dev` that reads `folder/hosts` in place of the machine's own hosts file."""
-    script = folder / "bin" / "gateway"
-    script.parent.mkdir()
-    mount = f"mount --bind {folder / 'hosts'} /etc/hosts"
-    script.write_text(f'#!/bin/sh\nexec unshare -m sh -c \'{mount} && exec {GATEWAY} "$@"\' gateway "$@"\n')
-    script.chmod(0o755)
-    return started(folder, config, program=str(script))

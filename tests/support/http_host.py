@@ -49,14 +49,15 @@ class Client:
         self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
         tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
         proxy_limits: ProxyLimits = AT_ONCE, proxy_tls: ssl.SSLContext | None = None,
-        kept: KeptConnections | None = None,
+        kept: KeptConnections | None = None, **outside: Any,
     ) -> None:  # fmt: skip
-        """`kept`: those of a worker that serves other calls, too; they are the caller's to close."""
+        """`kept`: those of a worker that serves other calls, too; they are the caller's to close. `outside` is the rest
+        of the network's context."""
         self.meter = Meter(budget, time.monotonic() + seconds)
         own = KeptConnections()
         weakref.finalize(self, own.close)
-        outside = NetworkContext(names or Names(), tls or TLS, proxy_limits, proxy_tls, kept or own)
-        self.host = HttpHost(plan, secrets or {}, self.meter, outside, is_approved=is_approved)
+        context = NetworkContext(names or Names(), tls or TLS, proxy_limits, proxy_tls, kept or own, **outside)
+        self.host = HttpHost(plan, secrets or {}, self.meter, context, is_approved=is_approved)
 
     def send(self, wanted: GuestRequest) -> Response:
         return self.host.send(wanted)

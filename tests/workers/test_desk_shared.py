@@ -1,6 +1,7 @@
 """A real http worker that runs shared calls beside each other: what one call does, and what others notice of it."""
 
 import json
+import os
 import socket
 from collections.abc import Iterable
 from pathlib import Path

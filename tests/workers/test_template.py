@@ -13,8 +13,9 @@ import pytest
 from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.calling import Retire
-from ipc.messages.forking import KillForked, SpawnWorker, StartTemplate, WorkerExited
+from ipc.messages.forking import KillForked, SpawnWorker, StartTemplate, UseNetworks, WorkerExited
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
+from ipc.networks import NetworkTls
 from ipc.process.exits import Exit
 from supervisor.programs import INTERPRETER
 from tests.support import worker_wat as wat
@@ -148,6 +149,16 @@ def test_a_worker_forked_before_a_module_was_loaded_does_not_have_it(fresh: Temp
     plan = make_plan()
     assert early.call(plan).outcome == "module_missing"
     assert serves(fresh, "echo", {})
+
+
+def test_files_of_private_networks_begin_a_generation_of_workers_though_they_can_not_be_read(
+    fresh: Template, tmp_path: Path
+) -> None:
+    before = fresh.load(ModuleFile("builtin:echo", None, ())).generation
+    fresh.channel.send(UseNetworks((NetworkTls(str(tmp_path / "none.pem")),)))
+    assert fresh.load().generation == before + 1
+    assert "ca_file of a private network can't be used" in (tmp_path / "template.log").read_text()
+    assert fresh.born("http").pid
 
 
 def test_a_folder_for_compiled_modules_that_is_not_ours_alone_stops_the_template(tmp_path: Path) -> None:

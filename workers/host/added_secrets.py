@@ -5,7 +5,7 @@ of the same name; and that none is sent that could not be found again in an answ
 """
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
@@ -45,8 +45,8 @@ class AddedSecrets(NamedTuple):
         return path
 
 
-def added_secrets(plan: Plan, secrets: Mapping[str, str], target: Target, plain_hosts: Container[str]) -> AddedSecrets:
-    """The secrets for one target; `plain_hosts` get them without TLS. Raises HostError."""
+def added_secrets(plan: Plan, secrets: Mapping[str, str], target: Target, *, may_be_plain: bool) -> AddedSecrets:
+    """The secrets for one target. `may_be_plain`: it gets them without TLS. Raises HostError."""
     headers: list[tuple[str, str]] = []
     parameters: dict[str, str] = {}
     for use in plan.secrets:
@@ -57,7 +57,7 @@ def added_secrets(plan: Plan, secrets: Mapping[str, str], target: Target, plain_
             continue
         if use.name == plan.egress.proxy_secret:
             raise HostError("internal", "what the proxy is shown is for the proxy alone")
-        if target.scheme != "https" and target.host not in plain_hosts:
+        if target.scheme != "https" and not may_be_plain:
             raise HostError("denied", "a secret is never sent without TLS")
         text = use.way.text(value)
         header, parameter = use.way.header_name, use.way.parameter_name

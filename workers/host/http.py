@@ -2,8 +2,9 @@
 
 Guarantees that a planned request is sent as it was planned and no other, that secrets go to the hosts they are bound
 to and nowhere else (workers/host/added_secrets.py), and that an answer which repeats one reaches no guest. Going out
-directly, the name that was allowed is resolved once, that very address connected to, and nothing private reached;
-through the egress proxy, nothing is resolved here and what is reached is the proxy's to judge.
+directly, the name that was allowed is resolved once, that very address connected to, and nothing private reached but
+the networks that the plan names for it; through the egress proxy, nothing is resolved here and what is reached is the
+proxy's to judge.
 Redirects are answers like any other: nothing follows them.
 """
 
@@ -14,8 +15,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ipc.messages.calling import Observation
-from ipc.network.addresses import is_public, split_address
+from ipc.network.addresses import split_address
 from ipc.network.domains import matches
+from ipc.network.reach import ReachRefused, may_send_plain, reach_of
+from ipc.networks import PlanNetwork
 from ipc.plan import Plan
 from workers.host.added_secrets import added_secrets
 from workers.host.connection import connect
@@ -96,7 +99,7 @@ class HttpHost:
             deadline = min(deadline, time.monotonic() + request.timeout_ms / 1000)
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
-        added = added_secrets(self._plan, self._secrets, target, self._mapped)
+        added = added_secrets(self._plan, self._secrets, target, may_be_plain=self._may_be_plain(target))
         path, headers = added.path_of(target), self._headers(target, request, body, added.headers)
         # SECURITY: an egress proxy judges each call anew: a tunnel that is kept would outlast its list.
         is_direct = self._plan.egress.proxy_url is None
@@ -135,7 +138,8 @@ class HttpHost:
             patience = self._egress.proxy_patience_seconds if is_new else 0.0
             proxy = Proxy(self._egress.proxy_url, self._proxy_credentials())
             return tunnel(proxy, target, deadline, self._outside, patience)
-        return connect(self._addresses(target, deadline), deadline, self._outside.tls_for(target), target.host)
+        addresses, network = self._addresses(target, deadline)
+        return connect(addresses, deadline, self._outside.tls_for(target, network), target.host)
 
     def _proxy_credentials(self) -> str | None:
         name = self._egress.proxy_secret
@@ -183,19 +187,26 @@ class HttpHost:
             *secret,
         )
 
-    def _addresses(self, target: Target, deadline: float) -> list[tuple[str, int]]:
-        """Where to connect: resolved once, here, and never again for this request."""
+    def _may_be_plain(self, target: Target) -> bool:
+        """True if secrets may be sent to the target without TLS."""
+        return target.host in self._mapped or may_send_plain(target.host, self._egress.networks)
+
+    def _addresses(self, target: Target, deadline: float) -> tuple[list[tuple[str, int]], PlanNetwork | None]:
+        """Where to connect, and the private network that it lies in: resolved once, here, and never again for this
+        request."""
         mapped = self._mapped.get(target.host)
         if mapped is not None:
             try:
-                return [split_address(mapped)]
+                return [split_address(mapped)], None
             except ValueError:
                 raise HostError("internal", "egress.unsafe_resolve names no address for this host") from None
         left = deadline - time.monotonic()
-        public = [address for address in self._outside.resolver.resolve(target.host, left) if is_public(address)]
-        if not public:
-            raise HostError("denied", "the domain leads to a private or reserved address")
-        return [(address, target.port) for address in public]
+        found = self._outside.resolver.resolve(target.host, left)
+        try:
+            reach = reach_of(target.host, target.port, found, self._egress.networks, self._outside.own_servers)
+        except ReachRefused as error:
+            raise HostError("denied", str(error)) from None
+        return [(address, target.port) for address in reach.addresses], reach.network
 
 
 def _check_headers(headers: list[tuple[str, str]]) -> None:

@@ -5,10 +5,12 @@ Holds values and does nothing by itself.
 
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ipc.networks import PlanNetwork
 from workers.host.kept import KeptConnections
+from workers.host.meter import HostError
 from workers.host.resolver import Resolver
 from workers.host.urls import Target
 
@@ -38,7 +40,19 @@ class NetworkContext:
     proxy_tls: ssl.SSLContext | None = None
     """For a proxy at https; None: by the system's authorities, as `tls`."""
     kept: KeptConnections = field(default_factory=KeptConnections)
+    network_tls: Mapping[str, ssl.SSLContext | None] = field(default_factory=dict)
+    """For private networks with files of TLS, by their digest. None: the files can't be used."""
+    own_servers: frozenset[str] = frozenset()
+    """Servers that no private network leads to."""
 
-    def tls_for(self, target: Target) -> ssl.SSLContext | None:
-        """The context for TLS; None for a target that is reached without."""
-        return self.tls if target.scheme == "https" else None
+    def tls_for(self, target: Target, network: PlanNetwork | None = None) -> ssl.SSLContext | None:
+        """The context for TLS with a target in this network; None for one that is reached without. Raises HostError."""
+        if target.scheme != "https":
+            return None
+        if network is None or network.tls is None:
+            return self.tls
+        context = self.network_tls.get(network.tls)
+        if context is None:
+            name = network.name
+            raise HostError("unavailable", f"the certificate files of the private network {name} can't be used")
+        return context

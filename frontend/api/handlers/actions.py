@@ -11,7 +11,6 @@ from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.services import Services
 
-
 Listed = Annotated[Answer, WrittenAs(list[ActionSummary])] | Annotated[Answer, WrittenAs(ActionsEnvelope)]
 _LIST, _ENVELOPE = "/list", "/envelope"
 """Keys of `Registry.encoded` beside action ids, which have no slash."""

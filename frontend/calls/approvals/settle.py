@@ -5,7 +5,7 @@ re-derived; the decision is durable evidence before anything is dispatched. Neve
 executes none while the policy engine is not known to live.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 
 from contract.approvals import Denied
 from contract.execution import ApprovalNote, ExecutionResult
+from frontend.actions.networks import are_in_force
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.modules import HeldModules
@@ -42,6 +43,7 @@ from ipc.keys.signed_approvals import APPROVE
 from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold
 from ipc.plan import Plan
+from ipc.settings import Settings
 from ipc.texts.foreign_texts import clean_reason
 
 APPROVE_ONLY = SignedRequest(APPROVE)
@@ -84,8 +86,8 @@ class Settlement:
     modules: HeldModules
     rights: LostRights
     allow_list: ProxyAllowList
-    proxy_url: str | None
-    """The address of the configured egress proxy."""
+    settings: Callable[[], Settings]
+    """Those in force."""
     deadlines: CallDeadlines = CallDeadlines()
 
     async def approve(
@@ -201,8 +203,11 @@ class Settlement:
         if not body.is_intact:
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
         # SECURITY: another process may listen at an address that was given up.
-        if body.plan.egress.proxy_url not in (None, self.proxy_url):
+        settings = self.settings()
+        if body.plan.egress.proxy_url not in (None, settings.egress_proxy_url):
             raise GateError("plan_integrity", cause="the plan's egress proxy is not the configured one any more")
+        if not are_in_force(body.plan, settings.egress.networks):
+            raise GateError("plan_integrity", cause="the plan's private networks are not the configured ones any more")
         epoch = self.known.epoch
         if epoch != body.plan.epoch:  # as for leases: a store that lost its epoch must not bring revoked holds back
             raise GateError("plan_integrity", cause=f"epoch {body.plan.epoch} of the plan, {epoch} is in force")

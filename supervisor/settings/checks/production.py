@@ -204,6 +204,10 @@ WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
     ("unsafe_expose_http", lambda settings: settings.listen_http_addr is not None),
     ("listen_http_addr beyond loopback", _is_open_to_the_network),
     ("egress.unsafe_resolve", lambda settings: bool(settings.egress.unsafe_resolve)),
+    (
+        "egress.networks.unsafe_plain_secrets",
+        lambda settings: any(one.unsafe_plain_secrets for one in settings.egress.networks),
+    ),
     ("webhooks without TLS", lambda settings: any(not one.url.startswith("https://") for one in settings.webhooks)),
     (
         "witnesses without TLS",

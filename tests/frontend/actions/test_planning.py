@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import rfc8785
 
+from frontend.actions.networks import are_in_force
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.registry import Action
 from frontend.actions.targets import Learned
@@ -15,6 +16,7 @@ from frontend.errors import GateError
 from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME
 from ipc.messages.calling import Call
+from ipc.networks import NetworkSettings
 from ipc.plan import Plan, SecretUse, seal
 from ipc.secret_ways import AsHeader
 from ipc.settings import EgressSettings, Settings
@@ -110,6 +112,43 @@ def test_egress_comes_from_the_manifest_what_was_learned_and_the_settings(
     proxied = action_of("http", {"egress": {"profile": "proxy_allowlist"}}, has_proxy=True)
     assert drafted(proxied, {"path": "a"}).plan.egress.proxy_url == "http://proxy.example.com:3128"
     assert drafted(action_of("compute"), {"text": "a"}).plan.egress.profile == "none"
+
+
+BILLING = NetworkSettings("billing", ("*.example.com",), ("10.0.0.0/8",), (443,), "/etc/ca.pem")
+OTHER = NetworkSettings("other", ("learned.example",), ("10.0.0.0/8",))
+
+
+def test_a_plan_has_the_private_networks_of_the_host_that_it_calls(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    learned, egress = Learned(domains=("learned.example",)), EgressSettings(networks=(OTHER, BILLING))
+    plan = drafted(action_of("http"), {"path": "a"}, learned, egress=egress).plan
+    assert plan.egress.networks == (BILLING.planned,), "the template's host, and no other that is allowed"
+    proxied = action_of("http", {"egress": {"profile": "proxy_allowlist"}}, has_proxy=True)
+    assert drafted(proxied, {"path": "a"}, egress=egress).plan.egress.networks == (), "the proxy judges"
+    assert (
+        drafted(action_of("http"), {"path": "a"}, egress=EgressSettings(networks=(OTHER,))).plan.egress.networks == ()
+    )
+
+
+def test_without_a_template_a_plan_has_the_private_networks_of_all_names_that_it_may_call(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    free = action_of("http", {"template": None, "egress": {"allowed_methods": ["GET"]}})
+    learned, egress = Learned(domains=("learned.example",)), EgressSettings(networks=(OTHER, BILLING))
+    assert drafted(free, {"path": "a"}, learned, egress=egress).plan.egress.networks == (OTHER.planned, BILLING.planned)
+
+
+def test_networks_of_a_plan_are_in_force_while_the_configuration_has_them(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    plan = plan_of(drafted(action_of("http"), {"path": "a"}, egress=EgressSettings(networks=(BILLING,))))
+    assert are_in_force(plan, (OTHER, BILLING))
+    plain = plan_of(drafted(action_of("http"), {"path": "a"}))
+    assert are_in_force(plain, (OTHER,))
+    assert not are_in_force(plain, (BILLING,))
+    for changed in ((), (OTHER,), (msgspec.structs.replace(BILLING, ranges=("10.0.0.0/16",)),), (BILLING, BILLING)):
+        assert not are_in_force(plan, changed)
 
 
 def test_a_file_is_verified_where_the_action_writes_it(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ipc.process.exits import Exit
-from tests.integration.test_limits import can_change_hosts
 from tests.supervisor.test_cli import here
 from tests.support.checked import whole_configuration
+from tests.support.hosts_file import can_change_hosts
 from tests.support.manifests import example, write_manifests
 from tests.support.opa import opa
 from tests.support.ports import closed_port

@@ -1,0 +1,75 @@
+"""An authority of tests: certificates that it has signed, for servers and for clients that a server asks for one."""
+
+import datetime
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A certificate and its private key, both in PEM."""
+
+    certificate: Path
+    key: Path
+
+
+class Authority:
+    """Signs certificates into one folder; `file` is its own."""
+
+    def __init__(self, folder: Path, name: str = "authority") -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _named(name)
+        made = _certificate(self._name, self._name, self._key.public_key(), is_authority=True)
+        self.file = folder / f"{name}.pem"
+        self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, name: str) -> Issued:
+        """A certificate for a host or a client of this name."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        made = _certificate(_named(name), self._name, key.public_key(), is_authority=False)
+        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        issued = Issued(self._folder / f"{name}.pem", self._folder / f"{name}-key.pem")
+        issued.certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        issued.key.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )  # fmt: skip
+        issued.key.chmod(0o600)
+        return issued
+
+    def server(self, name: str, *, asks_clients: bool = False) -> ssl.SSLContext:
+        """The context of a server of this name; `asks_clients`: it takes clients alone that this authority signed."""
+        issued = self.issue(name)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(issued.certificate, issued.key)
+        if asks_clients:
+            context.load_verify_locations(self.file)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, is_authority: bool
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+    )
