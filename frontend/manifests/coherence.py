@@ -7,27 +7,21 @@ see anything, a placeholder that nothing fills, a secret that could not be added
 import re
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
-from frontend.files.problems import Report, did_you_mean
-from frontend.manifests.manifest import Files, Manifest, RequestTemplate
+from frontend.files.problems import Report
+from frontend.manifests.expressions import TemplateRefused
+from frontend.manifests.manifest import Files, Manifest
 from frontend.manifests.schemacheck import check_schema
-from frontend.manifests.templates import (
-    CREDENTIAL_HEADERS,
-    FRAMING_HEADERS,
-    CompiledTemplate,
-    compiled,
-    embedded,
-    is_json_type,
-    slots,
-)
-from frontend.manifests.urls import TemplateRefused, UrlTemplate
+from frontend.manifests.shapes import is_object, properties_of, required_of
+from frontend.manifests.template_coherence import check_template
+from frontend.manifests.templates import FRAMING_HEADERS
+from frontend.manifests.urls import UrlTemplate
 from frontend.manifests.yamltree import Node, Path, dotted
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.network.domains import matches
 from ipc.plan import SecretUse
 from ipc.verifiers import VERIFIERS, PointerField, SchemaField
-
-_SCALARS = ("string", "integer", "number", "boolean")
 
 
 def check_coherence(manifest: Manifest, tree: Node, report: Report, *, has_proxy: bool) -> None:
@@ -49,7 +43,7 @@ class _Checker:
         self._verifier()
         self._schemas()
         if self._manifest.template:
-            self._template(self._manifest.template)
+            check_template(self._manifest, self._manifest.template, self._tree, self._report)
         if self._manifest.files:
             self._files(self._manifest.files)
 
@@ -187,89 +181,6 @@ class _Checker:
             if schema is not None:
                 check_schema(schema, ("io", name), self._tree, self._report)
 
-    def _template(self, template: RequestTemplate) -> None:
-        if not self._has("http"):
-            self._note(("template",), "the section template needs the import http.", "Add http to required_imports.")
-        if self._manifest.io.request_schema is not None and not _is_object(self._manifest.io.request_schema):
-            message = "a template takes its values from an object, which io.request_schema does not ask for."
-            self._note(("io", "request_schema"), message, "Add type: object.")
-        for header, value in template.headers:
-            path = ("template", "headers", header)
-            if header.lower() in FRAMING_HEADERS:
-                self._note(path, f"the header {header} is the gateway's own.", "Remove it.")
-            self._body_type(path, header, value)
-            if header.lower() in CREDENTIAL_HEADERS:
-                message = f"the header {header} holds credentials, which a template would show."
-                self._note(path, message, "Declare a secret with inject.")
-            self._placeholders(path, value)
-        self._placeholders(("template", "body_template"), template.body_template)
-        body = self._tree.at(("template", "body_template"))
-        if body is not None:
-            self._quotes(("template", "body_template"), body)
-        if template.url_template:
-            self._url(template)
-
-    def _body_type(self, path: Path, header: str, value: str) -> None:
-        """Note a Content-Type or Accept-Encoding that contradicts the body or the secrets."""
-        has_body = self._manifest.template is not None and self._manifest.template.body_template is not None
-        if header.lower() == "content-type" and has_body and not is_json_type(value):
-            message = f"{dotted(path)} = {value}: template.body_template makes JSON, which the upstream would misread."
-            self._note(path, message, "Write application/json, or remove the header.")
-        adds_secrets = any(secret.way is not None for secret in self._manifest.secrets)
-        if header.lower() == "accept-encoding" and adds_secrets:
-            message = f"{dotted(path)} = {value}: an answer that is encoded can't be searched for secrets."
-            self._note(path, message, "Remove the header.")
-
-    def _url(self, template: RequestTemplate) -> None:
-        path = ("template", "url_template")
-        try:
-            url = CompiledTemplate(template).url
-        except TemplateRefused as error:
-            self._note(path, f"template.url_template: {error}.", error.mend)
-            return
-        required = _required(self._manifest.io.request_schema)
-        for name in dict.fromkeys(url.variables):
-            if not self._is_declared(path, name):
-                continue
-            if not _may_be_scalar(self._properties()[name]):
-                self._note(
-                    path, f"{{{name}}} is neither text nor a number in io.request_schema.", "Use another property."
-                )
-            if name in url.needed and name not in required:
-                message = f"{{{name}}} stands in the host or path, but io.request_schema does not require it."
-                self._note(path, message, "Add it to `required`, or move it to the query.")
-
-    def _placeholders(self, path: Path, value: Any) -> None:
-        """Slots must be declared; a declared name inside a longer string looks like a slot, but is not replaced."""
-        for name in sorted(slots(compiled(value))):
-            self._is_declared(path, name)
-        for name in sorted(embedded(value) & self._properties().keys()):
-            message = f"{dotted(path)} holds {{{name}}} inside a longer text, where nothing is put in its place."
-            self._note(path, message, f'Write "{{{name}}}" as the whole text.')
-
-    def _quotes(self, path: Path, node: Node) -> None:
-        """A placeholder without quotes is a mapping to YAML, and would be sent as one."""
-        if node.is_bare:
-            message = f"{dotted(path)} holds braces without quotes, which YAML takes for a mapping with an empty value."
-            self._note(path, message, 'Quote it, as "{name}"; for an empty value write null.')
-        elif isinstance(node.value, dict):
-            for name, member in node.value.items():
-                self._quotes((*path, name), member)
-        elif isinstance(node.value, list):
-            for index, item in enumerate(node.value):
-                self._quotes((*path, index), item)
-
-    def _is_declared(self, path: Path, name: str) -> bool:
-        known = self._properties()
-        if name in known:
-            return True
-        message = f"{dotted(path)} uses {{{name}}}, which io.request_schema does not declare."
-        self._note(path, message, did_you_mean(name, known) if known else "Add it to io.request_schema.properties.")
-        return False
-
-    def _properties(self) -> dict[str, Any]:
-        return _properties(self._manifest.io.request_schema)
-
     def _files(self, files: Files) -> None:
         if not files.allowed_operations:
             self._note(("fs",), "fs.allowed_operations is missing.", "List the operations the provider may use.")
@@ -283,36 +194,16 @@ class _Checker:
         schema: Any = self._manifest.io.request_schema
         for step in str(pointer).split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
-            if not _is_object(schema) or name not in _properties(schema) or name not in _required(schema):
+            if not is_object(schema) or name not in properties_of(schema) or name not in required_of(schema):
                 message = f"{dotted(path)} = {pointer}: io.request_schema does not require it."
                 mend = "Declare it there, in an object (type: object), and add it to `required`."
                 self._note(path, message, mend)
                 return
-            schema = _properties(schema)[name]
+            schema = properties_of(schema)[name]
 
 
 def _has_parameter(url_template: str, name: str) -> bool:
     """True if the query of the template has the parameter, written out or from a variable."""
     query = url_template.partition("?")[2]
     words = (word.partition("=")[0].strip("*") for word in re.split(r"[?&,{}]", query))
-    return name in words
-
-
-def _is_object(schema: Any) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "object"
-
-
-def _properties(schema: Any) -> dict[str, Any]:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
-
-
-def _required(schema: Any) -> list[Any]:
-    names = schema.get("required") if isinstance(schema, dict) else None
-    return names if isinstance(names, list) else []
-
-
-def _may_be_scalar(schema: Any) -> bool:
-    """False only where `type` says that the value is neither text nor a number."""
-    kinds = schema.get("type", "string") if isinstance(schema, dict) else "string"
-    return kinds in _SCALARS or (isinstance(kinds, list) and any(kind in _SCALARS for kind in kinds))
+    return name in map(unquote, words)

@@ -40,12 +40,14 @@ class EgressRules(msgspec.Struct, frozen=True):
 
 
 class RequestTemplate(msgspec.Struct, frozen=True):
-    """Section `template`: the one HTTP request that this action sends. `body_template` None: no body."""
+    """Section `template`: the one HTTP request that this action sends, with at most one of the bodies."""
 
     method: str
     url_template: str
     headers: tuple[tuple[str, str], ...] = ()
     body_template: Any = None
+    body_form: dict[str, Any] | None = None
+    body_text: str | None = None
 
 
 class Files(msgspec.Struct, frozen=True):

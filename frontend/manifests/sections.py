@@ -48,6 +48,9 @@ _ROOT = TextRule(
     f"Move the folder into the one that files_dir names (by default state_dir/{FILES}).",
 )
 _HEADER_VALUE = TextRule(r"[!-~](?:[ -~]*[!-~])?", "printable ASCII, without line breaks, at most 1024", 1024)
+_BODY_TEXT = TextRule(r".*", "text, at most 65536 characters", 65_536)
+_FIELD: Form = {"type": ["string", "number", "boolean"]}
+_FORM: Form = {"type": "object", "additionalProperties": {"anyOf": [_FIELD, {"type": "array", "items": _FIELD}]}}
 _URL = TextRule(r"[!-~]+", "an http:// or https:// address in ASCII, at most 4096 characters", 4096)
 
 
@@ -124,6 +127,8 @@ def template(top: Section) -> RequestTemplate | None:
         url_template=section.text("url_template", _URL),
         headers=_headers(headers) if headers else (),
         body_template=section.plain("body_template"),
+        body_form=section.mapping("body_form", _FORM),
+        body_text=section.text("body_text", _BODY_TEXT, "") or None,
     )
     section.refuse_unknown()
     return template

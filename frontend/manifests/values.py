@@ -8,6 +8,10 @@ from typing import Any, NoReturn
 from frontend.errors import GateError
 from ipc.texts.canonical import canonical_bytes
 
+_CHARACTERS = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+"
+NAME = rf"{_CHARACTERS}(?:[.-]{_CHARACTERS})*"
+"""A property's name as a template writes it: every other character is percent-encoded, as in `{filter%5Bstate%5D}`."""
+
 
 def refuse_value(name: str, rule: str) -> NoReturn:
     """Raises GateError schema_violation for the request's property `name`."""
