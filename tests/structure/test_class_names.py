@@ -7,7 +7,19 @@ from pathlib import Path
 from tests.structure.class_names import EXCEPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contract", "sdk", "contrib")
+PACKAGES = (
+    "ipc",
+    "supervisor",
+    "frontend",
+    "notary",
+    "workers",
+    "witness",
+    "console",
+    "bridge",
+    "contract",
+    "sdk",
+    "contrib",
+)
 
 
 def repeated_in(modules: list[str]) -> set[str]:

@@ -18,6 +18,7 @@ PACKAGES = (
     "workers",
     "witness",
     "console",
+    "bridge",
     "contrib",
     "bench",
 )

@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = (
-    "contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib", "bench", "tests",
-    "gateway_client",
+    "contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "bridge", "contrib",
+    "bench", "tests", "gateway_client",
 )  # fmt: skip
 MAY_IMPORT = {
     "contract": {"contract"},
@@ -25,11 +25,13 @@ MAY_IMPORT = {
     "workers": {"workers", "ipc"},
     "witness": {"witness", "ipc", "frontend", "notary"},
     "console": {"console", "ipc", "frontend"},
+    "bridge": {"bridge", "ipc", "frontend"},
 }
 """A package that is not there (yet) breaks no wall."""
 OF_OTHERS = {
     "witness": ("frontend.http.", "frontend.telemetry.logs", "notary.tree."),
     "console": ("frontend.http.", "frontend.telemetry.logs"),
+    "bridge": ("frontend.http.", "frontend.telemetry.logs"),
 }
 """The modules that a package may import of another one where only a few are allowed."""
 NEVER = {
@@ -41,6 +43,7 @@ NEVER = {
     "workers": {"trio", "h11", "hypercorn", "sqlite3"},
     "witness": {"h11", "hypercorn", "httpcore", "httpx", "wasmtime", "regopy", "yaml", "sqlite3", "jwt"},
     "console": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
+    "bridge": {"h11", "hypercorn", "httpcore", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
 }
 FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "frontend": (
@@ -98,6 +101,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "witness": (("main",), ("judge",)),
     "console": (("main",), ("forwarding",)),
+    "bridge": (("main",), ("endpoint",), ("sessions",), ("session",)),
     "workers": (
         ("template", "check", "examiner"),
         ("loading", "worker"),
