@@ -23,10 +23,12 @@ from frontend.calls.approvals.transitions import Transitions
 from frontend.calls.approvals.upkeep import HoldUpkeep
 from frontend.calls.audit_writer import AuditWriter
 from frontend.calls.budgets import BudgetCheck
+from frontend.calls.deciding import Deciding
 from frontend.calls.execution import Execution
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
 from frontend.calls.pipeline import Pipeline
+from frontend.calls.previewing import Previewing
 from frontend.calls.quotas import Quotas
 from frontend.calls.refusals import Refusals
 from frontend.calls.refused_operators import RefusedOperators
@@ -113,11 +115,10 @@ def build_services(
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     registry, use_newest = current.registry_now, configuration.use_newest_policy
-    explaining = Explaining(registry, policy, learned.for_action, current.settings_now, use_newest)
+    deciding = Deciding(current.settings_now, registry, measured, BudgetCheck(notary), learned.for_action, use_newest)
     pipeline = Pipeline(
-        current.settings_now, clock, weakened, admission, authentication, registry, measured, BudgetCheck(notary),
-        HoldWriter(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics, use_newest,
-        refusals, Quotas(current.identity_now, current.policy_files_now),
+        clock, weakened, admission, authentication, deciding, HoldWriter(clock, notary, metrics), execution, notary,
+        sessions, metrics, refusals, Quotas(current.identity_now, current.policy_files_now),
     )  # fmt: skip
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary,
@@ -127,10 +128,11 @@ def build_services(
         upkeep=HoldUpkeep(expiry, recovery, configuration.rights, deadlines.calls), refusals=refusals, journal=journal,
         revocation=Revocation(known, journal, notary, expiry, configuration.rights), metrics=metrics, memory=memory,
         refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence, rates=rates,
-        intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds),
-        explaining=explaining, dependencies=dependencies, learned=learned, allow_list=allow_list, webhooks=webhooks,
+        intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks,
+        explaining=Explaining(registry, policy, learned.for_action, current.settings_now, use_newest), learned=learned,
+        previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
-        pipeline=pipeline, processes=Processes(start.number, settings.front_processes),
+        pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from frontend.calls.audit_writer import AuditWriter
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
 from frontend.calls.pipeline import Pipeline
+from frontend.calls.previewing import Previewing
 from frontend.calls.refusals import Refusals
 from frontend.calls.refused_operators import RefusedOperators
 from frontend.clock import TimeSource
@@ -79,6 +80,7 @@ class Services:
     revocation: Revocation
     intents: Intents
     explaining: Explaining
+    previewing: Previewing
     refusals: Refusals
     refused_operators: RefusedOperators
     journal: AuditWriter

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 ACTION_CALL: Final = "ActionCall"
+ACTION_PREVIEWED: Final = "ActionPreviewed"
 LEASE_ISSUED: Final = "LeaseIssued"
 APPROVAL_GRANTED: Final = "ApprovalGranted"
 APPROVAL_DENIED: Final = "ApprovalDenied"
@@ -115,6 +116,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     their proof (ActionCall): as far as known the `uid` that made them or `is_many_users`, and of operators the
     `operator` whose API key the last of them had, and the `thumbprint` of the key that had signed its proof. Other
     fields are those that all of them had alike."""
+    supposed_principal: str | None = None
+    """In the ActionPreviewed of an operator: the principal whose call it is supposed to be."""
     key_purpose: str | None = None
     """lease, grant, receipt or checkpoint: which signing key was followed by another."""
     key_id: str | None = None

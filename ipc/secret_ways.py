@@ -41,6 +41,10 @@ class SecretWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
         """The text that is sent for a value."""
         raise NotImplementedError
 
+    def named(self, secret: str) -> str:
+        """The same text for people, with the name of the secret in the place of its value."""
+        return self.text(f"<secret {secret}>")
+
 
 class AsHeader(SecretWay, frozen=True, forbid_unknown_fields=True, tag="header"):
     """A header, in which `{value}` of the format is replaced."""
@@ -82,6 +86,10 @@ class AsParameter(SecretWay, frozen=True, forbid_unknown_fields=True, tag="query
         """The parameter with its value, percent-encoded."""
         return f"{quote(self.parameter, safe='')}={quote(value, safe='')}"
 
+    def named(self, secret: str) -> str:
+        """The parameter with the name of the secret, not encoded."""
+        return f"{quote(self.parameter, safe='')}=<secret {secret}>"
+
 
 class AsPassword(SecretWay, frozen=True, forbid_unknown_fields=True, tag="basic"):
     """The password of a user, by Basic authentication (RFC 7617)."""
@@ -101,6 +109,10 @@ class AsPassword(SecretWay, frozen=True, forbid_unknown_fields=True, tag="basic"
     def text(self, value: str) -> str:
         """User and password in base64."""
         return "Basic " + base64.b64encode(f"{self.username}:{value}".encode()).decode()
+
+    def named(self, secret: str) -> str:
+        """User and name of the secret, not encoded."""
+        return f"Basic {self.username}:<secret {secret}>"
 
 
 class AsToken(SecretWay, frozen=True, forbid_unknown_fields=True, tag="oauth2_client_credentials"):
@@ -124,6 +136,10 @@ class AsToken(SecretWay, frozen=True, forbid_unknown_fields=True, tag="oauth2_cl
     def text(self, value: str) -> str:
         """The token as RFC 6750 writes it."""
         return f"Bearer {value}"
+
+    def named(self, secret: str) -> str:
+        """The token by the secret that it is fetched with."""
+        return f"Bearer <token by secret {secret}>"
 
 
 AnySecretWay = AsHeader | AsParameter | AsPassword | AsToken

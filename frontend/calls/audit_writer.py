@@ -67,6 +67,10 @@ class AuditWriter:
             **{name: value for name, value in known.items() if value is not None},
         )
 
+    async def previewed(self, event: AuditEvent) -> None:
+        """An agent or an operator asked for a preview."""
+        await self._write(event)
+
     async def refused(self, event: AuditEvent) -> None:
         """Refusals that an event stands for, none of which has used a proof."""
         await self._write(event)

@@ -12,7 +12,7 @@ from frontend.actions.question import question_of
 from frontend.actions.registry import Registry
 from frontend.actions.supposed import lease_of, mapping_of
 from frontend.actions.targets import Learned
-from frontend.calls.pipeline import TRUST_CODES
+from frontend.calls.deciding import TRUST_CODES, denial_of
 from frontend.errors import GateError
 from frontend.policy.engine import PolicyEngine
 from ipc.settings import Settings
@@ -69,10 +69,8 @@ class Explaining:
         supposed = replace(
             supposed, rule=decision.rule, policy_version=decision.policy_version, request_hash=drafted.plan.request_hash
         )
-        if not decision.allow:
-            return replace(supposed, code="policy_denied", reason=decision.deny_reason)
-        if not set(drafted.plan.sinks) <= set(decision.allowed_sinks):
-            return replace(supposed, code="policy_denied", reason="policy does not allow every sink of this action")
+        if (denial := denial_of(decision, drafted)) is not None:
+            return replace(supposed, code=denial.code, reason=denial.extra["deny_reason"])
         if calls_remaining == 0:
             return replace(supposed, code="budget_exhausted")
         return replace(supposed, decision="pending_approval" if decision.requires_approval else "allow")

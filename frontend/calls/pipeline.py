@@ -8,25 +8,17 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 
 import contextlib
 import contextvars
-import hashlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import trio
-from msgspec import UNSET
 
 from contract.execution import PendingApproval
-from frontend.actions.planning import Draft, build_plan, draft
-from frontend.actions.question import question_of
-from frontend.actions.registry import Action, Registry
-from frontend.actions.targets import NOTHING_LEARNED, Learned
+from frontend.actions.planning import build_plan
 from frontend.auth.authentication import Authentication
-from frontend.auth.lease import Lease
 from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.audit_writer import bounded
-from frontend.calls.budgets import BudgetCheck
+from frontend.calls.deciding import Deciding
 from frontend.calls.executed import ExecutedCall
 from frontend.calls.execution import Execution
 from frontend.calls.quotas import Quotas
@@ -37,13 +29,8 @@ from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
-from frontend.limits.turns import Owners
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from frontend.policy.engine import PolicyEngine
-from frontend.policy.question import BudgetUnread, Decision
-from frontend.schemas.large_bodies import LargeBodies, cost_of
-from frontend.schemas.parser import parse_body
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
@@ -51,11 +38,9 @@ from ipc.backends.store import STORE_PARTS, ApprovalRecord
 from ipc.events import ACTION_CALL
 from ipc.operations.calls import Refuse, WrittenRefusal
 from ipc.plan import seal
-from ipc.settings import Settings
 
 UNCHECKED_EVENTS = 10
 """Events of calls whose proof the store can't check, of one user and code, before they are counted."""
-TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +62,23 @@ class AwaitedApproval:
 class Pipeline:
     """Takes one call after another; holds no state of its own."""
 
-    settings: Callable[[], Settings]
     clock: TimeSource
     weakened: Weakened
     admission: Admission
     authentication: Authentication
-    registry: Callable[[], Registry]
-    policy: PolicyEngine
-    budgets: BudgetCheck
+    deciding: Deciding
     holds: HoldWriter
     execution: Execution
     notary: NotaryClient
-    learned: Callable[[str], Learned]
     sessions: SessionRates
     metrics: Metrics
-    use_newest_policy: Callable[[], Awaitable[None]]
     refusals: Refusals
     quotas: Quotas
-    large_bodies: LargeBodies = field(default_factory=LargeBodies)
 
     async def call(self, request: Request, action_id: str) -> ExecutedCall | AwaitedApproval:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
         with self.admission.enter() as place:
-            is_registered = self.registry().get(action_id) is not None
+            is_registered = self.deciding.registry().get(action_id) is not None
             record = CallRecord(action_id, self.weakened, uid=request.uid, is_registered=is_registered)
             try:
                 outcome = await self._enforce(record, request, place)
@@ -130,14 +109,13 @@ class Pipeline:
         place.belongs_to(lease.principal, lease.session_id)
         record.calls_per_hour = self.quotas.of(lease.principal).max_calls_per_hour
         epoch = self.authentication.in_force(lease)
-        action = self._resolve(record)
+        action = self.deciding.resolve(record)
         most = action.max_request_bytes
         place.holds_body(most if request.body_length is None else min(most, request.body_length))
         sent = await request.read_body(most)
         place.has_body(len(sent))
-        drafted = await self._drafted(sent, action, lease, epoch, place.owners)
-        record.request_hash = drafted.plan.request_hash
-        decision = await self._decide(record, lease, drafted)
+        drafted = await self.deciding.drafted(record, sent, action, lease, epoch, place.owners)
+        decision = await self.deciding.decide(record, lease, drafted)
         if record.calls_before is not None and record.calls_before < 1:
             # A call that was held with the last of the budget is still answered with its hold.
             record.unless_held = True
@@ -155,54 +133,6 @@ class Pipeline:
         executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
         return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
 
-    async def _drafted(self, sent: bytes, action: Action, lease: Lease, epoch: int, owners: Owners) -> Draft:
-        """Parse and draft in one turn, so that no parsed body waits: it takes many times the memory of its bytes."""
-        learned = self.learned(action.action_id) if action.has_targets else NOTHING_LEARNED
-
-        def work() -> Draft:
-            return draft(action, parse_body(sent), lease, epoch, learned, settings=self.settings())
-
-        return await self.large_bodies.run(cost_of(sent), owners, work)
-
-    def _resolve(self, record: CallRecord) -> Action:
-        registry = self.registry()
-        action = registry.get(record.action_id)
-        if action is None:
-            close = registry.near(record.action_id)
-            more: dict[str, Any] = {"did_you_mean": close} if close else {}
-            raise GateError("action_not_found", cause=_unregistered(record.action_id), **more)
-        record.action = action
-        if action.trust_verdict != "digest_ok":
-            raise GateError(TRUST_CODES[action.trust_verdict])
-        return action
-
-    async def _decide(self, record: CallRecord, lease: Lease, drafted: Draft) -> Decision:
-        """Policy's decision. The budget is read before only if the decision may depend on it, and afterwards for a
-        denial, whose event has it. A hold shows it: policy is asked again once it is read."""
-        await self.use_newest_policy()
-        decision = await self._decided_unread(drafted) if self.budgets.is_unread(lease) else None
-        if decision is None or decision.requires_approval:
-            record.calls_before = await self.budgets.snapshot(lease)
-            # SECURITY: a right that was revoked meanwhile must hold nothing: its holds have been ended by now.
-            await self.use_newest_policy()
-            decision = await self.policy.decide(question_of(drafted, record.calls_before))
-        record.decision = decision
-        is_allowed = decision.allow and set(drafted.plan.sinks) <= set(decision.allowed_sinks)
-        if record.calls_before is None and not is_allowed:
-            record.calls_before = await self.budgets.snapshot(lease)
-        if not decision.allow:
-            raise GateError("policy_denied", deny_reason=decision.deny_reason, rule=decision.rule)
-        if not is_allowed:
-            raise GateError("policy_denied", deny_reason="policy does not allow every sink of this action")
-        return decision
-
-    async def _decided_unread(self, drafted: Draft) -> Decision | None:
-        """The decision without the budget; None if it may depend on that."""
-        try:
-            return await self.policy.decide(question_of(drafted, UNSET))
-        except BudgetUnread:
-            return None
-
     async def _refused(self, record: CallRecord, error: GateError) -> AwaitedApproval:
         """Leave the one event of a refused call, and raise what is answered. A denial without evidence raises what
         prevents it instead, a proof that was used before replay_detected.
@@ -210,7 +140,7 @@ class Pipeline:
         Returns the hold that the call has already, where it has one.
         """
         if error.code == "budget_exhausted" and record.lease is not None and "reason" not in error.extra:
-            self.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
+            self.deciding.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
         if record.held is not None:
             return AwaitedApproval(record.held, record.trace_id)
         decision = "error" if error.status >= 500 else "deny"
@@ -325,9 +255,3 @@ class Pipeline:
         if decision != "deny" or code is None or self.refusals.lines.may_say(record.uid, code):
             record.say(decision, code, cause)
         self.metrics.called(record.action_id, decision, code, record.started)
-
-
-def _unregistered(action_id: str) -> str:
-    """The text in evidence instead of an unknown id: a reader who has the id can compare the digest."""
-    digest = hashlib.sha256(action_id.encode()).hexdigest()
-    return f"no registered action: an id of {len(action_id)} characters, sha256:{digest}"

@@ -95,6 +95,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """One of ISOLATIONS. SECURITY: only built-in modules are shared; they keep nothing from one call to the next."""
     expose_provider_error: bool
     """Whether a caller gets the provider's message about its failure."""
+    preview: bool
+    """Whether agents may ask for previews of their calls."""
     file: str
     module_line: int
 

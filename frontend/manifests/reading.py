@@ -77,6 +77,7 @@ def read_fields(top: Section) -> Manifest:
         files=sections.files(top),
         isolation=top.choice("isolation", ISOLATIONS, ""),
         expose_provider_error=top.flag("expose_provider_error", False),
+        preview=top.flag("preview", False),
         file=top.report.file,
         module_line=top.line_of("provider_module_digest"),
     )

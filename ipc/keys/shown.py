@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.approvals import HeldBody, Remains
+from ipc.approvals import HeldBody, RemainingPlan, Remains
 from ipc.backends.store import ApprovalRecord
-from ipc.plan import FileAccess
+from ipc.plan import FileAccess, Plan
 from ipc.process.clock import iso
 from ipc.texts.canonical import NotCanonical, canonical_bytes, sha256_hex
 from ipc.texts.visible import in_ascii, visible
@@ -27,32 +27,37 @@ NOT_HASHED: Final = frozenset(
 
 def shown(approval: ApprovalRecord, body: HeldBody) -> dict[str, Any]:
     """The members of the detail that never change: everything that will happen, nothing that will not."""
-    plan = body.plan
-    return {
-        **without_request(approval, body),
-        "request": visible(msgspec.json.decode(plan.request)),
-        "request_json": in_ascii(plan.request),
-        "approved_request": visible(msgspec.to_builtins(plan.http_request)),
-        "unresolved_paths": [visible(path) for path in plan.unresolved_paths],
-    }
+    return {**without_request(approval, body), **_of_request(body.plan)}
+
+
+def shown_plan(plan: Plan, description: str | None) -> dict[str, Any]:
+    """Those of them that follow from the plan alone: what an operator would be shown if the call was held."""
+    call = {"action_id": plan.action_id, "request_hash": plan.request_hash}
+    return {**call, **_of_plan(plan, description), **_of_request(plan)}
 
 
 def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[str, Any]:
     """Those of them that are kept when the approval has ended."""
-    plan = body.plan
     return {
-        # A hold of an earlier version has no description, and keeps its hash without this member.
-        **({} if body.description is None else {"description": body.description}),
         "approval_id": approval.approval_id,
         "action_id": approval.action_id,
-        "action_version": plan.action_version,
-        "principal": plan.principal,
         "session_id": approval.session_id,
-        "owner": plan.owner,
-        "risk_level": plan.risk_level,
         "request_hash": approval.request_hash,
         "created_at": iso(approval.created_at),
         "expires_at": iso(approval.expires_at),
+        "plan_hash": body.plan_hash,
+        **_of_plan(body.plan, body.description),
+    }
+
+
+def _of_plan(plan: Plan | RemainingPlan, description: str | None) -> dict[str, Any]:
+    return {
+        # A hold of an earlier version has no description, and keeps its hash without this member.
+        **({} if description is None else {"description": description}),
+        "action_version": plan.action_version,
+        "principal": plan.principal,
+        "owner": plan.owner,
+        "risk_level": plan.risk_level,
         "trace_id": plan.trace_id,
         "approved_targets": [visible(target) for target in plan.targets],
         "approved_secrets": [secret.name for secret in plan.secrets],
@@ -73,7 +78,15 @@ def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[
         "policy_rule": plan.policy_rule,
         "budget_snapshot": {"calls_remaining": plan.calls_remaining},
         "revocation_epoch": plan.epoch,
-        "plan_hash": body.plan_hash,
+    }
+
+
+def _of_request(plan: Plan) -> dict[str, Any]:
+    return {
+        "request": visible(msgspec.json.decode(plan.request)),
+        "request_json": in_ascii(plan.request),
+        "approved_request": visible(msgspec.to_builtins(plan.http_request)),
+        "unresolved_paths": [visible(path) for path in plan.unresolved_paths],
     }
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ipc.events import ACTION_CALL, LEASE_ISSUED, AuditEvent
+from ipc.events import ACTION_CALL, ACTION_PREVIEWED, LEASE_ISSUED, AuditEvent
 from notary.database import DatabaseGone, OpenTransaction
 
 REFUSALS_AN_HOUR: Final = 600
@@ -22,6 +22,7 @@ MAX_KEYS: Final = 2048
 """Principals and codes that are counted apart; more begin anew."""
 
 Key = tuple[str, str]
+_COUNTED: Final = frozenset({ACTION_CALL, ACTION_PREVIEWED, LEASE_ISSUED})
 
 
 class RefusalCount(msgspec.Struct, frozen=True):
@@ -40,8 +41,11 @@ class RefusalCount(msgspec.Struct, frozen=True):
 
 
 def key_of(event: AuditEvent) -> Key | None:
-    """The count of a refused call or lease. None for other events, and for those that already stand for many."""
-    if event.event_type not in (ACTION_CALL, LEASE_ISSUED) or event.principal is None or event.attempts is not None:
+    """The count of a refused call, preview or lease. None for other events, and for those that already stand for
+    many."""
+    if event.event_type not in _COUNTED or event.principal is None or event.attempts is not None:
+        return None
+    if event.event_type == ACTION_PREVIEWED and event.error_code is None:
         return None
     code = event.error_code or ""
     return event.principal, code if event.event_type == ACTION_CALL else f"{event.event_type} {code}"

@@ -31,6 +31,7 @@ NOTED: Final[dict[str, frozenset[str]]] = {
             events.POLICY_ALLOWLIST_REMOVED, events.WEBHOOK_TESTED, events.GATEWAY_STARTED, events.GATEWAY_STOPPED,
         )
     },
+    events.ACTION_PREVIEWED: frozenset({"allow", "deny", "pending_approval", "error"}),
     events.OPERATOR_AUTH_FAILED: frozenset({"deny"}),
 }  # fmt: skip
 """Type of event -> decisions with which WriteEvent writes it. Every other type belongs to an operation of its own."""

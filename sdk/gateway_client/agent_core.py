@@ -10,6 +10,7 @@ from typing import Any, cast
 from gateway_client.address import Address
 from gateway_client.contract.execution import VerificationOutcome
 from gateway_client.contract.leases import Lease as IssuedLease
+from gateway_client.contract.previews import CallPreview
 from gateway_client.contract.receipts import Receipt
 from gateway_client.core import Core, Limits, Repeat, encode_json, json_call, unproven
 from gateway_client.decoding import decode
@@ -79,6 +80,16 @@ class AgentCore(Core):
         if on_held is not None:
             on_held(held)
         return (yield from self._outcome(held, action_id, lease, end))
+
+    def preview(self, action_id: str, request: object = None) -> Flow[CallPreview]:
+        """The decision on a call that is not made, and what it would send; it costs no budget.
+
+        Raises Denied policy_denied where the action lets no agent preview it, Invalid schema_violation.
+        """
+        body = encode_json({} if request is None else request)
+        call = UnprovenCall("POST", path_of("v1", "actions", action_id, "preview"), "", body)
+        answer, _ = yield from self._proven(call, self.deadline(), Repeat.BEFORE_DISPATCH)
+        return decode(CallPreview, answer.expect(200).json(), "preview")
 
     def outcome(self, held: Held, action_id: str, timeout: float | None = None) -> Flow[Executed]:
         """Wait until an operator has decided a held call, and return its result (default 360 s).

@@ -91,6 +91,7 @@ class AgentClient(_Agent, BlockingClient):
         return self._runner.run(flow)
 
     renew = blocking(AgentCore.renew)
+    preview = blocking(AgentCore.preview)
     outcome = blocking(AgentCore.outcome)
     poll = blocking(AgentCore.poll)
     receipt = blocking(AgentCore.receipt)
@@ -138,6 +139,7 @@ class AsyncAgentClient(_Agent, NonblockingClient):
         return await self._runner.run(flow)
 
     renew = nonblocking(AgentCore.renew)
+    preview = nonblocking(AgentCore.preview)
     outcome = nonblocking(AgentCore.outcome)
     poll = nonblocking(AgentCore.poll)
     receipt = nonblocking(AgentCore.receipt)

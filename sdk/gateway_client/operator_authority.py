@@ -1,9 +1,10 @@
 """The operator's calls about what agents may do: epoch, configuration, learned domains and paths, policy. No I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gateway_client.contract.learned import Cleared, LearnedDomain, LearnedPath, Removed
 from gateway_client.contract.policy import Acl, Allowlisted, ExplainedCall
+from gateway_client.contract.previews import CallPreview
 from gateway_client.decoding import decode
 from gateway_client.flows import Flow
 from gateway_client.operator_calls import OperatorCalls, listed
@@ -100,6 +101,17 @@ class AuthorityCore(OperatorCalls):
         body |= {name: value for name, value in given.items() if value is not None}
         answer = yield from self.change("POST", path_of("v1", "admin", "policy", "explain"), body)
         return decode(ExplainedCall, answer.json(), "explanation")
+
+    def preview(
+        self, action_id: str, principal: str, request: object = None, scopes: Sequence[str] | None = None
+    ) -> Flow[CallPreview]:
+        """The decision on this call and what it would send; nothing is executed. Raises NotFound action_not_found,
+        Invalid schema_violation."""
+        given = {"request": request, "scopes": None if scopes is None else list(scopes)}
+        body: dict[str, object] = {"principal": principal}
+        body |= {name: value for name, value in given.items() if value is not None}
+        answer = yield from self.change("POST", path_of("v1", "admin", "actions", action_id, "preview"), body)
+        return decode(CallPreview, answer.json(), "preview")
 
     def grant(self, principal: str, actions: list[str]) -> Flow[PrincipalAcl]:
         """Let a principal call these actions too. Raises Invalid unknown_action."""

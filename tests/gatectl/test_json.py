@@ -118,6 +118,26 @@ def test_of_sessions_and_explanations(gatectl: Gatectl, gate: Gateway) -> None:
     assert re.search(r"rule +allow\n", told)
 
 
+def test_of_a_preview(gatectl: Gatectl) -> None:
+    asked = ("http_post", "--principal", "dev:anonymous", "--request", '{"path": "messages", "message": "hello"}')
+    preview = ask(gatectl, "actions preview", *asked)
+    assert (preview["decision"], preview["sends"]["method"]) == ("allow", "POST")
+    plain = gatectl.done("actions", "preview", *asked).out
+    assert re.search(r"decision +allowed\n", plain)
+    assert f"sends POST {preview['sends']['url']}\n" in plain
+    held = gatectl.done(
+        "actions",
+        "preview",
+        "payment_transfer",
+        "--principal",
+        "dev:anonymous",
+        "to=a",
+        "amount_cents=1",
+        "currency=EUR",
+    ).out
+    assert re.search(r"decision +held for a person\n", held)
+
+
 SEEN = {"verifier_kind": "fs_hash", "path": "notes/a", "expected_sha256": "sha256:aa", "state": "matches",
         "sha256": "sha256:aa"}  # fmt: skip
 LOOKED = {"intent_id": "intent_1", "trace_id": "trc_1", "action_id": "a", "seen": SEEN}

@@ -49,6 +49,9 @@ SESSION = dict.fromkeys(("session_id", "principal", "owner", "identity_method", 
 EXPLAINED = dict.fromkeys(
     ("principal", "action_id", "decision", "error_code", "rule", "reason", "policy_version", "request_hash"), EVIL
 ) | {"assumed": [EVIL]}
+PREVIEWED = dict.fromkeys(("principal", "action_id", "trace_id", "decision", "rule", "deny_reason"), EVIL) | {
+    "shown": None, "sends": {"method": EVIL, "url": EVIL, "headers": {EVIL: EVIL}, "body": EVIL}
+}  # fmt: skip
 
 
 def evil_answers() -> dict[str, Any]:
@@ -102,6 +105,7 @@ def evil_answers() -> dict[str, Any]:
                                  "denied_actions": {EVIL: EVIL}},
         "GET /v1/admin/policy/a": acl | {"principal": EVIL, "risk_breakdown": {EVIL: [EVIL]}},
         "POST /v1/admin/policy/explain": EXPLAINED,
+        "POST /v1/admin/actions/a/preview": PREVIEWED,
         "GET /v1/admin/sessions": {"sessions": [SESSION], "next": None},
         "POST /v1/admin/sessions/a/revoke": {"session_id": EVIL, "principal": EVIL, "expires_at": EVIL,
                                              "already_revoked": False},
@@ -141,7 +145,7 @@ def evil() -> Iterator[str]:
         "policy show a", "domains", "allowlist", "intents", "why a", "receipts list",
         "intents resolve a --outcome happened", "intents show a", "intents resolve a --verify", "doctor", "sessions",
         "sessions revoke a --yes",
-        "policy explain a a",
+        "policy explain a a", "actions preview a --principal a",
     ],
 )  # fmt: skip
 def test_no_command_shows_what_could_deceive(gatectl: Gatectl, evil: str, command: str) -> None:

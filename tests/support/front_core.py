@@ -20,6 +20,7 @@ import msgspec
 import trio
 from msgspec import UNSET
 
+from frontend.actions.modules import module_key
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.trust import Trusted
 from frontend.api.dispatch import Dispatch
@@ -169,7 +170,8 @@ class Core:
         """The deliverer's way to the notary, where one is at work."""
         self.operator_key = Key()
         self.dispatch = Dispatch(services)
-        object.__setattr__(services.pipeline, "policy", self.policy)
+        object.__setattr__(services.pipeline.deciding, "policy", self.policy)
+        object.__setattr__(services.previewing.deciding, "policy", self.policy)
         object.__setattr__(services.settlement, "policy", self.policy)
 
     async def ask(
@@ -293,10 +295,7 @@ def registry_of(
     """These manifests as a front has them once the template has spoken."""
     loaded, problems = load_manifests(write_manifests(folder, *manifests), has_proxy=has_proxy)
     assert not problems, problems
-    verdicts = [
-        ModuleVerdict(reference, verdict, reference)
-        for reference in dict.fromkeys(manifest.provider_module_digest for manifest in loaded)
-    ]
+    verdicts = [ModuleVerdict(reference, verdict, reference) for reference, _ in dict.fromkeys(map(module_key, loaded))]
     return Registry.build(loaded, verdicts, Trusted(frozenset({DIGEST})))
 
 

@@ -84,7 +84,7 @@ def _laid_out(value: Any, margin: int = 0, used: int = 0) -> str:
 def tag_of(route: Route) -> str:
     """The tag that the operations of one module of handlers share."""
     module = route.handler.__module__.rpartition(".")[2]
-    return {"execute": "actions"}.get(module, module)
+    return {"execute": "actions", "previews": "actions"}.get(module, module)
 
 
 def _types(routes: Iterable[Route]) -> tuple[list[Any], list[Any]]:

@@ -25,8 +25,8 @@ DOCUMENTED = [
     "budgets_before", "budgets_after", "runtime", "response_hash",
     "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
     "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
-    "operator_proof_jti", "approval_signature", "change", "seen", "attempts", "key_purpose", "key_id",
-    "previous_key_id", "signing_keys", "dev_mode", "sandbox_degraded", "prev_hash",
+    "operator_proof_jti", "approval_signature", "change", "seen", "attempts", "supposed_principal",
+    "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode", "sandbox_degraded", "prev_hash",
 ]  # fmt: skip
 DOCUMENTED_TYPES = {
     "ActionCall", "LeaseIssued", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminDrain", "AdminReload",
@@ -34,7 +34,7 @@ DOCUMENTED_TYPES = {
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
     "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered", "SessionRevoked",
-    "ClockAccepted",
+    "ClockAccepted", "ActionPreviewed",
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "lease", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "seen", "attempts",

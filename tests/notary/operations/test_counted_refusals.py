@@ -129,3 +129,13 @@ def test_idle_counts_are_forgotten_where_there_are_too_many_and_open_ones_are_no
     assert all(one.count for one in pruned(counts).values())
     assert len(pruned(counts)) == MAX_KEYS
     assert pruned(dict(list(counts.items())[:MAX_KEYS])) == dict(list(counts.items())[:MAX_KEYS])
+
+
+def test_refused_previews_are_counted_and_answered_ones_are_not(notary: Running) -> None:
+    refused: dict[str, Any] = {"event_type": "ActionPreviewed", **DENIED}
+    answered_ones: dict[str, Any] = {"event_type": "ActionPreviewed", "decision": "allow"}
+    for _ in range(FEW * 2):
+        notary.front.ask(WriteEvent(call_event(**refused)))
+        notary.front.ask(WriteEvent(call_event(**answered_ones)))
+    told = [one["decision"] for one in notary.events() if one["event_type"] == "ActionPreviewed"]
+    assert (told.count("deny"), told.count("allow")) == (FEW + 1, FEW * 2)

@@ -82,6 +82,7 @@ def test_note_writes_the_acts_of_operators_and_refusals_and_nothing_that_belongs
     front = notary.front
     expected = {(name, decision) for name in TYPES - OF_OPERATIONS for decision in ("allow", "deny", "error")}
     expected -= {("LeaseIssued", "allow"), ("OperatorAuthFailed", "allow"), ("OperatorAuthFailed", "error")}
+    expected |= {("ActionPreviewed", "pending_approval")}
     told = {
         (name, decision): problem(front, make_note(event_type=name, decision=decision))
         for name in (*TYPES, "MadeUp")

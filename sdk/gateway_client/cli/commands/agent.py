@@ -1,4 +1,4 @@
-"""Commands of agents: list actions, show them and call one."""
+"""Commands about actions: list them, show and preview one, and call one as an agent."""
 
 from contextlib import suppress
 from typing import Any
@@ -66,6 +66,39 @@ def show(desk: CliContext, action: str) -> None:
     for name, rule in _properties(schema):
         is_needed = isinstance(needed, list) and name in needed
         out.text(f"request /{safe(name)}{' (required)' if is_needed else ''}: {one_line(rule)}")
+
+
+@actions.command("preview")
+@click.argument("action", shell_complete=completing.actions)
+@click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--principal", required=True, metavar="NAME", help="The principal whose call it would be.")
+@click.option("--request", "given", metavar="JSON|FILE|-", help="The request: '{…}', or where it stands.")
+@click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help="A scope of its lease; may be repeated.")
+@pass_desk
+def preview(
+    desk: CliContext, action: str, values: tuple[str, ...], principal: str, given: str | None, scopes: tuple[str, ...]
+) -> None:
+    """Show how a call of ACTION would be decided, and what it would send, without making it."""
+    with desk.operator() as operator:
+        request = request_of(given, values, lambda: schema_of(operator, action))
+        shown = operator.preview(action, principal, request, scopes or None)
+    if desk.is_json:
+        desk.out.document(shown.raw)
+        return
+    said = {"allow": "allowed", "hold": "held for a person", "deny": "denied"}.get(shown.decision)
+    desk.out.facts([
+        ("decision", said or safe(shown.decision)), ("rule", shown.rule or "policy is not asked"),
+        *([("reason", shown.deny_reason)] if shown.deny_reason else []), ("trace", shown.trace_id),
+    ])  # fmt: skip
+    if shown.sends is None:
+        for target in (shown.shown or {}).get("approved_targets", ()):
+            desk.out.line(f"touches {safe(target)}")
+        return
+    desk.out.line(f"sends {safe(shown.sends['method'])} {safe(shown.sends['url'])}")
+    for name, value in shown.sends["headers"].items():
+        desk.out.text(f"{safe(name)}: {safe(value)}", 2)
+    if shown.sends["body"] is not None:
+        desk.out.text(safe(shown.sends["body"]), 2)
 
 
 def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -151,7 +151,7 @@ async def fills_up(core: Core, agent: Agent) -> None:
 async def loads(core: Core, agent: Agent) -> None:
     core.policy.refusal = PolicyRefused(("no",))
     with pytest.raises(PolicyRefused):
-        await core.services.pipeline.policy.load(PolicySources({}, "{}", "1"))
+        await core.services.pipeline.deciding.policy.load(PolicySources({}, "{}", "1"))
 
 
 async def expires(core: Core, agent: Agent) -> None:

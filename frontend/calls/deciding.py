@@ -1,0 +1,110 @@
+"""The steps of a call from its action to policy's decision, for calls that are made and for previews of them.
+
+resolve -> draft -> decide. Guarantees that a preview is decided as the call would be. Makes no effect: it debits no
+budget, holds nothing and writes no event.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import UNSET
+
+from frontend.actions.planning import Draft, draft
+from frontend.actions.question import question_of
+from frontend.actions.registry import Action, Registry
+from frontend.actions.targets import NOTHING_LEARNED, Learned
+from frontend.auth.lease import Lease
+from frontend.calls.budgets import BudgetCheck
+from frontend.calls.record import CallRecord
+from frontend.errors import GateError
+from frontend.limits.turns import Owners
+from frontend.policy.engine import PolicyEngine
+from frontend.policy.question import BudgetUnread, Decision
+from frontend.schemas.large_bodies import LargeBodies, cost_of
+from frontend.schemas.parser import parse_body
+from ipc.settings import Settings
+
+TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Finds the action of a call, drafts its plan and has policy decide. The call's record gets all that it finds."""
+
+    settings: Callable[[], Settings]
+    registry: Callable[[], Registry]
+    policy: PolicyEngine
+    budgets: BudgetCheck
+    learned: Callable[[str], Learned]
+    use_newest_policy: Callable[[], Awaitable[None]]
+    large_bodies: LargeBodies = field(default_factory=LargeBodies)
+
+    def resolve(self, record: CallRecord) -> Action:
+        """The action of a call. Raises GateError action_not_found, action_digest_mismatch, action_not_registered."""
+        registry = self.registry()
+        action = registry.get(record.action_id)
+        if action is None:
+            close = registry.near(record.action_id)
+            more: dict[str, Any] = {"did_you_mean": close} if close else {}
+            raise GateError("action_not_found", cause=_unregistered(record.action_id), **more)
+        record.action = action
+        if action.trust_verdict != "digest_ok":
+            raise GateError(TRUST_CODES[action.trust_verdict])
+        return action
+
+    async def drafted(
+        self, record: CallRecord, sent: bytes, action: Action, lease: Lease, epoch: int, owners: Owners
+    ) -> Draft:
+        """Parse and draft in one turn, so that no parsed body waits: it takes many times the memory of its bytes.
+        Raises GateError as parse_body and draft do."""
+        learned = self.learned(action.action_id) if action.has_targets else NOTHING_LEARNED
+
+        def work() -> Draft:
+            return draft(action, parse_body(sent), lease, epoch, learned, settings=self.settings())
+
+        drafted = await self.large_bodies.run(cost_of(sent), owners, work)
+        record.request_hash = drafted.plan.request_hash
+        return drafted
+
+    async def decide(self, record: CallRecord, lease: Lease, drafted: Draft) -> Decision:
+        """Policy's decision. The budget is read before only if the decision may depend on it, and afterwards for a
+        denial, whose event has it. A hold shows it: policy is asked again once it is read. Raises GateError
+        policy_denied, and those of policy and budget."""
+        await self.use_newest_policy()
+        decision = await self._decided_unread(drafted) if self.budgets.is_unread(lease) else None
+        if decision is None or decision.requires_approval:
+            record.calls_before = await self.budgets.snapshot(lease)
+            # SECURITY: a right that was revoked meanwhile must hold nothing: its holds have been ended by now.
+            await self.use_newest_policy()
+            decision = await self.policy.decide(question_of(drafted, record.calls_before))
+        record.decision = decision
+        refusal = denial_of(decision, drafted)
+        if refusal is not None:
+            if record.calls_before is None:
+                record.calls_before = await self.budgets.snapshot(lease)
+            raise refusal
+        return decision
+
+    async def _decided_unread(self, drafted: Draft) -> Decision | None:
+        """The decision without the budget; None if it may depend on that."""
+        try:
+            return await self.policy.decide(question_of(drafted, UNSET))
+        except BudgetUnread:
+            return None
+
+
+def denial_of(decision: Decision, drafted: Draft) -> GateError | None:
+    """The refusal that a decision is; None where it allows or holds the call."""
+    if not decision.allow:
+        return GateError("policy_denied", deny_reason=decision.deny_reason, rule=decision.rule)
+    if not set(drafted.plan.sinks) <= set(decision.allowed_sinks):
+        return GateError("policy_denied", deny_reason="policy does not allow every sink of this action")
+    return None
+
+
+def _unregistered(action_id: str) -> str:
+    """The text in evidence instead of an unknown id: a reader who has the id can compare the digest."""
+    digest = hashlib.sha256(action_id.encode()).hexdigest()
+    return f"no registered action: an id of {len(action_id)} characters, sha256:{digest}"
