@@ -36,6 +36,7 @@ from frontend.clock import TimeSource
 from frontend.configuration.access import Authority
 from frontend.configuration.active import Configuration
 from frontend.configuration.current import Current
+from frontend.configuration.manifest_record import ManifestRecord
 from frontend.configuration.reloads import ReloadRequests
 from frontend.configuration.revocation import Revocation
 from frontend.control import SupervisorLink
@@ -123,7 +124,7 @@ def build_services(
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary,
         readers=Readers(control.post), authentication=authentication, policy=policy, pools=pools, admission=admission,
-        configuration=configuration, reloads=ReloadRequests(configuration, control, journal, deadlines.configuration),
+        configuration=configuration, reloads=_reloads(configuration, journal, deadlines),
         authority=Authority(configuration, control, journal, deadlines.configuration), settlement=settlement,
         upkeep=HoldUpkeep(expiry, recovery, configuration.rights, deadlines.calls), refusals=refusals, journal=journal,
         revocation=Revocation(known, journal, notary, expiry, configuration.rights), metrics=metrics, memory=memory,
@@ -165,6 +166,11 @@ def _policy(
         settings, lambda origin: memory.policy_digest() == origin, remembered, deadlines.policy, deadlines.files,
         is_successor=start.is_successor,
     )  # fmt: skip
+
+
+def _reloads(configuration: Configuration, journal: AuditWriter, deadlines: Deadlines) -> ReloadRequests:
+    record = ManifestRecord(configuration.memory, configuration.control, journal)
+    return ReloadRequests(configuration, configuration.control, journal, record, deadlines.configuration)
 
 
 def _epoch_now(notary: NotaryClient, known: NotaryFacts) -> Callable[[bool], int]:

@@ -218,11 +218,13 @@ class Front:
         memory = self._services.memory
         while (is_ours := memory.claims_start()) is None:  # noqa: ASYNC110 (another process is at it)
             await trio.sleep(LOOK_SECONDS)
+        record, registry = self._services.reloads.record, self._services.registry
         if not is_ours:
+            await record.tell_successor(registry)
             return
         is_told = False
         try:
-            await self._services.journal.own("GatewayStarted", signing_keys=self._services.known.now.signing_keys)
+            await record.tell_start(registry, self._services.known.now.signing_keys)
             is_told = True
         finally:
             memory.told_start(is_told=is_told)

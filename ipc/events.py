@@ -39,6 +39,7 @@ ROLLBACK_ACCEPTED: Final = "RollbackAccepted"
 CLOCK_ACCEPTED: Final = "ClockAccepted"
 WEBHOOK_TESTED: Final = "WebhookTested"
 WEBHOOKS_REDELIVERED: Final = "WebhooksRedelivered"
+ACTION_ROLLED_BACK: Final = "ActionRolledBack"
 GATEWAY_STARTED: Final = "GatewayStarted"
 GATEWAY_STOPPED: Final = "GatewayStopped"
 
@@ -104,7 +105,9 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     of a rollback those, `size`, the leaves that are left, and `by`, the user of this host who accepted it; of a clock
     that was ahead those, `by`, `from`, the time of the newest evidence until then, and `to`, the time from then on; of
     an intent `outcome`; of a reload `settings`, names of those that came into force, and `needs_restart`, names of
-    those that have changed in the file and did not."""
+    those that have changed in the file and did not, and `manifests`, action -> digest of each manifest that came into
+    force, null where the action is gone; at a start `manifests` names all; of an action that was rolled back `from` and
+    `to`, digests of its manifests, and `by`, the user of this host who did it."""
     seen: dict[str, str] | None = None
     """The result of a verifier that looked again for the effect of an intent: `verifier_kind`, `path`,
     `expected_sha256`, `state` and, if a file was read, `sha256`. In an IntentVerification, and in the IntentResolved

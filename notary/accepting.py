@@ -29,8 +29,14 @@ def run(program: str, accept: Callable[[Settings, str, str], str], arguments: li
     parser.add_argument("--reason", required=True)
     parser.add_argument("--by", default="")
     given = parser.parse_args(arguments)
+    return outcome(lambda settings: accept(settings, given.reason, given.by))
+
+
+def outcome(perform: Callable[[Settings], str]) -> int:
+    """Perform with the settings of standard input and print the result. Returns an exit code; its sentence goes to
+    standard error."""
     try:
-        print(accept(msgspec.json.decode(sys.stdin.buffer.read(), type=Settings), given.reason, given.by))
+        print(perform(msgspec.json.decode(sys.stdin.buffer.read(), type=Settings)))
         return Exit.OK
     except NothingToAccept as error:
         told, code = f"{error}: there is nothing to accept.", Exit.CONFIG

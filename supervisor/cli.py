@@ -20,7 +20,7 @@ from supervisor.commands.examine import (
     policy,
     schema,  # fmt: skip
 )
-from supervisor.commands.inspect import backup, ledger, logs, running
+from supervisor.commands.inspect import actions, backup, ledger, logs, running
 from supervisor.commands.launcher import check_launcher, flushed, settle, tell
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
@@ -44,6 +44,7 @@ _GROUPS = (
     doctor,
     policy,
     schema,
+    actions,
     keys,
     ledger,
     backup,

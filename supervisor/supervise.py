@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar, cast
 
+import msgspec
 import trio
 
 from ipc.messages.control import (
@@ -30,6 +31,7 @@ from ipc.messages.control import (
     TryWebhook,
     WorkerServes,
 )
+from ipc.messages.manifests import ActionRollback, ManifestsLoaded
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules
 from ipc.process.exits import Exit
@@ -41,8 +43,9 @@ from supervisor.keepers.notaries import NotaryKeeper
 from supervisor.keepers.templates import TemplateKeeper
 from supervisor.keepers.upstream import keep_upstream
 from supervisor.life import census
-from supervisor.life.command_socket import Answer, answer_commands
+from supervisor.life.command_socket import Answer, Question, answer_commands
 from supervisor.life.following import Followers
+from supervisor.life.manifest_history import HistoryRecorder
 from supervisor.life.reloads import Reloads
 from supervisor.life.service_status import Telling
 from supervisor.life.stop import begin_drain, stop_fronts
@@ -55,6 +58,8 @@ from supervisor.systemd.watchdog import SignOfLife, Watchdog
 
 M = TypeVar("M", bound=Message)
 
+HISTORY_SECONDS = 5.0
+"""How long the answer to a reload waits for the copies of manifests."""
 _ASKED_BY = {"hangup": "signal", "command": "command"}
 """Origin of a reload -> its name in evidence."""
 
@@ -101,6 +106,7 @@ class _Gateway:
         self.reloads = Reloads(state, self.followers.follow)
         self.telling = Telling(state, self.answering, self.statuses, lambda: self.reloads.last_error is not None)
         self.reloads.around = self.telling.reload
+        self.history = HistoryRecorder(state)
         self.template = TemplateKeeper(state, nursery, self.notary.tell)
         self.reloads.use_networks = self.template.use_networks
         self.notary.on_start = self.template.supply.tie_all
@@ -115,6 +121,7 @@ class _Gateway:
             watchdog = Watchdog(self.state.notifier, self.state.watchdog_seconds, self.ping, self.pulses)
             nursery.start_soon(watchdog.run)
         nursery.start_soon(self.reloads.run)
+        nursery.start_soon(self.history.run)
         for spares in (self.state.spares, *self.state.policy_spares.values()):
             nursery.start_soon(spares.run, self.is_calm)
         nursery.start_soon(self.notary.run)
@@ -195,7 +202,7 @@ class _Gateway:
             self.state.leave()
 
     def answer_hup(self) -> None:
-        self.reload("hangup", None)
+        self.reload("hangup", None, None)
 
     def answer_usr1(self) -> None:
         log.info("the gateway", **self.whole())
@@ -213,37 +220,46 @@ class _Gateway:
     def whole(self) -> census.Whole:
         return census.whole(self.state, self.fronts(), os.getpid())
 
-    async def answer_status(self) -> census.Whole:
+    async def answer_status(self, _: Question) -> census.Whole:
         return self.whole()
 
-    async def answer_ps(self) -> dict[str, object]:
+    async def answer_ps(self, _: Question) -> dict[str, object]:
         return {
             "supervisor": os.getpid(),
             "processes": census.rows(self.state, self.fronts(), self.template.supply.all()),
         }
 
-    async def answer_reload(self) -> dict[str, object]:
+    async def answer_reload(self, question: Question) -> dict[str, object]:
+        try:
+            rollback = msgspec.convert(question.get("rolled_back"), ActionRollback | None)
+        except msgspec.ValidationError:
+            return {"error": "no such rollback"}
         told: list[ReloadDone] = []
 
         def heard(outcome: ReloadDone) -> None:
             told.append(outcome)
             self.state.condition.notify_all()
 
-        self.reload("command", heard)
+        self.reload("command", heard, rollback)
         await self.state.condition.until(lambda: bool(told))
+        with trio.move_on_after(HISTORY_SECONDS):  # so that `gateway actions history` shows it
+            await self.state.condition.until(lambda: self.history.is_idle)
         return {
             "error": told[0].error, "actions": told[0].actions, "policy_version": told[0].policy_version,
             "changed": list(told[0].changed), "needs_restart": list(told[0].needs_restart),
         }  # fmt: skip
 
-    async def answer_drain(self) -> census.Whole:
+    async def answer_drain(self, _: Question) -> census.Whole:
         log.info("asked to drain")
         begin_drain(self.state, self.fronts())
         return self.whole()
 
-    def reload(self, way: str, heard: Callable[[ReloadDone], None] | None) -> None:
+    def reload(
+        self, way: str, heard: Callable[[ReloadDone], None] | None, rollback: ActionRollback | None
+    ) -> None:  # fmt: skip
         self.reloads_asked += 1
-        self.reloads.request(RequestReload(f"{way}-{self.reloads_asked}", _ASKED_BY[way]), None, heard)
+        request = RequestReload(f"{way}-{self.reloads_asked}", _ASKED_BY[way], rolled_back=rollback)
+        self.reloads.request(request, None, heard)
 
     def tell_crash_loops(self) -> None:
         for front in self.fronts():
@@ -270,6 +286,7 @@ class _Gateway:
             ReloadDone: _typed(ReloadDone, self.reloads.answer_reloaded),
             SettingsFollowed: _typed(SettingsFollowed, self.followers.answer_followed),
             PolicyEdited: _typed(PolicyEdited, self.answer_policy_edited),
+            ManifestsLoaded: _typed(ManifestsLoaded, self.history.note),
             TryWebhook: _typed(TryWebhook, self.deliverer.try_webhook),
         }
 

@@ -14,13 +14,15 @@ from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.audit_writer import AuditWriter
 from frontend.configuration.active import Configuration, ConfigurationRefused, Fresh
+from frontend.configuration.manifest_record import ManifestRecord, changes, digests_of
 from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
 from frontend.telemetry.logs import log, trace_id, trace_now
-from ipc.events import ADMIN_RELOAD
+from ipc.events import ACTION_ROLLED_BACK, ADMIN_RELOAD
 from ipc.messages.control import FinishReload, Reload, ReloadDone, ReloadPrepared, RequestReload
+from ipc.messages.manifests import ActionRollback
 from ipc.texts.identifiers import new
 
 
@@ -31,6 +33,7 @@ class ReloadRequests:
     configuration: Configuration
     control: SupervisorLink
     journal: AuditWriter
+    record: ManifestRecord
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
     _mine: dict[str, bool] = field(default_factory=dict)
     """Reloads that operators asked for here and wait for -> whether this front has left an event of it."""
@@ -61,11 +64,15 @@ class ReloadRequests:
         problem: str | None = None
         trace_id.set(message.trace_id)  # this task is the reload's own
 
-        async def commit(_registry: Registry, files: PolicyFiles) -> None:
+        async def commit(registry: Registry, files: PolicyFiles) -> None:
+            if message.rolled_back is not None:
+                _check_rollback(message.rolled_back, registry)
             if message.waits:
                 await self._until_all_can(message.request_id)
             if message.tells:
-                await self._tell(message, policy_version=files.data.policy_version, change=_change(message))
+                await self._tell_change(message, registry, files)
+            elif not self.record.is_told(registry):
+                raise ConfigurationRefused(["the manifests have changed since another front read them"])
 
         fresh = Fresh(message.reloadable, message.problems)
         try:
@@ -81,6 +88,8 @@ class ReloadRequests:
             log.exception("the configuration was not reloaded; the previous one stays active")
         if problem is not None and message.tells:
             await self._failed(message, problem)
+        elif message.tells:
+            self.record.tell_supervisor(self.configuration.current.registry)
         version = self.configuration.policy.policy_version
         self.control.post(ReloadDone(message.request_id, problem, len(self.configuration.current.registry), version))
 
@@ -105,6 +114,18 @@ class ReloadRequests:
         if message.error is not None:
             raise ConfigurationRefused([message.error])
 
+    async def _tell_change(self, message: Reload, registry: Registry, files: PolicyFiles) -> None:
+        """Write the events of what comes into force now. Raises GateError."""
+        if (done := message.rolled_back) is not None:
+            moved = {"from": done.replaced, "to": done.digest, "by": done.by}
+            await self.journal.own(
+                ACTION_ROLLED_BACK, principal=message.requested_by, action_id=done.action_id,
+                action_version=done.version, change=moved,
+            )  # fmt: skip
+        change = _change(message, changes(self.configuration.current.registry, registry))
+        await self._tell(message, policy_version=files.data.policy_version, change=change)
+        self.record.note(registry)
+
     async def _failed(self, message: Reload | RequestReload, problem: str) -> None:
         try:
             await self._tell(message, decision="error", error_code="reload_failed", reason=problem)
@@ -123,7 +144,13 @@ class ReloadRequests:
             self._mine[message.request_id] = True
 
 
-def _change(message: Reload) -> dict[str, Any] | None:
-    """The changed settings for evidence: names alone. None if none has changed."""
-    named = {"settings": list(message.changed), "needs_restart": list(message.needs_restart)}
-    return {name: settings for name, settings in named.items() if settings} or None
+def _check_rollback(done: ActionRollback, registry: Registry) -> None:
+    """Raises ConfigurationRefused unless the manifest that was read is the one that is rolled back to."""
+    if digests_of(registry).get(done.action_id) != done.digest:
+        raise ConfigurationRefused([f"the manifest of {done.action_id} is not the one that it is rolled back to"])
+
+
+def _change(message: Reload, manifests: dict[str, Any]) -> dict[str, Any] | None:
+    """The change for evidence: names of settings, digests of manifests. None if nothing has changed."""
+    named = {"settings": list(message.changed), "needs_restart": list(message.needs_restart), "manifests": manifests}
+    return {name: changed for name, changed in named.items() if changed} or None

@@ -38,6 +38,8 @@ class Report:
 
     def __init__(self, file: str) -> None:
         self.file = file
+        self.digest = ""
+        """`sha256:<hex>` of the bytes that were read; empty before."""
         self.problems: list[FileProblem] = []
 
     def add(self, line: int, field: str, message: str, mend: str) -> None:

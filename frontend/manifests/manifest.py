@@ -99,6 +99,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """Whether agents may ask for previews of their calls."""
     file: str
     module_line: int
+    file_digest: str = ""
+    """`sha256:<hex>` of the file's bytes; evidence tells by it which manifest was in force."""
 
     @property
     def profile(self) -> str:

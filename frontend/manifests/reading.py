@@ -5,6 +5,7 @@ is refused. Never reads anything but the file it is given.
 """
 
 import codecs
+import hashlib
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -38,6 +39,7 @@ def read_bytes(data: bytes, report: Report) -> Node | None:
     if len(data) > MAX_FILE_BYTES:
         report.add(0, "", f"the file is larger than {MAX_FILE_BYTES} bytes.", "Shorten it.")
         return None
+    report.digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode("utf-8")
@@ -79,6 +81,7 @@ def read_fields(top: Section) -> Manifest:
         expose_provider_error=top.flag("expose_provider_error", False),
         preview=top.flag("preview", False),
         file=top.report.file,
+        file_digest=top.report.digest,
         module_line=top.line_of("provider_module_digest"),
     )
     top.refuse_unknown()

@@ -52,6 +52,7 @@ class SharedMemory:
             os.close(descriptor)  # needed for locks alone: what is mapped stays
         self._flags = self.part(0, at.POLICY_DIGEST).cast("Q")
         self._digest = self.part(at.POLICY_DIGEST, at.DIGEST_BYTES)
+        self._manifests = self.part(at.MANIFESTS_DIGEST, at.DIGEST_BYTES)
         self._started = self.part(at.STARTED, _CELL).cast("d")
         self._serving = {one: self.part(self.area(one).start + at.IS_SERVING, _CELL).cast("Q") for one in self._all}
 
@@ -154,3 +155,15 @@ class SharedMemory:
             self._digest[:] = digest.encode("ascii").ljust(at.DIGEST_BYTES, b"\0")[: at.DIGEST_BYTES]
             self._flags[at.POLICY_CHANGES // _CELL] += 1
             return self.policy_changes
+
+    # ----------------------------------------------------------------- the manifests in force
+
+    def manifests_digest(self) -> str:
+        """The digest of all manifests that evidence names as in force; empty before the start is told."""
+        with self.lock(at.MANIFESTS_DIGEST):
+            return bytes(self._manifests).rstrip(b"\0").decode("ascii", "replace")
+
+    def note_manifests(self, digest: str) -> None:
+        """Evidence names the manifests with this digest."""
+        with self.lock(at.MANIFESTS_DIGEST):
+            self._manifests[:] = digest.encode("ascii").ljust(at.DIGEST_BYTES, b"\0")[: at.DIGEST_BYTES]

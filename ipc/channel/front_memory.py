@@ -18,6 +18,8 @@ TOLD = 1 << 32
 """In HAS_TOLD_START; less than that is the number of the front that is telling it."""
 POLICY_DIGEST, DIGEST_BYTES = 64, 64
 """The digest of the policy after the last such change, in hexadecimal."""
+MANIFESTS_DIGEST = 128
+"""The digest of all manifests in force, as long as that of the policy."""
 BUCKETS, BUCKET_BYTES = 1024, 768
 """One for each class of PER_SECOND in frontend/limits/rates.py: when it was counted, and who has spent how much."""
 

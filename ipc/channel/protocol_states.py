@@ -51,6 +51,7 @@ from ipc.messages.forking import (
     WorkerExited,
     WorkerStarted,
 )
+from ipc.messages.manifests import ManifestsLoaded
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.messages.notarising import (
@@ -128,7 +129,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
     for kind in (
         NeedWorker, WorkerServes, KillWorker, ReplacePolicy, NeedReader, LoadModules, RequestDrain,
         Draining, RequestReload, ReloadPrepared, ReloadDone, SettingsFollowed, PolicyEdited, FrontStatus,
-        TryWebhook,
+        TryWebhook, ManifestsLoaded,
     )
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
+from ipc.messages.manifests import ActionRollback, ManifestsLoaded
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.operations.status import ClockTold
@@ -123,6 +124,8 @@ class Reload(Message, frozen=True):
     """Names of settings that come into force with this, for evidence."""
     needs_restart: tuple[str, ...] = ()
     """Names of settings that have changed in the file and do not follow a reload."""
+    rolled_back: ActionRollback | None = None
+    """Set where `gateway actions rollback` asked for this."""
 
 
 class ReloadPrepared(Message, frozen=True):
@@ -232,6 +235,7 @@ class RequestReload(Message, frozen=True):
     operator_jkt: str | None = None
     proof_jti: str | None = None
     trace_id: str | None = None
+    rolled_back: ActionRollback | None = None
 
 
 class ReloadDone(Message, frozen=True):
@@ -301,5 +305,6 @@ FrontToSupervisor = (
     | SettingsFollowed
     | PolicyEdited
     | TryWebhook
+    | ManifestsLoaded
     | FrontStatus
 )

@@ -224,13 +224,16 @@ def write_private(path: Path, content: bytes, *, max_bytes: int = MAX_FILE_BYTES
     write_whole(path, content, mode=0o600)
 
 
-def write_whole(path: Path, content: bytes, *, mode: int) -> None:
-    """The same for a file of any size and mode, whatever the umask is. Raises KeyFileError."""
+def write_whole(path: Path, content: bytes, *, mode: int, owner: tuple[int, int] | None = None) -> None:
+    """The same for a file of any size and mode, whatever the umask is; `owner` are ids of user and group. Raises
+    KeyFileError."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with _told_as_permission(path, "write it"):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
+                if owner is not None:
+                    os.fchown(descriptor, *owner)
                 os.fchmod(descriptor, mode)
                 file.write(content)
                 file.flush()

@@ -29,6 +29,7 @@ NOTED: Final[dict[str, frozenset[str]]] = {
             events.DOMAIN_REMOVED, events.DOMAIN_CLEARED, events.PATH_ADDED, events.PATH_REMOVED, events.PATH_CLEARED,
             events.POLICY_GRANTED, events.POLICY_REVOKED, events.POLICY_ALLOWLIST_ADDED,
             events.POLICY_ALLOWLIST_REMOVED, events.WEBHOOK_TESTED, events.GATEWAY_STARTED, events.GATEWAY_STOPPED,
+            events.ACTION_ROLLED_BACK,
         )
     },
     events.ACTION_PREVIEWED: frozenset({"allow", "deny", "pending_approval", "error"}),

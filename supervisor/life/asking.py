@@ -20,8 +20,9 @@ SILENT_SECONDS: Final = 10.0
 """How long a gateway may take to answer."""
 
 
-def ask_gateway(state_dir: Path, word: str) -> dict[str, Any]:
-    """Send a command word to the gateway of this state directory and return its answer. Raises Refused."""
+def ask_gateway(state_dir: Path, word: str, **more: object) -> dict[str, Any]:
+    """Send a command word, and `more` with it, to the gateway of this state directory and return its answer. Raises
+    Refused."""
     seconds = ANSWER_SECONDS + QUESTION_SECONDS if word == "reload" else SILENT_SECONDS
     try:
         folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -33,7 +34,7 @@ def ask_gateway(state_dir: Path, word: str) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(seconds)
             sock.connect(f"/proc/self/fd/{folder}/{NAME}")
-            sock.sendall(json.dumps({"do": word}).encode() + b"\n")
+            sock.sendall(json.dumps({"do": word} | more).encode() + b"\n")
             with sock.makefile("rb") as stream:
                 line = stream.readline()
     except (PermissionError, ConnectionResetError, BrokenPipeError):

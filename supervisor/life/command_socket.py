@@ -26,7 +26,9 @@ MAX_CONNECTIONS: Final = 8
 _CREDENTIALS = struct.Struct("3i")
 _MOST_GENERATIONS = 64
 
-Answer = Callable[[], Awaitable[Mapping[str, object]]]
+Question = Mapping[str, object]
+"""A command: its word in `do`, and what it needs beside it."""
+Answer = Callable[[Question], Awaitable[Mapping[str, object]]]
 
 
 def listen_for_commands(state_dir: Path, cleanup: ExitStack) -> socket.socket:
@@ -82,18 +84,19 @@ async def _serve(connection: trio.socket.SocketType, answers: Mapping[str, Answe
             line = b""
             with trio.move_on_after(QUESTION_SECONDS):
                 line = await _line(connection)
-            told = await _told(answers.get(_word(line)))
+            question = _question(line)
+            told = await _told(answers.get(str(question.get("do"))), question)
             with trio.move_on_after(QUESTION_SECONDS):
                 await trio.SocketStream(connection).send_all(json.dumps(told).encode() + b"\n")
     finally:
         places.release()
 
 
-async def _told(answer: Answer | None) -> Mapping[str, object]:
+async def _told(answer: Answer | None, question: Question) -> Mapping[str, object]:
     if answer is None:
         return {"error": "no such command"}
     with trio.move_on_after(ANSWER_SECONDS):
-        return await answer()
+        return await answer(question)
     return {"error": f"no answer within {ANSWER_SECONDS:.0f} s"}
 
 
@@ -107,13 +110,12 @@ async def _line(connection: trio.socket.SocketType) -> bytes:
     return data.partition(b"\n")[0]
 
 
-def _word(line: bytes) -> str:
+def _question(line: bytes) -> Question:
     try:
         asked = json.loads(line)
     except (ValueError, RecursionError):
-        return ""
-    word = asked.get("do") if isinstance(asked, dict) else None
-    return word if isinstance(word, str) else ""
+        return {}
+    return asked if isinstance(asked, dict) else {}
 
 
 def _may_ask(connection: trio.socket.SocketType) -> bool:

@@ -204,4 +204,5 @@ def _order(reload: _Reload, *, waits: bool, tells: bool) -> Reload:
         asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti, asked.trace_id, waits=waits,
         tells=tells, reloadable=change.reloadable and change.reloadable.without_addresses, problems=change.problems,
         changed=change.changed, needs_restart=change.needs_restart,
+        rolled_back=asked.rolled_back,
     )  # fmt: skip

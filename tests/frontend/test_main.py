@@ -17,7 +17,7 @@ from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
-from ipc.messages.control import FollowSettings, Reload, SettingsFollowed
+from ipc.messages.control import FollowSettings, Reload, ReloadDone, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.operations.leases import ReadEpoch
 from ipc.process.exits import Exit
@@ -68,9 +68,9 @@ async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterat
 
 async def posts(posted: list[Message]) -> Any:
     with trio.fail_after(60):
-        while not posted:  # noqa: ASYNC110
+        while not (outcomes := [message for message in posted if isinstance(message, ReloadDone)]):  # noqa: ASYNC110
             await trio.sleep(0.002)
-    return posted[0]
+    return outcomes[0]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,17 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("children", "state_dir"),
     ),
     "notary": (
-        ("main", "offline", "reader", "accept_clock", "accept_rollback", "backup", "trace", "try_backends"),
+        (
+            "main",
+            "offline",
+            "reader",
+            "accept_clock",
+            "accept_rollback",
+            "note_rollback",
+            "backup",
+            "trace",
+            "try_backends",
+        ),
         ("accepting", "opening", "service", "walls"),
         ("executions", "servers"),
         (

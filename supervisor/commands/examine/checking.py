@@ -98,6 +98,11 @@ def check_policy(folder: str, environ: Mapping[str, str]) -> Checked:
     return _look(CheckFiles(settings, ("policy",)), Document(), environ)
 
 
+def check_actions(settings: Settings, environ: Mapping[str, str]) -> Checked:
+    """Manifests and modules alone. Raises Refused when the check itself fails."""
+    return _look(CheckFiles(settings, ("actions",)), Document(), environ)
+
+
 def _parts(loaded: Loaded, settings: Settings) -> tuple[str, ...]:
     """Return the parts to check: files that the configuration names, without files that a start would create."""
     parts = []

@@ -28,7 +28,7 @@ def accept(program: str, settings: Settings, reason: str) -> str:
     with ExitStack() as cleanup:
         hold_state_dir(Path(settings.state_dir), cleanup, is_mended=False)
         given = msgspec.json.encode(with_key_paths(settings)).decode()
-        arguments = ["--reason", reason, "--by", _user()]
+        arguments = ["--reason", reason, "--by", local_user()]
         done = run_key_program(program, arguments, "the ledger could not be opened", given)
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
@@ -36,7 +36,7 @@ def accept(program: str, settings: Settings, reason: str) -> str:
     return done.stdout
 
 
-def _user() -> str:
+def local_user() -> str:
     """The user of this host who runs the command, also by way of sudo."""
     given = os.environ.get("SUDO_UID", "")
     return f"uid:{given if given.isascii() and given.isdigit() else os.getuid()}"

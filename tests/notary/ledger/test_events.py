@@ -34,7 +34,7 @@ DOCUMENTED_TYPES = {
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
     "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered", "SessionRevoked",
-    "ClockAccepted", "ActionPreviewed",
+    "ClockAccepted", "ActionPreviewed", "ActionRolledBack",
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "lease", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "seen", "attempts",
