@@ -18,7 +18,7 @@ from tests.support.gateway import Gateway, wait_for
 from tests.support.processes import pids, started
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib")
+FOLDERS = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "bridge", "contrib")
 BESIDES = {"launch.py", "docs/errors.md"}
 
 
