@@ -84,6 +84,8 @@ class ApprovedEgress(msgspec.Struct, frozen=True, kw_only=True):
     profile: Literal["none", "direct_allowlist", "proxy_allowlist"]
     allowed_domains: tuple[str, ...]
     allowed_methods: tuple[str, ...]
+    private_networks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Names of the private networks that the call may enter; absent where there is none."""
 
 
 class ApprovedFiles(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,6 +78,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     reason: str | None = None
     error_code: str | None = None
     allowed_sinks: tuple[str, ...] | None = None
+    egress_networks: tuple[str, ...] | None = None
+    """Names of the private networks that the call's target may lead into."""
     budgets_before: dict[str, Any] | None = None
     budgets_after: dict[str, Any] | None = None
     runtime: dict[str, Any] | None = None

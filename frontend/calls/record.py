@@ -128,6 +128,7 @@ class CallRecord:
                 "risk_level": self.plan.risk_level,
                 "request_hash": self.plan.request_hash,
                 "trust_verdict": "digest_ok",
+                "egress_networks": tuple(one.name for one in self.plan.egress.networks) or None,
             }
         if self.action is None:
             return {}

@@ -67,6 +67,8 @@ def _of_plan(plan: Plan | RemainingPlan, description: str | None) -> dict[str, A
             "profile": plan.egress.profile,
             "allowed_domains": list(plan.egress.allowed_domains),
             "allowed_methods": list(plan.egress.allowed_methods),
+            # A hold without them has the same hash as one of an earlier version.
+            **({"private_networks": [one.name for one in plan.egress.networks]} if plan.egress.networks else {}),
         },
         "approved_files": None if plan.files is None else _files(plan.files),
         "unresolved_domains": list(plan.unresolved_domains),

@@ -211,4 +211,5 @@ def _attested(intent: OpenIntent) -> Attested:
             approver.approval_id, approver.approved_by, approver.operator_jkt, approver.operator_proof_jti,
             UNSET if approver.signature is None else approver.signature,
         ),
+        egress_networks=event.egress_networks or UNSET,
     )  # fmt: skip

@@ -42,6 +42,7 @@ class Attested(msgspec.Struct, frozen=True, kw_only=True):
     policy_rule: str | None
     policy_version: str | None
     approval: ReceiptDecision | None
+    egress_networks: tuple[str, ...] | UnsetType = UNSET
 
 
 class LedgerReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -58,6 +59,8 @@ class LedgerReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     policy_rule: str | UnsetType | None = UNSET
     policy_version: str | UnsetType | None = UNSET
     approval: ReceiptDecision | UnsetType | None = UNSET
+    egress_networks: tuple[str, ...] | UnsetType = UNSET
+    """Names of private networks; absent where the call could enter none."""
 
     receipt_id: str
     grant_id: str
@@ -135,7 +138,7 @@ def build_receipt(
     """
     fields: dict[str, Any] = {
         "receipt_version": VERSION,
-        **{name: getattr(attested, name) for name in Attested.__struct_fields__},
+        **{name: value for name in Attested.__struct_fields__ if (value := getattr(attested, name)) is not UNSET},
         "receipt_id": receipt_id,
         "grant_id": grant_id,
         "provider_module_digest": provider_module_digest,
@@ -174,8 +177,10 @@ _FROM_OUTSIDE = ("provider_receipt", "normalized_result", "verification_outcome"
 def _signed_runs(fields: dict[str, Any]) -> dict[tuple[str, ...], bytes]:
     """The envelope as canonical objects, one for each run of fields that are signed. Raises NotCanonical."""
     return {
-        names: durable_bytes({name: fields[name] for name in names}) for is_signed, names in _RUNS if is_signed
-    }  # fmt: skip
+        names: durable_bytes({name: fields[name] for name in names if name in fields})
+        for is_signed, names in _RUNS
+        if is_signed
+    }
 
 
 def _joined(objects: Iterable[bytes]) -> bytes:

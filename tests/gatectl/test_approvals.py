@@ -86,7 +86,8 @@ def test_the_input_is_shown_exactly_and_what_the_call_may_reach_and_is_held_to(g
     detail = DETAIL | {
         "request": {"note\\u0001": "a\u0301", "note\\\\u0001": "b"},
         "request_json": '{"note\\u0001":"a\\u0301","note\\\\u0001":"b"}',
-        "approved_egress": {"profile": "direct_allowlist", "allowed_domains": ["bank.example"],
+        "approved_egress": {"profile": "direct_allowlist", "private_networks": ["core"],
+                            "allowed_domains": ["bank.example"],
                             "allowed_methods": ["GET", "POST"]},
         "approved_files": {"allowed_operations": ["write"], "allowed_paths": ["reports/*"], "denied_paths": [],
                            "max_file_bytes": 1000},

@@ -93,6 +93,19 @@ def test_a_production_gateway_reaches_a_private_api_with_its_own_authority_and_a
     assert ([one.path for one in site.up.seen], site.up.handshakes) == (["/a"], 1)
 
 
+def test_the_networks_name_is_in_event_and_signed_receipt_and_in_the_operators_view(site: Site) -> None:
+    agent, operator = site.gate.agent(), site.gate.operator()
+    approval = agent.execute("held", {"path": "b"}).json()["approval_id"]
+    detail = operator.get(f"/v1/approvals/{approval}").json()
+    assert detail["approved_egress"]["private_networks"] == ["billing"]
+    executed = operator.post(f"/v1/approvals/{approval}/approve").json()
+    receipt = operator.get(f"/v1/receipts/{executed['receipt_id']}").json()
+    assert (receipt["egress_networks"], receipt["signature_status"]) == (["billing"], "verified")
+    call, pending = site.gate.events(session_id=agent.session_id, event_type="ActionCall")
+    assert [call["egress_networks"], pending["egress_networks"]] == [["billing"]] * 2
+    assert str(site.client.key) not in site.gate.log.read_text() + str(detail) + str(receipt) + str(call)
+
+
 def test_each_call_is_judged_by_where_the_name_leads_then(site: Site) -> None:
     for addresses in (["10.9.9.9"], ["127.0.0.1", "10.9.9.9"], ["169.254.169.254"]):
         site.leads_to(*addresses)

@@ -51,7 +51,7 @@ JWKS = make_held().jwks()
 
 ATTESTED = Attested(
     principal="uid:1000", action_id="text_digest", action_version="1.0.0", request_hash=DIGEST, plan_hash=DIGEST,
-    trace_id="trc_1", epoch=1, policy_rule="allow", policy_version="1", approval=None,
+    trace_id="trc_1", epoch=1, policy_rule="allow", policy_version="1", approval=None, egress_networks=("core",),
 )  # fmt: skip
 
 

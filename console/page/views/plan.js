@@ -101,6 +101,9 @@ function effects(detail) {
   if (detail.approved_egress.profile !== "none") {
     const { allowed_domains: domains, allowed_methods: methods, profile } = detail.approved_egress;
     rows.push(["may reach", `${plain(domains)} by ${plain(methods)} (${profile})`]);
+    for (const name of detail.approved_egress.private_networks ?? []) {
+      rows.push(["leads into", `private network ${name}`]);
+    }
   }
   for (const [name, value] of Object.entries(detail.approved_files ?? {})) {
     rows.push([`files: ${name.replaceAll("_", " ")}`, plain(value)]);

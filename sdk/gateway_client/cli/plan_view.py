@@ -126,6 +126,8 @@ class PlanView:
         if egress is not None and egress.get("profile") != "none":
             yield "may reach", (f"{plain(egress.get('allowed_domains'))} by {plain(egress.get('allowed_methods'))} "
                                 f"({safe(egress.get('profile'))})")  # fmt: skip
+            for name in egress.get("private_networks") or ():
+                yield "leads into", f"private network {safe(name)}"
         for name, value in (files or {}).items():
             yield "files", f"{safe(name).replace('_', ' ')}: {plain(value)}"
         if detail.resource_limits:

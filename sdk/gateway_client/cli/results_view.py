@@ -63,6 +63,8 @@ def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> Non
             ("approved by", _approved(receipt)), ("plan", receipt.plan_hash), ("request", receipt.request_hash),
             ("trace", receipt.trace_id),
         ]  # fmt: skip
+    if receipt.egress_networks:
+        pairs.append(("leads into", f"private network {plain(receipt.egress_networks)}"))
     out.facts(
         [
             *pairs, ("started", receipt.started_at), ("finished", receipt.finished_at), ("grant", receipt.grant_id),

@@ -22,7 +22,7 @@ DOCUMENTED = [
     "event_type", "event_id", "timestamp", "trace_id", "principal", "owner", "session_id", "lease_jti",
     "identity_method", "lease", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
     "request_hash", "policy_version", "policy_rule", "decision", "deny_reason", "reason", "error_code", "allowed_sinks",
-    "budgets_before", "budgets_after", "runtime", "response_hash",
+    "egress_networks", "budgets_before", "budgets_after", "runtime", "response_hash",
     "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
     "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
     "operator_proof_jti", "approval_signature", "change", "seen", "attempts", "supposed_principal",
@@ -37,8 +37,8 @@ DOCUMENTED_TYPES = {
     "ClockAccepted", "ActionPreviewed", "ActionRolledBack",
 }  # fmt: skip
 NO_TEXTS = {
-    "timestamp", "lease", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "seen", "attempts",
-    "signing_keys", "is_repeated", "dev_mode", "sandbox_degraded", "prev_hash",
+    "timestamp", "lease", "allowed_sinks", "egress_networks", "budgets_before", "budgets_after", "runtime", "change",
+    "seen", "attempts", "signing_keys", "is_repeated", "dev_mode", "sandbox_degraded", "prev_hash",
 }  # fmt: skip
 TEXT_FIELDS = [name for name in DOCUMENTED if name not in NO_TEXTS]
 FREE = st.none() | st.dictionaries(TEXTS, VALUES, max_size=3)

@@ -16,10 +16,11 @@ NEVER = {
     "operator_sender_binding", "response_hash", "intent_id", "allowed_sinks", "signing_keys", "key_id",
     "previous_key_id", "key_purpose", "identity_method", "provider_module_digest", "trust_verdict",
     "sandbox_degraded", "prev_hash", "timestamp", "event_type", "is_repeated", "approval_signature",
-    "seen", "attempts", "response_schema_violation", "lease",
+    "seen", "attempts", "response_schema_violation", "lease", "egress_networks",
 }  # fmt: skip
 FREE = {
     "allowed_sinks",
+    "egress_networks",
     "budgets_before",
     "budgets_after",
     "runtime",
@@ -44,8 +45,9 @@ def make_event(**changes: Any) -> AuditEvent:
 def full_event(text: str) -> AuditEvent:
     """An event of which every field is set, texts to `text`."""
     fields: dict[str, Any] = dict.fromkeys(AuditEvent.__struct_fields__, text)
-    fields |= {name: {"note": text, "current_epoch": 2} for name in FREE - {"allowed_sinks", "seen"}}
-    fields |= {"allowed_sinks": (text,), "seen": {"path": text}} | dict.fromkeys(FLAGS, True)
+    fields |= {name: {"note": text, "current_epoch": 2} for name in FREE - {"allowed_sinks", "egress_networks", "seen"}}
+    fields |= {"allowed_sinks": (text,), "egress_networks": (text,), "seen": {"path": text}}
+    fields |= dict.fromkeys(FLAGS, True)
     return AuditEvent(**fields)
 
 

@@ -8,6 +8,8 @@ import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from notary.ledger.receipts import (
     NOT_SIGNED,
@@ -44,8 +46,15 @@ def test_the_fields_are_those_of_the_interface() -> None:
         "verification_outcome", "effect_evidence", "result_hash", "receipt_signature", "signing_key_id", "started_at",
         "finished_at", "failure_class", "receipt_version", "principal", "action_id", "action_version", "request_hash",
         "plan_hash", "trace_id", "epoch", "policy_rule", "policy_version", "approval",
+        "egress_networks",
     } == FIELDS  # fmt: skip
     assert receipt_fields(make_receipt())["failure_class"] is None
+
+
+def test_a_receipt_of_a_call_that_enters_no_network_does_not_speak_of_networks() -> None:
+    receipt = make_receipt(attested=replace(ATTESTED, egress_networks=UNSET))
+    assert "egress_networks" not in json.loads(encode_receipt(receipt))
+    assert SIGNER.status(decode_receipt(encode_receipt(receipt))) == "verified"
 
 
 @pytest.mark.parametrize("name", sorted(FIELDS - NOT_SIGNED))
