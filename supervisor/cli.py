@@ -13,7 +13,7 @@ from ipc.process.exits import Exit
 from ipc.process.stderr import let_go_of_stderr
 from ipc.settings import Settings
 from supervisor.commands import bridge, completion, console, dev, run, witness
-from supervisor.commands.create import init, keys, new
+from supervisor.commands.create import importing, init, keys, new
 from supervisor.commands.examine import (
     check,
     doctor,
@@ -36,6 +36,7 @@ _EXITS = """exit codes:
 _GROUPS = (
     init,
     new,
+    importing,
     run,
     dev,
     running,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from frontend.manifests.imported import ImportedOperation
 from ipc.effects import profile_of
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
@@ -97,6 +98,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """Whether a caller gets the provider's message about its failure."""
     preview: bool
     """Whether agents may ask for previews of their calls."""
+    imported: ImportedOperation | None
     file: str
     module_line: int
     file_digest: str = ""

@@ -15,6 +15,7 @@ from frontend.files.problems import Report
 from frontend.manifests import sections
 from frontend.manifests.coherence import check_coherence
 from frontend.manifests.fields import Section
+from frontend.manifests.imported import imported
 from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
@@ -80,6 +81,7 @@ def read_fields(top: Section) -> Manifest:
         isolation=top.choice("isolation", ISOLATIONS, ""),
         expose_provider_error=top.flag("expose_provider_error", False),
         preview=top.flag("preview", False),
+        imported=imported(top),
         file=top.report.file,
         file_digest=top.report.digest,
         module_line=top.line_of("provider_module_digest"),

@@ -15,10 +15,10 @@ import pytest
 
 from supervisor.commands.create.new_provider import files
 from tests.support.gateway import Gateway, wait_for
+from tests.support.packages import PACKAGES
 from tests.support.processes import pids, started
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "bridge", "contrib")
 BESIDES = {"launch.py", "docs/errors.md"}
 
 
@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy, with what is here and without the network."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in listed():
-        if name.startswith((*(f"{folder}/" for folder in FOLDERS), "docs/")) or "/" not in name:
+        if name.startswith((*(f"{folder}/" for folder in PACKAGES), "docs/")) or "/" not in name:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             copy2(ROOT / name, source / name)
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", out, source)
@@ -80,7 +80,7 @@ def gate(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_a_wheel_has_the_folders_of_the_repository_but_the_demo_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
-    wanted = {name for name in listed() if name.partition("/")[0] in FOLDERS} | BESIDES
+    wanted = {name for name in listed() if name.partition("/")[0] in PACKAGES} | BESIDES
     wanted = {name for name in wanted if not name.startswith("contrib/demo/")}  # it needs what development needs
     assert names == {f"action_gateway/{name}" for name in wanted if (ROOT / name).is_file()}
 
@@ -90,7 +90,7 @@ def test_an_installation_adds_one_name_and_one_script(installed: Installed) -> N
     assert {name for name in added if not name.endswith(".dist-info")} == {"action_gateway"}
     assert [name for name in os.listdir(installed.script.parent) if "gate" in name] == ["gateway"]
     python = installed.script.with_name("python")
-    printed = run(python, "-c", f"import importlib.util as u; print([n for n in {FOLDERS} if u.find_spec(n)])")
+    printed = run(python, "-c", f"import importlib.util as u; print([n for n in {PACKAGES} if u.find_spec(n)])")
     assert printed == "[]\n", "none of our folders is a module of everybody's, and the checkout is out of reach"
     printed = run(python, "-c", "import action_gateway.launch; print(action_gateway.launch.HERE)")
     assert printed == f"{installed.site / 'action_gateway'}\n"

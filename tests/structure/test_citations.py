@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.packages import PACKAGES
+
 pytestmark = pytest.mark.large
 
+
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "sdk", "contrib", "bench", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "sdk/README.md"]
 CITED_PATH = re.compile(
     r"(?<![\w./-])(?:contract|ipc|supervisor|frontend|notary|workers|providers|sdk|contrib|bench|tests|docs|scripts)/"
@@ -33,7 +35,7 @@ DOCSTRING_OWNERS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFuncti
 
 
 def sources() -> list[Path]:
-    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    files = [path for package in (*PACKAGES, "sdk", "bench", "tests") for path in (ROOT / package).rglob("*.py")]
     return sorted(path for path in files if "__pycache__" not in path.parts and path != Path(__file__).resolve())
 
 

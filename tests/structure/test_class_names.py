@@ -5,21 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 from tests.structure.class_names import EXCEPTIONS
+from tests.support.packages import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = (
-    "ipc",
-    "supervisor",
-    "frontend",
-    "notary",
-    "workers",
-    "witness",
-    "console",
-    "bridge",
-    "contract",
-    "sdk",
-    "contrib",
-)
 
 
 def repeated_in(modules: list[str]) -> set[str]:
@@ -31,7 +19,7 @@ def repeated_in(modules: list[str]) -> set[str]:
 
 
 def product() -> list[str]:
-    return [path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return [path.read_text() for package in (*PACKAGES, "sdk") for path in (ROOT / package).rglob("*.py")]
 
 
 def test_a_class_name_stands_once_in_the_product_or_is_an_exception_with_a_reason() -> None:
