@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from .actions import ResourceLimits, RiskLevel
 from .noun import LEFT_OUT, NEVER_NULL, Listed, NeverNull, Noun, shown_as
@@ -99,6 +100,14 @@ class ApprovedFiles(msgspec.Struct, frozen=True, kw_only=True):
     max_files: int
 
 
+class ApprovedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """The tool of an MCP server that the request calls."""
+
+    name: str
+    digest: str
+    """The digest by which the action's manifest pins it; a tool that has another one is not called."""
+
+
 class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The one HTTP request that the call will send, without secrets."""
 
@@ -106,6 +115,8 @@ class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     headers: tuple[tuple[str, str], ...]
     body: str | None
+    tool: ApprovedTool | UnsetType = UNSET
+    """Given where the request calls a tool of an MCP server; `body` is the message that calls it."""
 
 
 class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):

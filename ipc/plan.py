@@ -8,6 +8,7 @@ import hashlib
 from functools import cached_property
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ipc.networks import PlanNetwork
 from ipc.secret_ways import AnySecretWay
@@ -72,6 +73,14 @@ class SecretUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hosts whose requests it is added to; written as `PlanEgress.allowed_domains` are. Empty: to no request."""
 
 
+class PlannedTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tool of an MCP server that a request calls. The host calls it only while the server lists it as pinned."""
+
+    name: str
+    digest: str
+    """`tool_digest` of ipc/mcp_tools.py."""
+
+
 class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The one HTTP request that a templated action will send; the host call refuses any other.
 
@@ -82,6 +91,8 @@ class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
+    tool: PlannedTool | UnsetType = UNSET
+    """Given where the request calls a tool of an MCP server: `body` is the call's message."""
 
 
 class UndecidedPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from frontend.actions.views import manifest_view, summary
 from frontend.files.claimed import claimed_names
 from frontend.files.problems import FileProblem, Report, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
+from frontend.manifests.mcp import CompiledTool
 from frontend.manifests.names import is_manifest_name
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
@@ -55,7 +56,8 @@ class Action:
     """JSON text."""
     verification_config: str
     """JSON text."""
-    template: CompiledTemplate | None
+    template: CompiledTemplate | CompiledTool | None
+    """Makes the one request that a call sends."""
     path_steps: tuple[str, ...]
     """Keys that lead to the path in a request of an fs action."""
 
@@ -163,7 +165,7 @@ def _refuse_second(tree: Node, report: Report, places: dict[str, str]) -> None:
 def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Action:
     reference = manifest.provider_module_digest
     files, egress, io = manifest.files, manifest.egress, manifest.io
-    template = CompiledTemplate(manifest.template) if manifest.template else None
+    template = _compiled(manifest)
     pointer = files.path_pointer.split("/")[1:] if files else []
     return Action(
         manifest=manifest,
@@ -191,7 +193,13 @@ def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Acti
     )
 
 
-def _bound(secret: SecretUse, manifest: Manifest, template: CompiledTemplate | None) -> SecretUse:
+def _compiled(manifest: Manifest) -> CompiledTemplate | CompiledTool | None:
+    if manifest.mcp is not None:
+        return CompiledTool(manifest.mcp)
+    return CompiledTemplate(manifest.template) if manifest.template else None
+
+
+def _bound(secret: SecretUse, manifest: Manifest, template: CompiledTemplate | CompiledTool | None) -> SecretUse:
     """A secret with the hosts that it is sent to: its own, else the template's host, else the action's domains.
 
     SECURITY: domains that were learned or approved later are not among them.

@@ -7,6 +7,7 @@ import msgspec
 
 from contract.execution import FULLY_SUCCESSFUL, ExecutionResult, Runtime, VerificationOutcome
 from frontend.errors import GateError
+from ipc.messages.calling import code_of_failure
 from ipc.operations.calls import Closed
 from ipc.plan import Plan
 
@@ -30,9 +31,14 @@ class ExecutedCall:
         """True when the provider succeeded (verification may still have failed)."""
         return self.output is not None
 
+    @property
+    def code(self) -> str:
+        """The error code of a call that did not succeed."""
+        return code_of_failure(self.closed.outcome)
+
     def failure(self) -> GateError:
         """The error of a call whose provider failed; the log line of the call is written already."""
-        error = GateError("action_execution_failed", cause=self.closed.outcome)
+        error = GateError(self.code, cause=self.closed.outcome)
         error.receipt_id, error.is_told = self.closed.receipt_id, True
         if self.exposes_error and self.closed.outcome == OF_THE_PROVIDER:
             error.provider_error = (self.closed.reason or "").removeprefix(f"{OF_THE_PROVIDER}: ")

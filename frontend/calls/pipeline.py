@@ -245,7 +245,7 @@ class Pipeline:
     def _tell_outcome(self, request: Request, record: CallRecord, outcome: ExecutedCall | AwaitedApproval) -> None:
         """Count the call and say its line. The evidence is durable by now: the answer need not wait for the line."""
         if isinstance(outcome, ExecutedCall) and not outcome.succeeded:
-            self._end(record, "error", "action_execution_failed", outcome.closed.outcome)
+            self._end(record, "error", outcome.code, outcome.closed.outcome)
             return
         decision = "allow" if isinstance(outcome, ExecutedCall) else "pending_approval"
         self.metrics.called(record.action_id, decision, None, record.started)

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from frontend.files.problems import Report
 from frontend.manifests.expressions import TemplateRefused
 from frontend.manifests.manifest import Files, Manifest
+from frontend.manifests.mcp_coherence import check_mcp
 from frontend.manifests.schemacheck import check_schema
 from frontend.manifests.shapes import is_object, properties_of, required_of
 from frontend.manifests.template_coherence import check_template
@@ -46,6 +47,7 @@ class _Checker:
             check_template(self._manifest, self._manifest.template, self._tree, self._report)
         if self._manifest.files:
             self._files(self._manifest.files)
+        check_mcp(self._manifest, self._note)
 
     def _note(self, path: Path, message: str, mend: str) -> None:
         self._report.add(self._tree.line_at(path), dotted(path), message, mend)
@@ -136,12 +138,14 @@ class _Checker:
             self._note(path, message, "Add inject, or remove the list.")
         host = self._template_host()
         if host is not None and secret.domains and not matches(host, secret.domains):
-            message = f"{field} does not have {host}, to which template.url_template sends every request."
+            message = f"{field} does not have {host}, to which every request goes."
             self._note(path, message, "Add it there, or remove the list: it is the default.")
 
     def _template_host(self) -> str | None:
         template = self._manifest.template
         with suppress(TemplateRefused):  # told where the template is looked at
+            if self._manifest.mcp is not None:
+                return UrlTemplate(self._manifest.mcp.url).host
             return UrlTemplate(template.url_template).host if template else None
         return None
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from frontend.manifests.imported import ImportedOperation
+from frontend.manifests.mcp import McpTool
 from ipc.effects import profile_of
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
@@ -103,6 +104,7 @@ class Manifest(msgspec.Struct, frozen=True):
     module_line: int
     file_digest: str = ""
     """`sha256:<hex>` of the file's bytes; evidence tells by it which manifest was in force."""
+    mcp: McpTool | None = None
 
     @property
     def profile(self) -> str:

@@ -17,6 +17,7 @@ from frontend.manifests.coherence import check_coherence
 from frontend.manifests.fields import Section
 from frontend.manifests.imported import imported
 from frontend.manifests.manifest import ISOLATIONS, Manifest
+from frontend.manifests.mcp import mcp_section
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
 from ipc.effects import IMPORTS
@@ -85,6 +86,7 @@ def read_fields(top: Section) -> Manifest:
         file=top.report.file,
         file_digest=top.report.digest,
         module_line=top.line_of("provider_module_digest"),
+        mcp=mcp_section(top),
     )
     top.refuse_unknown()
     if not manifest.isolation:

@@ -89,7 +89,8 @@ class Result(Message, frozen=True):
     """The result of a Call. Front and notary get the same: the front answers with it, the notary records it.
 
     `outcome`: success, provider_error, fuel, memory, timeout, io_calls, host_io, trap, bad_output, response_schema,
-    plan_refused, module_missing. `output` is JSON text and present only for success (and response_schema).
+    tool_changed, plan_refused, module_missing. `output` is JSON text and present only for success (and
+    response_schema).
     """
 
     call_id: str
@@ -113,6 +114,11 @@ WorkerToFront = WorkerReady | Result
 
 FAILED_OUTCOMES = (
     "provider_error", "fuel", "memory", "timeout", "io_calls", "host_io", "trap", "bad_output", "response_schema",
-    "plan_refused", "module_missing",
+    "tool_changed", "plan_refused", "module_missing",
 )  # fmt: skip
 """Every `Result.outcome` but success."""
+
+
+def code_of_failure(outcome: str) -> str:
+    """The error code of a call that ended with this outcome, one of FAILED_OUTCOMES."""
+    return "action_digest_mismatch" if outcome == "tool_changed" else "action_execution_failed"

@@ -32,6 +32,7 @@ CONCLUSIONS: dict[str, tuple[str, str | None]] = {
     "trap": ("provider_failure", "provider_error"),
     "bad_output": ("provider_failure", "provider_error"),
     "response_schema": ("provider_failure", "provider_error"),
+    "tool_changed": ("provider_failure", "policy_violation"),
     "plan_refused": ("internal_error", "internal_error"),
     "module_missing": ("internal_error", "internal_error"),
     "worker_lost": ("internal_error", "internal_error"),

@@ -10,7 +10,7 @@ from typing import Any
 from ipc.approvals import APPROVED, CLAIMED, FAILED
 from ipc.backends.store import ApprovalRecord
 from ipc.events import INTENT_RESOLVED
-from ipc.messages.calling import Result
+from ipc.messages.calling import Result, code_of_failure
 from ipc.operations.calls import Closed, Withdraw, Withdrawn
 from ipc.operations.intents import INTENT_OUTCOMES, IntentResolution, ResolveIntent
 from ipc.operations.operation import Operation
@@ -135,7 +135,7 @@ def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Clo
         "intent_id": intent.intent_id,
         "verification_outcome": conclusion.verification.outcome,
         "response_hash": conclusion.response_hash,
-        "error_code": None if succeeded else "action_execution_failed",
+        "error_code": None if succeeded else code_of_failure(conclusion.detail["outcome"]),
         "reason": conclusion.reason,
         "response_schema_violation": conclusion.violation,
     }

@@ -19,13 +19,14 @@ from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
 
 PAGE = Path(__file__).resolve().parents[2] / "console" / "page"
 EVIL = "</dd><img src=x onerror=hacked()><script>hacked()</script>\u202e\u0000" + "x" * 300
+EVIL_TOOL = {"name": EVIL, "digest": EVIL}
 DETAIL = {
     "approval_id": "apr_1", "action_id": EVIL, "action_version": EVIL, "state": "pending", "status": "pending",
     "principal": EVIL, "session_id": EVIL, "owner": EVIL, "risk_level": EVIL, "request_hash": EVIL, "created_at": EVIL,
     "expires_at": "2999-01-01T00:00:00.000Z", "trace_id": EVIL, "request": {EVIL: EVIL}, "request_json": EVIL,
     "approved_targets": [EVIL], "approved_secrets": [EVIL], "secret_domains": {EVIL: [EVIL]},
     "secret_ways": {EVIL: EVIL},
-    "approved_request": {"method": EVIL, "url": EVIL, "headers": [[EVIL, EVIL]], "body": EVIL},
+    "approved_request": {"method": EVIL, "url": EVIL, "headers": [[EVIL, EVIL]], "body": EVIL, "tool": EVIL_TOOL},
     "approved_egress": {"profile": EVIL, "allowed_domains": [EVIL], "allowed_methods": [EVIL]},
     "approved_files": {EVIL: [EVIL]}, "unresolved_domains": [EVIL], "unresolved_paths": [EVIL], "sinks": [EVIL],
     "verifier_kind": EVIL, "provider_module_digest": EVIL, "resource_limits": {EVIL: EVIL}, "policy_version": EVIL,

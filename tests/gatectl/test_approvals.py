@@ -64,6 +64,14 @@ def test_the_description_that_was_held_is_shown_and_not_that_of_the_manifest(gat
     assert "GET /v1/actions/http_fetch" not in server.requests
 
 
+def test_the_tool_that_will_be_called_is_shown_with_its_digest(gatectl: Gatectl) -> None:
+    tool = {"name": "read_file", "digest": "sha256:44"}
+    detail = DETAIL | {"approved_request": DETAIL["approved_request"] | {"tool": tool}}
+    with scripted_gateway({SHOW: (200, detail)}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+    in_order(out, "will send   GET", "calls tool  read_file, pinned as sha256:44")
+
+
 def test_new_domains_and_paths_are_shown_with_what_approving_would_add(gatectl: Gatectl) -> None:
     detail = DETAIL | {"unresolved_paths": ["reports/x\u202e.txt"]}
     with scripted_gateway({SHOW: (200, detail)}) as server:

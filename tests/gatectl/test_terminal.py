@@ -54,11 +54,14 @@ PREVIEWED = dict.fromkeys(("principal", "action_id", "trace_id", "decision", "ru
 }  # fmt: skip
 
 
+EVIL_TOOL = {"name": EVIL, "digest": EVIL}
+
+
 def evil_answers() -> dict[str, Any]:
     item = {
         "approval_id": EVIL, "action_id": EVIL, "state": EVIL, "principal": EVIL * 1000, "risk_level": EVIL,
         "created_at": EVIL, "expires_at": EVIL, "plan_hash": EVIL, "request": {EVIL: EVIL}, "approved_targets": [EVIL],
-        "approved_request": {"method": EVIL, "url": EVIL, "headers": [[EVIL, EVIL]], "body": EVIL},
+        "approved_request": {"method": EVIL, "url": EVIL, "headers": [[EVIL, EVIL]], "body": EVIL, "tool": EVIL_TOOL},
         "approved_secrets": [EVIL], "unresolved_domains": [EVIL], "deny_reason": EVIL,
     }  # fmt: skip
     event = {

@@ -15,6 +15,7 @@ IMPORTS: dict[str, set[str]] = {
     "text_digest": set(),
     "file_write": {"fs"},
     "http": {"http"},
+    "mcp": {"http"},
     "spin": {"clock"},
     "fs_probe": {"fs"},
     "http_probe": {"http"},

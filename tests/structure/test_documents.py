@@ -106,7 +106,7 @@ _SECRET = [
 
 def test_every_field_that_a_manifest_may_have_is_documented() -> None:
     """The reader itself says what it knows, when it is asked for what it does not know."""
-    sections = ("resource_limits", "io", "egress", "template", "fs", "verification_config")
+    sections = ("resource_limits", "io", "egress", "template", "mcp", "fs", "verification_config")
     lines = ["zzz: 1", "verifier_kind: fs_hash", *_SECRET]
     lines += [f"{name}: {{zzz: 1}}" for name in sections]
     report = Report("m.yaml")

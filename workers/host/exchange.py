@@ -11,7 +11,7 @@ from workers.host.connection import UpstreamConnection, is_quiet
 from workers.host.kept import KeptConnection, KeptConnections
 from workers.host.layered import Stream
 from workers.host.meter import UPSTREAM, HostError
-from workers.host.wire import Response, read_response
+from workers.host.wire import IsEnough, Response, read_response
 
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE", "OPTIONS"})
 """Two requests do no more than one (RFC 9110 §9.2.2). HEAD does not keep: some servers send a body all the same."""
@@ -45,6 +45,8 @@ class Exchange:
     method: str
     deadline: float
     max_body: int
+    is_enough: IsEnough | None = None
+    """Ends the reading of an event stream."""
 
     def run(self, data: bytes, accept: Callable[[Response], None]) -> Response:
         """Send the bytes of the request; `accept` raises HostError for an answer that is refused. Raises HostError."""
@@ -81,7 +83,7 @@ class Exchange:
             connection.send(data)
             if way.is_used:
                 connection.confirm_at_once()
-            response = read_response(connection.receive, self.method, self.max_body)
+            response = read_response(connection.receive, self.method, self.max_body, self.is_enough)
             accept(response)
         except BaseException as error:
             way.stream.close()

@@ -11,7 +11,7 @@ Redirects are answers like any other: nothing follows them.
 import hashlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ipc.messages.calling import Observation
@@ -19,7 +19,7 @@ from ipc.network.addresses import split_address
 from ipc.network.domains import matches
 from ipc.network.reach import ReachRefused, may_send_plain, reach_of
 from ipc.networks import PlanNetwork
-from ipc.plan import Plan
+from ipc.plan import Plan, PlannedTool
 from workers.host.added_secrets import added_secrets
 from workers.host.connection import connect
 from workers.host.encoding import to_bytes
@@ -28,6 +28,7 @@ from workers.host.layered import Stream
 from workers.host.meter import HostError, Meter
 from workers.host.network import NetworkContext
 from workers.host.reflections import Reflections
+from workers.host.tool_calls import Outgoing, ToolCall
 from workers.host.tunnel import Proxy, tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
 from workers.host.wire import USER_AGENT, Headers, Response, encode_request
@@ -77,10 +78,22 @@ class HttpHost:
 
     def send(self, request: GuestRequest) -> Response:
         """Send one request. Raises HostError when no response came, IoBudgetExceeded when the call may not go on."""
+        planned = self._plan.http_request
+        if planned is None or not isinstance(planned.tool, PlannedTool):
+            return self._observed(request.method, request.url, lambda: self._send(request))
+        body = to_bytes(request.body, request.body_encoding)
+        target = self._permitted(request, body)
+
+        def carry(one: Outgoing) -> Response:
+            return self._observed(one.method, request.url, lambda: self._exchange(target, one))
+
+        return ToolCall(planned.tool, request.body, carry, self._meter, self._plan.max_response_bytes).run()
+
+    def _observed(self, method: str, url: str, act: Callable[[], Response]) -> Response:
         self._meter.charge()
-        target = f"{request.method[:16]} {request.url[:MAX_URL_CHARACTERS]}"
+        target = f"{method[:16]} {url[:MAX_URL_CHARACTERS]}"
         try:
-            response = self._send(request)
+            response = act()
         except HostError as error:
             problem = f"{error.failure.kind}: {error.failure.message}"
             self._meter.observe(Observation("http", target, ok=False, error=problem))
@@ -94,28 +107,38 @@ class HttpHost:
         return response
 
     def _send(self, request: GuestRequest) -> Response:
-        deadline = time.monotonic() + self._meter.remaining()
-        if request.timeout_ms is not None:
-            deadline = min(deadline, time.monotonic() + request.timeout_ms / 1000)
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
+        # SECURITY: with a planned request, its headers are sent and the guest's are not even looked at.
+        planned = self._plan.http_request
+        headers = planned.headers if planned is not None else request.headers
+        seconds = None if request.timeout_ms is None else request.timeout_ms / 1000
+        outgoing = Outgoing(request.method, headers, body, self._plan.max_response_bytes, seconds=seconds)
+        return self._exchange(target, outgoing)
+
+    def _exchange(self, target: Target, one: Outgoing) -> Response:
+        """Send a request that is permitted."""
+        left = self._meter.remaining()
+        deadline = time.monotonic() + (left if one.seconds is None else min(left, one.seconds))
         added = added_secrets(self._plan, self._secrets, target, may_be_plain=self._may_be_plain(target))
-        path, headers = added.path_of(target), self._headers(target, request, body, added.headers)
+        headers = self._headers(target, one, added.headers)
         # SECURITY: an egress proxy judges each call anew: a tunnel that is kept would outlast its list.
         is_direct = self._plan.egress.proxy_url is None
         # A worker that is for one call has no other to keep a connection for.
-        is_shared = is_direct and self._plan.isolation != "process" and may_share(request.method, body)
+        is_shared = is_direct and self._plan.isolation != "process" and may_share(one.method, one.body)
         exchange = Exchange(
             open_stream=lambda: self._way(target, deadline),
             kept=self._outside.kept,
             key=self._outside.kept.key(self._plan, target, self._secrets, headers) if is_shared else None,
-            method=request.method,
+            method=one.method,
             deadline=deadline,
-            max_body=self._plan.max_response_bytes,
+            max_body=one.max_body,
+            is_enough=one.is_enough,
         )
         if not is_shared:
             headers = (*headers, ("connection", "close"))
-        return exchange.run(encode_request(request.method, path, headers, body), self._refuse_reflection)
+        request = encode_request(one.method, added.path_of(target), headers, one.body)
+        return exchange.run(request, self._refuse_reflection)
 
     def _refuse_reflection(self, response: Response) -> None:
         """Raises HostError denied for an answer that holds a secret of this call, or in which one can't be found.
@@ -166,19 +189,16 @@ class HttpHost:
             raise HostError("denied", "the request is not the one that was planned")
         return target
 
-    def _headers(self, target: Target, request: GuestRequest, body: bytes, secret: Headers) -> Headers:
-        # SECURITY: with a planned request, its headers are sent and the guest's are not even looked at.
-        planned = self._plan.http_request
-        given = planned.headers if planned is not None else request.headers
+    def _headers(self, target: Target, one: Outgoing, secret: Headers) -> Headers:
         taken = {name for name, _ in secret}
         if self._adds_secrets:  # an answer that is compressed can't be searched for them
             taken.add("accept-encoding")
             secret = (("accept-encoding", "identity"), *secret)
-        headers = [(name.lower(), value) for name, value in given if name.lower() not in taken]
+        headers = [(name.lower(), value) for name, value in one.headers if name.lower() not in taken]
         _check_headers(headers)
         names = {name for name, _ in headers} | taken
         defaults = [("user-agent", USER_AGENT), ("accept", "*/*"), ("accept-encoding", "identity")]
-        length = [("content-length", str(len(body)))] if body or request.method in _WITH_BODY else []
+        length = [("content-length", str(len(one.body)))] if one.body or one.method in _WITH_BODY else []
         return (
             ("host", target.authority),
             *length,

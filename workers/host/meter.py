@@ -39,6 +39,8 @@ class Meter:
         self.io_calls = 0
         self.observations: list[Observation] = []
         self.failure: ProviderFailure | None = None
+        self.fails_as = "host_io"
+        """`Result.outcome` of a call that fails because of the host."""
         self.is_exceeded = False
         self._max_io_calls = min(max_io_calls, MAX_OBSERVATIONS)
 
@@ -49,9 +51,14 @@ class Meter:
             raise HostError("timeout", "the call's time is over")
         return left
 
+    @property
+    def has_more(self) -> bool:
+        """True while the call may make another I/O call."""
+        return self.io_calls < self._max_io_calls
+
     def charge(self) -> None:
         """Count one I/O call. Raises IoBudgetExceeded."""
-        if self.io_calls >= self._max_io_calls:
+        if not self.has_more:
             self.is_exceeded = True
             raise IoBudgetExceeded
         self.io_calls += 1

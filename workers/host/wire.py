@@ -29,6 +29,10 @@ Receive = Callable[[int], bytes]
 
 Headers = tuple[tuple[str, str], ...]
 
+IsEnough = Callable[[bytes], bool]
+"""Is given each next piece of an event stream; True: the rest of the stream is not read. Raises HostError."""
+EVENT_STREAM = "text/event-stream"
+
 
 class Response(NamedTuple):
     """A response with its whole body. Header names are lower case."""
@@ -46,16 +50,30 @@ def encode_request(method: str, path: str, headers: Headers, body: bytes) -> byt
     return "\r\n".join(lines).encode("latin-1") + body
 
 
-def read_response(receive: Receive, method: str, max_body: int) -> Response:
-    """The upstream's final response to a request of this method.
+def read_response(receive: Receive, method: str, max_body: int, is_enough: IsEnough | None = None) -> Response:
+    """The upstream's final response to a request of this method. `is_enough` ends the reading of an event stream.
 
     Raises HostError: too-large beyond a cap, unavailable for what is no HTTP/1.1 response or ends early.
     """
     reader = _Reader(receive, UPSTREAM)
     version, status, headers = _final_head(reader)
+    if is_enough is not None and media_type(headers) == EVENT_STREAM:
+        reader.is_enough = is_enough
     body = _body(reader, method, status, headers, version, max_body)
-    is_over = reader.has_more or reader.has_interim or version == b"0" or not _has_told_end(method, status, headers)
+    is_over = (
+        reader.is_cut
+        or reader.has_more
+        or reader.has_interim
+        or version == b"0"
+        or not _has_told_end(method, status, headers)
+    )
     return Response(status, headers, body, 0.0 if is_over else _open_seconds(headers))
+
+
+def media_type(headers: Headers) -> str:
+    """The media type of a message's body in lower case, without its parameters; "" where it is not told."""
+    told = next((value for name, value in headers if name == "content-type"), "")
+    return told.partition(";")[0].strip().lower()
 
 
 def read_connect_answer(receive: Receive) -> int:
@@ -80,6 +98,9 @@ class _Reader:
         self._buffer = bytearray()
         self.has_interim = False
         """True once an interim response has come."""
+        self.is_enough: IsEnough | None = None
+        self.is_cut = False
+        """True once a piece was enough: what follows of the body is not read."""
 
     @property
     def has_more(self) -> bool:
@@ -125,10 +146,20 @@ class _Reader:
         del self._buffer[:count]
         return data
 
+    def cuts(self, piece: bytes) -> bool:
+        """True if the body needs no more than this next piece of it."""
+        self.is_cut = self.is_enough is not None and self.is_enough(piece)
+        return self.is_cut
+
     def rest(self, cap: int) -> bytes:
         """Everything up to the end of the stream."""
-        while len(self._buffer) <= cap and self._fill():
-            pass
+        seen = 0
+        while len(self._buffer) <= cap:
+            if self.is_enough is not None and self.cuts(bytes(self._buffer[seen:])):
+                break
+            seen = len(self._buffer)
+            if not self._fill():
+                break
         if len(self._buffer) > cap:
             raise self.too_large("its body")
         return bytes(self._buffer)
@@ -224,7 +255,10 @@ def _chunked(reader: _Reader, cap: int) -> bytes:
             break
         if len(body) + size > cap:
             raise reader.too_large("its body")
-        body += reader.exactly(size)
+        piece = reader.exactly(size)
+        body += piece
+        if reader.cuts(piece):
+            return bytes(body)
         if reader.exactly(2) != b"\r\n":
             raise reader.malformed("a chunk is longer than its size")
     _headers(reader)

@@ -176,7 +176,7 @@ def _failed(ran: _Ran, meter: Meter) -> _Ran:
     if meter.is_exceeded:
         return ran._replace(outcome="io_calls", failure=None)
     if meter.failure is not None:
-        return ran._replace(outcome="host_io", failure=meter.failure)
+        return ran._replace(outcome=meter.fails_as, failure=meter.failure)
     return ran
 
 

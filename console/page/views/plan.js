@@ -91,6 +91,7 @@ function effects(detail) {
   }
   if (!rows.length) rows.push(["will run", "the action, without a network or file target"]);
   for (const [name, value] of sends?.headers ?? []) rows.push(["header", `${name}: ${value}`]);
+  if (sends?.tool) rows.push(["calls tool", `${sends.tool.name}, pinned as ${sends.tool.digest}`]);
   if (sends?.body) rows.push(["body", sends.body]);
   if (detail.approved_secrets.length) rows.push(["secrets", plain(detail.approved_secrets)]);
   for (const [name, hosts] of Object.entries(detail.secret_domains ?? {})) {

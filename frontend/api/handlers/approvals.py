@@ -62,7 +62,7 @@ async def detail(
     "approval_not_found", "plan_integrity", "policy_denied", "evidence_persistence_failed", "action_execution_failed",
     "approval_store_unavailable", "overloaded", "unknown_action", "invalid_domain", "invalid_path", "too_many_rules",
     "learned_rules_unavailable", "allowlist_sync_failed", "draining", "ledger_full", "approval_signature_required",
-    "invalid_approval_signature", "secrets_unavailable", "policy_engine_unavailable",
+    "invalid_approval_signature", "secrets_unavailable", "policy_engine_unavailable", "action_digest_mismatch",
 )  # fmt: skip
 async def approve(
     services: Services, query: ApproveQuery, body: ApproveRequest, operator: OperatorCaller, approval_id: str

@@ -135,7 +135,7 @@ class Settlement:
                 record.say("allow")
                 learned = await self.learning.learn(wish, executed, operator, approval_id)
                 return Approved(executed, approval_id, operator, body.plan_hash, learned)
-            record.say("error", "action_execution_failed", executed.closed.outcome)
+            record.say("error", executed.code, executed.closed.outcome)
             return Approved(executed, approval_id, operator, body.plan_hash)
 
     async def deny(self, approval_id: str, operator: OperatorCaller, asked: SignedRequest) -> Denied:

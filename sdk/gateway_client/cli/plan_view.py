@@ -95,6 +95,9 @@ class PlanView:
         headers = (sends or {}).get("headers")
         for header in headers if isinstance(headers, list) else ():
             yield "header", ": ".join(safe(part) for part in header) if isinstance(header, list) else one_line(header)
+        tool = (sends or {}).get("tool")
+        if isinstance(tool, dict):
+            yield "calls tool", f"{safe(tool.get('name'))}, pinned as {safe(tool.get('digest'))}"
         if sends is not None and sends.get("body"):
             yield "body", safe(sends["body"])
         yield from self._input()

@@ -71,7 +71,18 @@ FILES: dict[str, Any] = {
     },
     "fs": {"allowed_operations": ["write"], "allowed_paths": ["notes/**"], "denied_paths": ["notes/private/**"]},
 }
-KINDS = {"compute": COMPUTE, "http": HTTP, "files": FILES}
+TOOL: dict[str, Any] = {
+    "action_id": "files_read",
+    "version": "1.0.0",
+    "provider_module_digest": "builtin:mcp",
+    "required_imports": ["http"],
+    "io": {"request_schema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}},
+    "egress": {"profile": "direct_allowlist", "allowed_domains": ["mcp.example.com"], "allowed_methods": ["POST"]},
+    "mcp": {"url": "https://mcp.example.com/mcp", "tool": "read_text_file", "tool_digest": DIGEST},
+    "secrets": [{"name": "token", "inject": {"header": "Authorization", "format": "Bearer {value}"}}],
+    "verifier_kind": "unverifiable",
+}
+KINDS = {"compute": COMPUTE, "http": HTTP, "files": FILES, "tool": TOOL}
 
 Change = dict[str, Any]
 

@@ -50,6 +50,12 @@ def test_the_providers_own_words_are_answered_in_a_header_where_its_manifest_say
     assert dict(error.headers())["X-Receipt-Id"] == "rcpt_1"
 
 
+def test_a_tool_that_has_changed_is_told_as_a_module_that_has() -> None:
+    error = executed(None, outcome="tool_changed", kind="provider_failure", reason="tool_changed: denied: it").failure()
+    assert (error.status, error.body()) == (403, {"error": "action_digest_mismatch"})
+    assert dict(error.headers())["X-Receipt-Id"] == "rcpt_1"
+
+
 def test_the_providers_text_is_hidden_unless_the_manifest_shows_it() -> None:
     error = executed(None, outcome="provider_error", reason="provider_error: invalid: of its own").failure()
     assert "X-Provider-Error" not in dict(error.headers())

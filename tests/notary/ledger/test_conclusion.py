@@ -51,7 +51,7 @@ def test_every_outcome_that_a_worker_may_report_has_a_row(outcome: str) -> None:
     ("outcomes", "kind", "failure_class"),
     [
         (("provider_error", "host_io", "trap", "bad_output", "response_schema"), "provider_failure", "provider_error"),
-        (("fuel", "memory", "io_calls"), "provider_failure", "policy_violation"),
+        (("fuel", "memory", "io_calls", "tool_changed"), "provider_failure", "policy_violation"),
         (("timeout",), "timeout", "timeout"),
         (("plan_refused", "module_missing"), "internal_error", "internal_error"),
     ],

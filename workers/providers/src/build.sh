@@ -7,7 +7,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=${PROVIDERS_BUILD_DIR:-$here/../../../build/providers}
-builtin="echo text_digest file_write http spin"
+builtin="echo text_digest file_write http mcp spin"
 fixtures="fs_probe http_probe log_probe"
 builtin_home=$here/..
 fixtures_home=$here/../../../tests/providers/fixtures

@@ -1,0 +1,62 @@
+"""Server-sent events (WHATWG HTML, 9.2) as they come: pieces of bytes in, the data of each message out.
+
+Keeps no more than the event that has begun; the reader of the body bounds its bytes, and the number of events is
+bounded here. Reconnects never.
+"""
+
+import re
+from collections.abc import Callable
+
+from workers.host.meter import UPSTREAM, HostError
+
+MAX_EVENTS = 256
+"""Messages of one stream, before the one that is waited for."""
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class EventStream:
+    """One stream. `is_wanted` is given the data of each message, and is True for the one that ends the reading."""
+
+    def __init__(self, is_wanted: Callable[[bytes], bool]) -> None:
+        self._is_wanted = is_wanted
+        self._rest = bytearray()
+        self._searched = 0
+        self._data: list[bytes] = []
+        self._event = b""
+        self._events = 0
+
+    def feed(self, piece: bytes) -> bool:
+        """Take the next piece of the stream; True once the wanted message has come. Raises HostError too-large."""
+        self._rest += piece
+        begin = 0
+        while (end := _LINE_END.search(self._rest, max(begin, self._searched))) is not None:
+            if end.group() == b"\r" and end.end() == len(self._rest):
+                break  # the line feed that belongs to it may come yet
+            line = bytes(self._rest[begin : end.start()])
+            begin = self._searched = end.end()
+            if self._line(line):
+                return True
+        del self._rest[:begin]
+        self._searched = max(0, len(self._rest) - 1)
+        return False
+
+    def _line(self, line: bytes) -> bool:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._event = value
+        return False
+
+    def _dispatch(self) -> bool:
+        data, event = b"\n".join(self._data), self._event
+        self._data, self._event = [], b""
+        if not data or event not in (b"", b"message"):
+            return False
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            raise HostError("too-large", f"{UPSTREAM}'s answer is too large: more than {MAX_EVENTS} messages")
+        return self._is_wanted(data)
