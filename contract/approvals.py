@@ -108,6 +108,14 @@ class ApprovedTool(msgspec.Struct, frozen=True, kw_only=True):
     """The digest by which the action's manifest pins it; a tool that has another one is not called."""
 
 
+class ApprovedResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of the upstream's answer that the result will have."""
+
+    headers: tuple[str, ...]
+    pick: dict[str, str]
+    """Member of the result's body -> JSON pointer into the answer's body. Empty: the whole body."""
+
+
 class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The one HTTP request that the call will send, without secrets."""
 
@@ -117,6 +125,10 @@ class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: str | None
     tool: ApprovedTool | UnsetType = UNSET
     """Given where the request calls a tool of an MCP server; `body` is the message that calls it."""
+    response: ApprovedResponse | UnsetType = UNSET
+    """Given where the action chooses parts of the answer."""
+    idempotency_header: str | UnsetType = UNSET
+    """The header whose value, shown as `<intent id>`, is the id of the call's intent."""
 
 
 class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ipc.plan import Plan
+from ipc.texts.pointers import value_at
 
 PATH_POINTER, CONTENT_POINTER = "/path", "/content"
 
@@ -43,15 +44,10 @@ def _text_at(document: object, pointer: object) -> str:
     """The string that a JSON pointer (RFC 6901) names. Raises NotExpected."""
     if not isinstance(pointer, str) or not pointer.startswith("/"):
         raise NotExpected("a pointer of verification_config is not a JSON pointer")
-    value = document
-    for token in pointer[1:].split("/"):
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            raise NotExpected(f"the request has nothing at {pointer}")
+    try:
+        value = value_at(document, pointer)
+    except LookupError:
+        raise NotExpected(f"the request has nothing at {pointer}") from None
     if not isinstance(value, str):
         raise NotExpected(f"the request has no text at {pointer}")
     return value

@@ -81,6 +81,19 @@ class PlannedTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`tool_digest` of ipc/mcp_tools.py."""
 
 
+class ResponseRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The parts of an upstream's answer that a result has besides its status (manifest `response`)."""
+
+    headers: tuple[str, ...] = ()
+    """Names as the result has them; an answer may write them in other letters."""
+    pick: dict[str, str] = {}
+    """Member of the result's body -> JSON pointer into the answer's body. Empty: the whole body."""
+
+
+INTENT_ID = "<intent id>"
+"""Stands in a planned request for the id of the call's intent, which is made after the plan."""
+
+
 class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The one HTTP request that a templated action will send; the host call refuses any other.
 
@@ -91,6 +104,9 @@ class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
+    response: ResponseRules | UnsetType = UNSET
+    idempotency_header: str | UnsetType = UNSET
+    """The header whose value, INTENT_ID, the worker replaces."""
     tool: PlannedTool | UnsetType = UNSET
     """Given where the request calls a tool of an MCP server: `body` is the call's message."""
 

@@ -196,7 +196,9 @@ def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Acti
 def _compiled(manifest: Manifest) -> CompiledTemplate | CompiledTool | None:
     if manifest.mcp is not None:
         return CompiledTool(manifest.mcp)
-    return CompiledTemplate(manifest.template) if manifest.template else None
+    if manifest.template is None:
+        return None
+    return CompiledTemplate(manifest.template, manifest.response, manifest.idempotency_header)
 
 
 def _bound(secret: SecretUse, manifest: Manifest, template: CompiledTemplate | CompiledTool | None) -> SecretUse:

@@ -13,6 +13,7 @@ from frontend.files.problems import Report
 from frontend.manifests.expressions import TemplateRefused
 from frontend.manifests.manifest import Files, Manifest
 from frontend.manifests.mcp_coherence import check_mcp
+from frontend.manifests.response import check_exchange
 from frontend.manifests.schemacheck import check_schema
 from frontend.manifests.shapes import is_object, properties_of, required_of
 from frontend.manifests.template_coherence import check_template
@@ -43,6 +44,7 @@ class _Checker:
         self._secrets()
         self._verifier()
         self._schemas()
+        check_exchange(self._manifest, self._tree, self._report)
         if self._manifest.template:
             check_template(self._manifest, self._manifest.template, self._tree, self._report)
         if self._manifest.files:

@@ -12,7 +12,7 @@ from frontend.manifests.imported import ImportedOperation
 from frontend.manifests.mcp import McpTool
 from ipc.effects import profile_of
 from ipc.limits import MAX_SHARED_MEMORY_MB
-from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
+from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, ResponseRules, SecretUse
 
 FILES = "files"
 """First segment of every `fs.root`: it stands for the folder that `files_dir` names. SECURITY: keys and compiled
@@ -92,6 +92,10 @@ class Manifest(msgspec.Struct, frozen=True):
     verifier_kind: str
     verification_config: dict[str, Any]
     template: RequestTemplate | None
+    response: ResponseRules | None
+    """Section `response`; None: the result is as the provider makes it."""
+    idempotency_header: str | None
+    """Field `idempotency.header`: the header that has the id of the call's intent."""
     files: Files | None
     isolation: str
     """One of ISOLATIONS. SECURITY: only built-in modules are shared; they keep nothing from one call to the next."""

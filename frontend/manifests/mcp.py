@@ -47,7 +47,7 @@ class CompiledTool:
         except NotCanonical:
             refuse_value("", "not_canonical")
         planned = PlannedTool(self._tool.tool, self._tool.tool_digest)
-        return PlannedRequest(TOOL_METHOD, url, (), body, planned), host
+        return PlannedRequest(TOOL_METHOD, url, (), body, tool=planned), host
 
 
 def mcp_section(top: Section) -> McpTool | None:

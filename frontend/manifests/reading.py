@@ -18,6 +18,7 @@ from frontend.manifests.fields import Section
 from frontend.manifests.imported import imported
 from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.mcp import mcp_section
+from frontend.manifests.response import idempotency_header, response
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
 from ipc.effects import IMPORTS
@@ -78,6 +79,8 @@ def read_fields(top: Section) -> Manifest:
         verifier_kind=verifier_kind,
         verification_config=verification(top, verifier_kind),
         template=sections.template(top),
+        response=response(top),
+        idempotency_header=idempotency_header(top),
         files=sections.files(top),
         isolation=top.choice("isolation", ISOLATIONS, ""),
         expose_provider_error=top.flag("expose_provider_error", False),

@@ -5,7 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, PlannedRequest, PlannedTool, SecretUse, decode_plan, seal
+from ipc.plan import (
+    CallLimits,
+    FileAccess,
+    Plan,
+    PlanEgress,
+    PlannedRequest,
+    PlannedTool,
+    ResponseRules,
+    SecretUse,
+    decode_plan,
+    seal,
+)
 from ipc.secret_ways import AsHeader
 
 
@@ -17,7 +28,10 @@ def plan(**changes: Any) -> Plan:
         "request": "{}", "request_hash": "sha256:11", "provider_input": "{}", "limits": CallLimits(),
         "egress": PlanEgress("direct_allowlist", ("a.test",), ("GET",), "http://p", {"a.test": "127.0.0.1:1"}),
         "files": FileAccess("/files", ("write",), ("**",), ("x",)),
-        "http_request": PlannedRequest("GET", "http://a.test/", (("a", "b"),), "body", PlannedTool("t", "d")),
+        "http_request": PlannedRequest(
+            "GET", "http://a.test/", (("a", "b"),), "body", ResponseRules(("Link",), {"id": "/id"}), "a",
+            PlannedTool("t", "d"),
+        ),
         "secrets": (SecretUse("token", way=AsHeader("Authorization")),), "targets": ("GET http://a.test/",),
         "sinks": ("http_read",), "unresolved_domains": (), "unresolved_paths": (), "verifier_kind": "none",
         "verification_config": "{}", "response_schema": "{}", "enforce_response_schema": True,

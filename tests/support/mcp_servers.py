@@ -153,7 +153,7 @@ def parsed(request: bytes) -> tuple[str, dict[str, str], dict[str, Any]]:
 def tool_plan(address: str, name: str = "add", digest: str = ADD_DIGEST, arguments: Any = None, **changes: Any) -> Plan:
     """A plan of the built-in `mcp` that calls a tool of the server at `address`."""
     body = call_message(name, {"a": 2, "b": 3} if arguments is None else arguments)
-    planned = PlannedRequest("POST", "http://upstream.test/mcp", (), body, PlannedTool(name, digest))
+    planned = PlannedRequest("POST", "http://upstream.test/mcp", (), body, tool=PlannedTool(name, digest))
     call = {"method": "POST", "url": planned.url, "headers": [], "body": body}
     values: dict[str, Any] = {
         "provider_module_digest": digest_of(builtin("mcp")), "http_request": planned,

@@ -72,6 +72,8 @@ class HttpHost:
         self._adds_secrets = any(use.way is not None and use.name in secrets for use in plan.secrets)
         self._meter = meter
         self._outside = outside
+        self.answered: Headers = ()
+        """Headers of the last answer."""
         # Through the proxy it is not ours to say where a name leads, so neither a port nor a secret follows from it.
         self._mapped = {} if plan.egress.profile == PROXIED else plan.egress.unsafe_resolve
         self._domains = plan.egress.allowed_domains + (plan.unresolved_domains if is_approved else ())
@@ -104,6 +106,7 @@ class HttpHost:
                 "http", target, ok=True, status=response.status, bytes=len(response.body), body_sha256=seen
             )
         )  # fmt: skip
+        self.answered = response.headers
         return response
 
     def _send(self, request: GuestRequest) -> Response:

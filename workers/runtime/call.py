@@ -13,18 +13,21 @@ from wasmtime import Engine, Store, WasmtimeError
 
 from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call, Observation, ProviderFailure, Result, Verification
-from ipc.plan import Plan, hash_of
+from ipc.plan import Plan, ResponseRules, hash_of
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost
 from workers.host.guest_log import GuestLog
 from workers.host.http import HttpHost
+from workers.host.idempotency import with_intent_id
 from workers.host.meter import Meter
 from workers.host.network import NetworkContext
 from workers.host.space import FileSpace
+from workers.host.wire import Headers
 from workers.runtime.deadline import set_deadline
 from workers.runtime.entry import TooLong, call_entry
 from workers.runtime.modules import Module
 from workers.runtime.output import BadOutput, parse_output
+from workers.runtime.shaping import shaped
 from workers.runtime.ticker import EpochTicker
 from workers.runtime.traps import classify, describe, is_refused_memory, memory_of, remaining_fuel
 from workers.sandbox.profiles import MAX_GUEST_MEMORY_MB, MIB, Profile
@@ -112,17 +115,18 @@ class Runner:
         if module is None:
             problem = ProviderFailure("not-found", "this worker does not have the module")
             return _Ran("module_missing", failure=problem), {}
-        self._functions.current = self._host_calls(plan, word, secrets, meter)
+        calls = self._functions.current = self._host_calls(plan, word, secrets, meter)
         try:
             ran = self._run_module(module, plan, meter)
         finally:
             self._functions.current = None
-        return _checked(ran, plan)
+        return _checked(ran, plan, calls.http.answered if calls.http else ())
 
     def _host_calls(self, plan: Plan, word: Permit, secrets: Mapping[str, str], meter: Meter) -> HostCalls:
         http = files = None
         if self.outside is not None and "http" in plan.required_imports:
-            http = HttpHost(plan, secrets, meter, self.outside, is_approved=word.is_approved)
+            sent = with_intent_id(plan, word.call_id)
+            http = HttpHost(sent, secrets, meter, self.outside, is_approved=word.is_approved)
         if plan.files is not None and "fs" in plan.required_imports:
             approved = plan.unresolved_paths if word.is_approved else ()
             files = FileHost(plan.files, meter, self.files_dir, approved, space=self._space)
@@ -180,12 +184,16 @@ def _failed(ran: _Ran, meter: Meter) -> _Ran:
     return ran
 
 
-def _checked(ran: _Ran, plan: Plan) -> tuple[_Ran, dict[str, Any]]:
-    """The answer as a value, once it is what an answer must be."""
+def _checked(ran: _Ran, plan: Plan, headers: Headers) -> tuple[_Ran, dict[str, Any]]:
+    """The answer as a value, once it is what an answer must be. `headers` are those of the upstream's last answer."""
     if ran.outcome != "success" or ran.text is None:
         return ran, {}
+    planned = plan.http_request
     try:
         value = parse_output(ran.text, plan.max_response_bytes)
+        if planned is not None and isinstance(planned.response, ResponseRules):
+            ran = ran._replace(text=shaped(value, planned.response, headers))
+            value = parse_output(ran.text or "", plan.max_response_bytes)
     except BadOutput as error:
         return _Ran("bad_output", failure=ProviderFailure("invalid-input", str(error)), fuel=ran.fuel), {}
     try:

@@ -25,7 +25,7 @@ def test_a_manifest_of_a_tool_is_read(read_kind: Read) -> None:
 def test_the_request_is_planned_as_the_arguments_of_the_tool() -> None:
     tool = CompiledTool(McpTool("https://mcp.example.com:8443/mcp?x=1", "read", DIGEST))
     body = '{"id":1,"jsonrpc":"2.0","method":"tools/call","params":{"arguments":{"a":"é","b":1},"name":"read"}}'
-    planned = PlannedRequest("POST", "https://mcp.example.com:8443/mcp?x=1", (), body, PlannedTool("read", DIGEST))
+    planned = PlannedRequest("POST", "https://mcp.example.com:8443/mcp?x=1", (), body, tool=PlannedTool("read", DIGEST))
     assert tool.render({"b": 1, "a": "é"}) == (planned, "mcp.example.com")
 
 
