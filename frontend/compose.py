@@ -11,6 +11,7 @@ from frontend.auth.authentication import Authentication
 from frontend.auth.dpop import DpopVerifier
 from frontend.auth.lease import LeaseVerifier
 from frontend.auth.operators import Operators
+from frontend.broker.client import BrokerClient
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.approvals.learning import Learning
@@ -28,6 +29,7 @@ from frontend.calls.execution import Execution
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
 from frontend.calls.pipeline import Pipeline
+from frontend.calls.plan_secrets import PlanSecrets
 from frontend.calls.previewing import Previewing
 from frontend.calls.quotas import Quotas
 from frontend.calls.refusals import Refusals
@@ -89,7 +91,7 @@ def build_services(
     known.followers.append(leases.use)
     notary.on_in_force, notary.observe, notary.observe_store = known.hear, metrics.asked, metrics.asked_store
     admission, rates, sessions = _limits(settings, metrics, memory)
-    journal = AuditWriter(weakened, notary)
+    journal, transitions = AuditWriter(weakened, notary), Transitions(clock, notary, front_id, metrics)
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
     proofs = DpopVerifier(settings.public_base_url, loopback_aliases(settings))
     authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
@@ -105,8 +107,7 @@ def build_services(
         current, control, measured, pools, notary, allow_list, memory, policy_file, deadlines.configuration, operators
     )
     dependencies = _dependencies(settings, notary, admission.room, deadlines)
-    execution = _execution(settings, notary, pools, metrics, _epoch_now(notary, known), dependencies, deadlines)
-    transitions = Transitions(clock, notary, front_id, metrics)
+    execution = _execution(settings, notary, known, pools, metrics, dependencies, deadlines, control)
     learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned, current.registry_now),
@@ -128,12 +129,13 @@ def build_services(
         authority=Authority(configuration, control, journal, deadlines.configuration), settlement=settlement,
         upkeep=HoldUpkeep(expiry, recovery, configuration.rights, deadlines.calls), refusals=refusals, journal=journal,
         revocation=Revocation(known, journal, notary, expiry, configuration.rights), metrics=metrics, memory=memory,
-        refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence, rates=rates,
-        intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks,
+        refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence,
+        intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks, rates=rates,
         explaining=Explaining(registry, policy, learned.for_action, current.settings_now, use_newest), learned=learned,
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,
+        broker=execution.secrets.broker,
     )  # fmt: skip
 
 
@@ -144,12 +146,13 @@ def _dependencies(settings: Settings, notary: NotaryClient, room: FreeSpace, dea
 
 
 def _execution(
-    settings: Settings, notary: NotaryClient, pools: Pools, metrics: Metrics, epoch_now: Callable[[bool], int],
-    dependencies: DependencyPulses, deadlines: Deadlines,
+    settings: Settings, notary: NotaryClient, known: NotaryFacts, pools: Pools, metrics: Metrics,
+    dependencies: DependencyPulses, deadlines: Deadlines, control: SupervisorLink,
 ) -> Execution:  # fmt: skip
-    secrets, wait = SecretFile(settings.secrets), settings.limits.worker_wait_seconds
+    secrets = PlanSecrets(SecretFile(settings.secrets), BrokerClient(control, deadlines.broker))
     return Execution(
-        notary, secrets, pools, wait, metrics, epoch_now, dependencies.is_proxy_down, deadlines.calls
+        notary, secrets, pools, settings.limits.worker_wait_seconds, metrics, _epoch_now(notary, known),
+        dependencies.is_proxy_down, deadlines.calls,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from ipc.channel.fds import DescriptorLost, take
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import SUPERVISOR_TO_FRONT
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.brokering import AttachBroker, NeedBroker, ReplaceBroker
 from ipc.messages.control import (
     AttachNotary,
     AttachPolicy,
@@ -52,6 +53,10 @@ MAX_UNSENT = 256
 """Messages that the supervisor has not taken; more of them would not help it."""
 
 
+Attached = AttachPolicy | AttachReader | AttachWorker | AttachBroker
+"""Messages with the channel of a process that this front can do without, for a while."""
+
+
 class SupervisorSilent(Exception):
     """No answer in time."""
 
@@ -71,7 +76,10 @@ class Hears(Protocol):
     def attach_worker(self, message: AttachWorker, sock: socket.socket) -> None:
         """A fresh worker."""
 
-    def channel_lost(self, message: AttachPolicy | AttachReader | AttachWorker) -> None:
+    def attach_broker(self, message: AttachBroker, sock: socket.socket) -> None:
+        """A fresh broker."""
+
+    def channel_lost(self, message: Attached) -> None:
         """A fresh process whose channel this front could not receive."""
 
     def worker_gone(self, message: WorkerGone) -> None:
@@ -193,6 +201,14 @@ class SupervisorLink:
         """Ask for another policy process."""
         self.post(ReplacePolicy(pid, reason))
 
+    def need_broker(self) -> None:
+        """Ask for a broker, where there is none yet."""
+        self.post(NeedBroker())
+
+    def replace_broker(self, pid: int, reason: str) -> None:
+        """Ask for another broker."""
+        self.post(ReplaceBroker(pid, reason))
+
     async def run(self, listener: Hears) -> None:
         """Say what is posted and hand on what the supervisor says, until its channel closes.
 
@@ -213,7 +229,7 @@ class SupervisorLink:
         match message:
             case AttachNotary():
                 listener.attach_notary(message, self._taken())
-            case AttachPolicy() | AttachReader() | AttachWorker():
+            case AttachPolicy() | AttachReader() | AttachWorker() | AttachBroker():
                 self._hand_over(message, listener)
             case WorkerGone():
                 listener.worker_gone(message)
@@ -239,7 +255,7 @@ class SupervisorLink:
             case _:
                 log.info("an answer came to no open question", kind=type(message).__name__)
 
-    def _hand_over(self, message: AttachPolicy | AttachReader | AttachWorker, listener: Hears) -> None:
+    def _hand_over(self, message: Attached, listener: Hears) -> None:
         """A front with too many open files gives up the process whose channel it could not receive, and lives on."""
         try:
             channel = self._taken()
@@ -254,6 +270,8 @@ class SupervisorLink:
                 listener.attach_reader(message, channel)
             case AttachWorker():
                 listener.attach_worker(message, channel)
+            case AttachBroker():
+                listener.attach_broker(message, channel)
 
     def close(self) -> None:
         """Close the channel."""

@@ -13,6 +13,16 @@ QUESTION_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerDeadlines:
+    """Waits of frontend/broker/."""
+
+    token_seconds: float = 10.0
+    """For a token, or as long as its call may take."""
+    grace_seconds: float = 2.0
+    """Added to that: a broker that has not answered then is given up."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallDeadlines:
     """Waits of frontend/calls/, and the bound on tries of one call."""
 
@@ -206,6 +216,7 @@ class WitnessDeadlines:
 class Deadlines:
     """The deadlines and pauses of one front, by room."""
 
+    broker: BrokerDeadlines = BrokerDeadlines()
     calls: CallDeadlines = CallDeadlines()
     configuration: ConfigurationDeadlines = ConfigurationDeadlines()
     control: ControlDeadlines = ControlDeadlines()

@@ -15,7 +15,7 @@ from frontend.api.dispatch import Dispatch
 from frontend.clock import ClockError, FrontClock
 from frontend.compose import build_services
 from frontend.configuration.active import ConfigurationRefused
-from frontend.control import SupervisorLink, inherited
+from frontend.control import Attached, SupervisorLink, inherited
 from frontend.errors import GateError
 from frontend.http.server import ListeningSocket, Server
 from frontend.notary.client import NotaryClient
@@ -28,6 +28,7 @@ from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.front_memory import Layout
 from ipc.channel.protocol_states import ProtocolError
+from ipc.messages.brokering import AttachBroker
 from ipc.messages.control import (
     AttachNotary,
     AttachPolicy,
@@ -103,13 +104,20 @@ class Front:
         self._services.pools.attach(message, sock.detach())
         self._services.processes.worker_attached(message.worker_id, message.profile, message.pid)
 
-    def channel_lost(self, message: AttachPolicy | AttachReader | AttachWorker) -> None:
+    def attach_broker(self, message: AttachBroker, sock: socket.socket) -> None:
+        """Ask the fresh broker from now on."""
+        self._services.broker.attach(sock, message.pid)
+        self._services.processes.broker_attached(message.pid)
+
+    def channel_lost(self, message: Attached) -> None:
         """Have another one started. The task that waits for a reader gives up by its own deadline."""
         match message:
             case AttachWorker():
                 self._services.pools.give_up(message.worker_id, LOST_CHANNEL)
             case AttachPolicy():
                 self._services.control.replace_policy(message.pid, LOST_CHANNEL)
+            case AttachBroker():
+                self._services.control.replace_broker(message.pid, LOST_CHANNEL)
 
     def worker_gone(self, message: WorkerGone) -> None:
         """Tell the pool."""
@@ -302,6 +310,7 @@ async def _live(services: Services, control: SupervisorLink, start: StartFront, 
         await nursery.start(services.notary.run)
         await nursery.start(services.policy.run)
         await nursery.start(services.pools.run)
+        await nursery.start(services.broker.run)
         nursery.start_soon(control.run, front)
         refused = None
         with front.opening:

@@ -13,6 +13,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
+from frontend.broker.client import BrokerClient
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.upkeep import HoldUpkeep
 from frontend.calls.audit_writer import AuditWriter
@@ -70,6 +71,7 @@ class Services:
     authentication: Authentication
     policy: RunningEngine
     pools: Pools
+    broker: BrokerClient
     configuration: Configuration
     reloads: ReloadRequests
     authority: Authority

@@ -27,6 +27,9 @@ MAX_NOTARY_FRAME = 32 * 1024 * 1024
 MAX_READER_FRAME = 1024 * 1024
 """Front to reader and back: one question, one report."""
 
+MAX_BROKER_FRAME = 256 * 1024
+"""Front to broker and back: one question, one answer."""
+
 READER_SECONDS = 600.0
 """How long a reader may live. Supervisor and front both hold it to that."""
 

@@ -66,6 +66,7 @@ class Programs:
     front: tuple[str, ...] = ("frontend.main",)
     notary: tuple[str, ...] = ("notary.main",)
     deliverer: tuple[str, ...] = ("frontend.webhooks.main",)
+    broker: tuple[str, ...] = ("broker.main",)
     policy: tuple[str, ...] = ("workers.rego.main",)
     spare_policy: tuple[str, ...] = ("workers.rego.main", "--spare")
     """The same, kept ready; empty: none is."""
@@ -84,7 +85,7 @@ class Programs:
             front=(*prefix, *self.front), notary=(*prefix, *self.notary), policy=(*prefix, *self.policy),
             spare_policy=(*prefix, *self.spare_policy) if self.spare_policy else (), reader=(*prefix, *self.reader),
             template=(*prefix, *self.template), upstream=(*prefix, *self.upstream),
-            deliverer=(*prefix, *self.deliverer),
+            deliverer=(*prefix, *self.deliverer), broker=(*prefix, *self.broker),
         )  # fmt: skip
 
     upstream: tuple[str, ...] = ("contrib.bank.main",)

@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 import msgspec
 import trio
 
+from ipc.messages.brokering import NeedBroker, ReplaceBroker
 from ipc.messages.control import (
     CrashLoops,
     Draining,
@@ -36,6 +37,7 @@ from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules
 from ipc.process.exits import Exit
 from supervisor.children.signals import answer_signals
+from supervisor.keepers.brokers import BrokerKeeper
 from supervisor.keepers.deliverers import DelivererKeeper
 from supervisor.keepers.front_memory import FrontMemory
 from supervisor.keepers.fronts import Answers, FrontKeeper, FrontLife
@@ -87,6 +89,7 @@ async def supervise(
         code = await stop_fronts(state, gateway.fronts)
         await gateway.template.stop()
         await gateway.deliverer.stop()
+        await gateway.broker.stop()
         await gateway.notary.stop()
         state.lifecycle.move("ended")
         nursery.cancel_scope.cancel()
@@ -102,7 +105,8 @@ class _Gateway:
         self.notary = NotaryKeeper(state, self.fronts)
         self.deliverer = DelivererKeeper(state, self.notary, self.fronts)
         self.notary.on_tied, self.notary.child_of = self.deliverer.attach, self.deliverer.child_of
-        self.followers = Followers(state, self.notary, self.deliverer, self.fronts)
+        self.broker = BrokerKeeper(state, self.fronts)
+        self.followers = Followers(state, self.notary, self.deliverer, self.broker, self.fronts)
         self.reloads = Reloads(state, self.followers.follow)
         self.telling = Telling(state, self.answering, self.statuses, lambda: self.reloads.last_error is not None)
         self.reloads.around = self.telling.reload
@@ -127,6 +131,7 @@ class _Gateway:
         nursery.start_soon(self.notary.run)
         nursery.start_soon(self.template.run)
         nursery.start_soon(self.deliverer.run)
+        nursery.start_soon(self.broker.run)
         if self.state.upstream is not None:
             nursery.start_soon(keep_upstream, self.state, self.state.upstream)
         for keeper in self.keepers:
@@ -139,6 +144,7 @@ class _Gateway:
         """A front began to live."""
         self.notary.attach(front)
         self.deliverer.tell(front)
+        self.broker.attach(front)
 
     def live_ids(self) -> tuple[str, ...]:
         return tuple(front.front_id for front in self.fronts() if front.child is not None)
@@ -288,6 +294,8 @@ class _Gateway:
             PolicyEdited: _typed(PolicyEdited, self.answer_policy_edited),
             ManifestsLoaded: _typed(ManifestsLoaded, self.history.note),
             TryWebhook: _typed(TryWebhook, self.deliverer.try_webhook),
+            NeedBroker: lambda _front, _message: self.broker.need(),
+            ReplaceBroker: _typed(ReplaceBroker, lambda _front, message: self.broker.replace(message)),
         }
 
     def answer_ready(self, front: FrontLife, _: Message) -> None:

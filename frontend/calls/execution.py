@@ -15,6 +15,7 @@ import trio
 from frontend.calls.asking import opening_of
 from frontend.calls.attempt import CUT, Attempt
 from frontend.calls.executed import ExecutedCall
+from frontend.calls.plan_secrets import PlanSecrets
 from frontend.calls.record import CallRecord
 from frontend.calls.reserving import Reservation
 from frontend.calls.withdrawing import withdraw
@@ -22,12 +23,11 @@ from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.pool.pool import Pools
-from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
+from frontend.secrets.files import SecretMissing
 from frontend.telemetry.metrics import Metrics
 from ipc.limits import AHEAD_BYTES
 from ipc.operations.calls import Approver, Open, Unbegun
 from ipc.plan import Plan, SealedPlan
-from ipc.secret_ways import AsToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Execution:
     """Runs plans. One instance serves every call of this front."""
 
     notary: NotaryClient
-    secrets: SecretFile
+    secrets: PlanSecrets
     pools: Pools
     worker_wait_seconds: float
     metrics: Metrics
@@ -57,7 +57,7 @@ class Execution:
         opened: Open | None = None
         self._check_way(plan)
         with errors_as("action_execution_failed", SecretMissing):
-            secrets = self._values_of(plan)
+            secrets = await self.secrets.values_of(plan)
         try:
             for _ in range(self.deadlines.max_workers):
                 async with self._reserved(sealed, is_open=opened is not None) as worker:
@@ -79,12 +79,12 @@ class Execution:
                 await self._withdraw(record, opened, told)
             raise
 
-    def check(self, plan: Plan) -> None:
+    async def check(self, plan: Plan) -> None:
         """Raise the GateError of a plan that can't be dispatched now, through no fault of its own: a caller that checks
         first loses nothing by trying again."""
         self._check_way(plan)
         with suppress(SecretMissing):  # that is the plan's own fault, and ends it
-            self._values_of(plan)
+            await self.secrets.values_of(plan)
 
     async def finish(self, record: CallRecord, error: GateError) -> None:
         """Wait for the withdrawal of a call whose caller already has its answer. Raises nothing."""
@@ -95,15 +95,6 @@ class Execution:
         """A proxy that hangs must not hold a worker for as long as each call may take."""
         if plan.egress.proxy_url is not None and self.is_proxy_down():
             raise GateError("action_execution_failed", cause="the egress proxy can't be reached: it answers nothing")
-
-    def _values_of(self, plan: Plan) -> dict[str, str]:
-        """Read the plan's secrets. Raises SecretMissing; GateError while none can be read."""
-        if not plan.secrets:
-            return {}
-        if any(isinstance(use.way, AsToken) for use in plan.secrets):
-            raise GateError("action_execution_failed", cause="the tokens of this action can't be fetched")
-        with errors_as("secrets_unavailable", SecretsUnavailable):
-            return self.secrets.for_plan(plan.secrets)
 
     def _reserved(self, sealed: SealedPlan, *, is_open: bool) -> Reservation:
         """A worker for the call. A small plan may go to a worker that has other calls: beside them in a shared worker,

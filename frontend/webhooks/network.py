@@ -55,7 +55,7 @@ class Network(httpcore.AsyncNetworkBackend):
         if mapped is not None:
             places = [split_address(mapped)]
         else:
-            places = [(address, port) for address in await self._addresses(host)]
+            places = [(address, port) for address in self.allowed(host, port, await self._addresses(host))]
         for position, (address, its_port) in enumerate(places):
             left = trio.current_effective_deadline() - trio.current_time()
             with trio.move_on_after(left / (len(places) - position)):
@@ -63,6 +63,13 @@ class Network(httpcore.AsyncNetworkBackend):
             if self._line is not None:
                 return self._line
         raise EndpointUnreached("no connection could be made")
+
+    def allowed(self, host: str, port: int, addresses: list[str]) -> list[str]:  # noqa: ARG002 - for those who judge by them
+        """Those of a name's addresses that may be connected to. Raises Blocked for a name without one."""
+        allowed = [address for address in addresses if self._may_reach(address)]
+        if not allowed:
+            raise Blocked("the name leads to private or reserved addresses only")
+        return allowed[:MAX_ADDRESSES]
 
     async def close(self) -> None:
         """Give up whatever is open."""
@@ -75,11 +82,7 @@ class Network(httpcore.AsyncNetworkBackend):
             entries = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._lookups)
         except (OSError, UnicodeError):
             raise EndpointUnreached("the name could not be resolved") from None
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
-        allowed = [address for address in addresses if self._may_reach(address)]
-        if not allowed:
-            raise Blocked("the name leads to private or reserved addresses only")
-        return allowed[:MAX_ADDRESSES]
+        return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 async def _dialled(address: str, port: int) -> "WebhookStream | None":

@@ -4,8 +4,11 @@ One pair per channel, for both of its ends. Guarantees that every channel checks
 """
 
 from ipc.channel.protocol_states import (
+    BROKER_TO_FRONT,
+    BROKER_TO_SUPERVISOR,
     DELIVERER_TO_NOTARY,
     DELIVERER_TO_SUPERVISOR,
+    FRONT_TO_BROKER,
     FRONT_TO_NOTARY,
     FRONT_TO_POLICY,
     FRONT_TO_READER,
@@ -17,6 +20,7 @@ from ipc.channel.protocol_states import (
     NOTARY_TO_WORKER,
     POLICY_TO_FRONT,
     READER_TO_FRONT,
+    SUPERVISOR_TO_BROKER,
     SUPERVISOR_TO_DELIVERER,
     SUPERVISOR_TO_FRONT,
     SUPERVISOR_TO_NOTARY,
@@ -56,5 +60,7 @@ pair(SUPERVISOR_TO_NOTARY, "new", NOTARY_TO_SUPERVISOR, "starting")
 pair(FRONT_TO_NOTARY, "open", NOTARY_TO_FRONT, "new")
 pair(SUPERVISOR_TO_DELIVERER, "new", DELIVERER_TO_SUPERVISOR, "starting")
 pair(DELIVERER_TO_NOTARY, "open", NOTARY_TO_DELIVERER, "new")
+pair(SUPERVISOR_TO_BROKER, "new", BROKER_TO_SUPERVISOR, "starting")
+pair(FRONT_TO_BROKER, "open", BROKER_TO_FRONT, "open")
 pair(NOTARY_TO_WORKER, "new", WORKER_TO_NOTARY, "open")
 pair(FRONT_TO_READER, "new", READER_TO_FRONT, "walking")

@@ -8,6 +8,17 @@ that an end that errs finds its own mistake before its peer does.
 from collections.abc import Mapping
 
 from ipc.messages.attesting import LookAtFile, NoPermit, Permit, Seen, Tied
+from ipc.messages.brokering import (
+    AskToken,
+    AttachAsker,
+    AttachBroker,
+    BrokerReady,
+    BrokerRefused,
+    NeedBroker,
+    ReplaceBroker,
+    StartBroker,
+    TokenGiven,
+)
 from ipc.messages.calling import Call, Drop, Result, Retire, Secrets, WorkerReady
 from ipc.messages.control import (
     AttachNotary,
@@ -110,14 +121,14 @@ FRONT_TO_WORKER: Table = {
 SUPERVISOR_TO_FRONT: Table = {("new", StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
-        AttachNotary, AttachPolicy, AttachReader, AttachWorker, WorkerGone, ModulesLoaded, Drain,
+        AttachNotary, AttachPolicy, AttachReader, AttachWorker, AttachBroker, WorkerGone, ModulesLoaded, Drain,
         CrashLoops, Reload, FinishReload, FollowSettings, ReloadDone, PolicyEdited, WebhookTried,
         DelivererStarted,
     )
 } | {("started", Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
-        AttachNotary, AttachPolicy, AttachReader, AttachWorker, WorkerGone, ModulesLoaded, Drain,
+        AttachNotary, AttachPolicy, AttachReader, AttachWorker, AttachBroker, WorkerGone, ModulesLoaded, Drain,
         CrashLoops, FinishReload, FollowSettings, ReloadDone, WebhookTried, DelivererStarted, Stop,
     )
 }  # fmt: skip
@@ -129,7 +140,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
     for kind in (
         NeedWorker, WorkerServes, KillWorker, ReplacePolicy, NeedReader, LoadModules, RequestDrain,
         Draining, RequestReload, ReloadPrepared, ReloadDone, SettingsFollowed, PolicyEdited, FrontStatus,
-        TryWebhook, ManifestsLoaded,
+        TryWebhook, ManifestsLoaded, NeedBroker, ReplaceBroker,
     )
 }  # fmt: skip
 
@@ -219,6 +230,18 @@ NOTARY_TO_DELIVERER: Table = {
     ("open", Answered): "open",
     ("open", Woken): "open",
 }
+
+# Messages from the supervisor to the broker.
+SUPERVISOR_TO_BROKER: Table = {("new", StartBroker): "started", ("started", AttachAsker): "started"}
+
+# Messages from the broker to the supervisor.
+BROKER_TO_SUPERVISOR: Table = {("starting", BrokerReady): "ready"}
+
+# Messages from a front to the broker.
+FRONT_TO_BROKER: Table = {("open", AskToken): "open"}
+
+# Messages from the broker to a front.
+BROKER_TO_FRONT: Table = {("open", TokenGiven): "open", ("open", BrokerRefused): "open"}
 
 # Messages from the notary to a worker.
 NOTARY_TO_WORKER: Table = {

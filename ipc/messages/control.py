@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
+from ipc.messages.brokering import AttachBroker, NeedBroker, ReplaceBroker
 from ipc.messages.manifests import ActionRollback, ManifestsLoaded
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
@@ -287,7 +288,7 @@ class FrontStatus(Message, frozen=True):
 SupervisorToFront = (
     StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain
     | CrashLoops | Reload | FinishReload | FollowSettings | ReloadDone | PolicyEdited | WebhookTried
-    | DelivererStarted | Stop
+    | DelivererStarted | AttachBroker | Stop
 )  # fmt: skip
 FrontToSupervisor = (
     FrontReady
@@ -306,5 +307,7 @@ FrontToSupervisor = (
     | PolicyEdited
     | TryWebhook
     | ManifestsLoaded
+    | NeedBroker
+    | ReplaceBroker
     | FrontStatus
 )

@@ -27,6 +27,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "compiler": (SECCOMP, LANDLOCK, *_APART, NETWORK_NAMESPACE),
     "notary": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE, NETWORK_NAMESPACE),
     "deliverer": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE),
+    "broker": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE),
     "front": (SECCOMP, LANDLOCK),
     "template": (SECCOMP,),
 }

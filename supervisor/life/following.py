@@ -1,5 +1,5 @@
 """Sends the settings that a reload has changed to the processes that took no part in it: the notary, fronts that were
-still starting, and the deliverer.
+still starting, the deliverer and the broker.
 
 Guarantees that each of them has confirmed the new settings, or has ended, before the reload is answered: none of them
 accepts a removed operator. A process that starts later gets them with its first message.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import trio
 
 from ipc.messages.control import FollowSettings, SettingsFollowed
+from supervisor.keepers.brokers import BrokerKeeper
 from supervisor.keepers.deliverers import DelivererKeeper
 from supervisor.keepers.fronts import FrontLife
 from supervisor.keepers.notaries import NotaryKeeper
@@ -28,11 +29,13 @@ class Followers:
         state: SupervisorState,
         notary: NotaryKeeper,
         deliverer: DelivererKeeper,
+        broker: BrokerKeeper,
         fronts: Callable[[], list[FrontLife]],
     ) -> None:
         self._state = state
         self._notary = notary
         self._deliverer = deliverer
+        self._broker = broker
         self._fronts = fronts
 
     async def follow(self, message: FollowSettings | None, but: Iterable[FrontLife]) -> None:
@@ -50,6 +53,7 @@ class Followers:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._notary.follow, message, FOLLOW_SECONDS)
             nursery.start_soon(self._deliverer.follow)
+            nursery.start_soon(self._broker.follow)
             for front in late:
                 nursery.start_soon(self._until_followed, front, message.request_id)
 

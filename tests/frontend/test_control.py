@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.control import MAX_UNSENT, SupervisorLink, SupervisorSilent
+from frontend.control import MAX_UNSENT, Attached, SupervisorLink, SupervisorSilent
 from frontend.deadlines import ControlDeadlines
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import encode_frame
@@ -19,6 +19,7 @@ from ipc.channel.front_memory import Layout, make_memory
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import FRONT_TO_SUPERVISOR, ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.brokering import AttachBroker
 from ipc.messages.control import (
     AttachNotary,
     AttachPolicy,
@@ -63,7 +64,10 @@ class Listener:
     def attach_worker(self, message: AttachWorker, sock: socket.socket) -> None:
         sock.close()
 
-    def channel_lost(self, message: AttachPolicy | AttachReader | AttachWorker) -> None:
+    def attach_broker(self, message: AttachBroker, sock: socket.socket) -> None:
+        sock.close()
+
+    def channel_lost(self, message: Attached) -> None:
         self.heard.append(("lost", message))
 
     def worker_gone(self, message: WorkerGone) -> None:

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "console": {"console", "ipc", "frontend"},
     "bridge": {"bridge", "ipc", "frontend"},
     "importing": {"importing", "ipc", "frontend"},
+    "broker": {"broker", "ipc", "frontend"},
 }
 """A package that is not there (yet) breaks no wall."""
 OF_OTHERS = {
@@ -33,6 +34,7 @@ OF_OTHERS = {
     "console": ("frontend.http.", "frontend.telemetry.logs"),
     "bridge": ("frontend.http.", "frontend.telemetry.logs"),
     "importing": ("frontend.manifests.", "frontend.schemas.", "frontend.files.problems"),
+    "broker": ("frontend.http.client_bodies", "frontend.telemetry.logs", "frontend.webhooks.network"),
 }
 """The modules that a package may import of another one where only a few are allowed."""
 NEVER = {
@@ -43,6 +45,7 @@ NEVER = {
     "notary": {"trio", "h11", "hypercorn", "httpcore", "httpx", "wasmtime", "regopy", "yaml"},
     "workers": {"trio", "h11", "hypercorn", "sqlite3"},
     "witness": {"h11", "hypercorn", "httpcore", "httpx", "wasmtime", "regopy", "yaml", "sqlite3", "jwt"},
+    "broker": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "console": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "bridge": {"h11", "hypercorn", "httpcore", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "importing": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "sqlite3"},
@@ -115,6 +118,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "console": (("main",), ("forwarding",)),
     "bridge": (("main",), ("endpoint",), ("sessions",), ("session",)),
     "importing": (("openapi",), ("folder", "manifest_text")),
+    "broker": (("main",), ("process",), ("tokens", "walls"), ("token_server",)),
     "workers": (
         ("template", "check", "examiner"),
         ("loading", "worker"),

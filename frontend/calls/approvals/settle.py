@@ -116,7 +116,7 @@ class Settlement:
                     approval = await self.transitions.claim(approval, operator, None, asked.signature)
                     raise await self._failed(record, approval, error) from None
                 # A dependency that is down for a while must not use up the decision of a person.
-                self.execution.check(body.plan)
+                await self.execution.check(body.plan)
                 granted = _evidence(
                     record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None,
                     approval_signature=asked.signature,

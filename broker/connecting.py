@@ -1,0 +1,138 @@
+"""How the broker reaches a server that a manifest names: public addresses, or a private network of the configuration.
+
+Guarantees that a name is looked up once and judged as workers judge it (ipc/network/reach.py), that certificates are
+checked, and that an answer takes bounded memory. Contexts of TLS are made before the walls stand: behind them the
+broker opens no file. SECURITY: nothing that is raised names a host or an address.
+"""
+
+import ssl
+from urllib.parse import SplitResult, urlsplit
+
+import httpcore
+import trio
+
+from frontend.http.client_bodies import OutgoingBody
+from frontend.telemetry.logs import log
+from frontend.webhooks.network import MAX_ADDRESSES, Blocked, EndpointUnreached, Network
+from ipc.network.reach import ReachRefused, may_send_plain, networks_of, reach_of
+from ipc.network.tls import client_context
+from ipc.networks import NetworkSettings, NetworkTls
+from ipc.settings import EgressSettings
+
+MAX_LOOKUPS = 8
+"""Threads that look up names."""
+_PORTS = {"http": 80, "https": 443}
+
+
+class NotReached(Exception):
+    """There is no answer in HTTP. A sentence without host and address."""
+
+
+class ServerAnswer:
+    """The status, the kind and the body of an answer, which may repeat a secret."""
+
+    __slots__ = ("body", "content_type", "status")
+
+    def __init__(self, status: int, content_type: str, body: bytes) -> None:
+        self.status = status
+        self.content_type = content_type
+        self.body = body
+
+    def __repr__(self) -> str:
+        return f"<answer {self.status}>"
+
+
+class Servers:
+    """Sends requests to servers outside. Makes contexts of TLS when it is made, which reads files and blocks."""
+
+    def __init__(self, egress: EgressSettings) -> None:
+        self._resolve = egress.unsafe_resolve
+        self._networks = tuple(one.planned for one in egress.networks)
+        self._public = client_context()
+        self._contexts = {one.name: context for one in egress.networks if (context := _context_of(one)) is not None}
+        self._lookups = trio.CapacityLimiter(MAX_LOOKUPS)
+
+    async def post(self, url: str, headers: dict[str, str], body: bytes) -> ServerAnswer:
+        """Send one request; the caller gives it a deadline. No redirect is followed. Raises NotReached."""
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port or _PORTS[parts.scheme]
+        self._check_scheme(parts, host)
+        network = _JudgedNetwork(self)
+        try:
+            return await self._sent(network, parts, host, port, headers, body)
+        except (Blocked, EndpointUnreached) as error:
+            raise NotReached(str(error)) from None
+        except (httpcore.ProtocolError, httpcore.NetworkError):
+            raise NotReached("the connection ended without a whole answer in HTTP") from None
+        finally:
+            with trio.CancelScope(shield=True):
+                await network.close()
+
+    async def _sent(
+        self, network: Network, parts: SplitResult, host: str, port: int, headers: dict[str, str], body: bytes
+    ) -> ServerAnswer:
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        at = host if parts.port is None else f"{host}:{port}"
+        all_headers = {"host": at, "connection": "close", "content-length": str(len(body))} | headers
+        url = httpcore.URL(scheme=parts.scheme, host=host, port=port, target=target)
+        connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self.tls_for(host), network_backend=network)
+        async with connection.stream(
+            "POST", url, headers=list(all_headers.items()), content=OutgoingBody(body)
+        ) as response:
+            kinds = [value.decode("latin-1") for name, value in response.headers if name.lower() == b"content-type"]
+            return ServerAnswer(response.status, ",".join(kinds), await response.aread())
+
+    def judge(self, host: str, port: int, addresses: list[str]) -> list[str]:
+        """The addresses that this name may be connected to. Raises Blocked."""
+        try:
+            return list(reach_of(host, port, addresses, self._networks).addresses)[:MAX_ADDRESSES]
+        except ReachRefused as error:
+            raise Blocked(str(error)) from None
+
+    @property
+    def resolve(self) -> dict[str, str]:
+        """Names of a dev gateway that are not looked up."""
+        return self._resolve
+
+    @property
+    def lookups(self) -> trio.CapacityLimiter:
+        """Bounds threads."""
+        return self._lookups
+
+    def tls_for(self, host: str) -> ssl.SSLContext:
+        """The context of the network that the name is of, else that of the system's authorities. Raises NotReached."""
+        named = networks_of(host, self._networks)
+        own = [one for one in named if one.tls is not None]
+        if not own:
+            return self._public
+        if own[0].name not in self._contexts:
+            raise NotReached(f"the files of TLS of the private network {own[0].name} can't be read")
+        return self._contexts[own[0].name]
+
+    def _check_scheme(self, parts: SplitResult, host: str) -> None:
+        if parts.scheme != "https" and host not in self._resolve and not may_send_plain(host, self._networks):
+            raise NotReached("a secret is never sent without TLS")
+
+
+class _JudgedNetwork(Network):
+    def __init__(self, servers: Servers) -> None:
+        super().__init__(servers.resolve, servers.lookups)
+        self._servers = servers
+
+    def allowed(self, host: str, port: int, addresses: list[str]) -> list[str]:
+        """See Network."""
+        return self._servers.judge(host, port, addresses)
+
+
+def _context_of(network: NetworkSettings) -> ssl.SSLContext | None:
+    tls: NetworkTls | None = network.tls
+    if tls is None:
+        return None
+    try:
+        context = client_context(tls.ca_file)
+        if tls.client_certificate is not None:
+            context.load_cert_chain(tls.client_certificate.certificate_file, tls.client_certificate.key_file)
+    except (OSError, ValueError) as error:
+        log.error("the files of TLS of a network can't be read", network=network.name, cause=type(error).__name__)
+        return None
+    return context

@@ -1,0 +1,168 @@
+"""The front's end of its channel to the broker: questions, their answers and their deadlines.
+
+Guarantees that each question ends in its time, with an answer or a sentence why there is none. A broker that does not
+answer in time is given up and its successor asked for; a question that it had is not asked again.
+"""
+
+import itertools
+import socket
+from typing import Final, Protocol
+
+import trio
+
+from frontend.deadlines import BrokerDeadlines
+from frontend.telemetry.logs import log
+from ipc.channel.blocking import ChannelClosed
+from ipc.channel.framing import FrameError
+from ipc.channel.nonblocking import TrioChannel
+from ipc.channel.protocol_states import BROKER_TO_FRONT, ProtocolError
+from ipc.limits import MAX_BROKER_FRAME
+from ipc.messages.brokering import AskToken, BrokerRefused, BrokerToFront, TokenGiven
+from ipc.messages.message import Message
+from ipc.secret_ways import AsToken
+
+MAX_OPEN: Final = 1024
+"""Questions of this front."""
+
+
+class BrokerSilent(Exception):
+    """The broker gave no answer. A sentence."""
+
+
+class BrokerSupply(Protocol):
+    """The supervisor, as far as brokers come from it."""
+
+    def need_broker(self) -> None:
+        """Have a broker attached, where there is none yet."""
+
+    def replace_broker(self, pid: int, reason: str) -> None:
+        """Have this one killed, and another one attached."""
+
+
+class _OpenQuestion:
+    def __init__(self) -> None:
+        self.is_settled = trio.Event()
+        self.answer: Message | None = None
+        self.problem = ""
+
+    def settle(self, answer: Message | None, problem: str = "") -> None:
+        self.answer, self.problem = answer, problem
+        self.is_settled.set()
+
+
+class BrokerClient:
+    """Asks the broker of now. `run` must run meanwhile."""
+
+    def __init__(self, supply: BrokerSupply, deadlines: BrokerDeadlines = BrokerDeadlines()) -> None:
+        self.deadlines = deadlines
+        self._supply = supply
+        self._numbers = itertools.count(1)
+        self._open: dict[int, _OpenQuestion] = {}
+        self._attached: tuple[socket.socket, int] | None = None
+        self._arrived = trio.Event()
+        self._channel: TrioChannel[Message] | None = None
+        self._pid = 0
+        self._is_up = trio.Event()
+        self._serving: trio.CancelScope | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The broker of now."""
+        return None if self._channel is None else self._pid
+
+    def need(self) -> None:
+        """Have a broker started, unless one is here."""
+        if self._channel is None:
+            self._supply.need_broker()
+
+    def attach(self, sock: socket.socket, pid: int) -> None:
+        """Ask the fresh broker from now on."""
+        if self._attached is not None:
+            self._attached[0].close()
+        self._attached = (sock, pid)
+        self._arrived.set()
+        if self._serving is not None:
+            self._serving.cancel()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hear brokers, one after the other, until cancelled."""
+        task_status.started()
+        try:
+            while True:
+                await self._arrived.wait()
+                assert self._attached is not None
+                (sock, pid), self._attached, self._arrived = self._attached, None, trio.Event()
+                await self._hear(sock, pid)
+        finally:
+            if self._attached is not None:
+                self._attached[0].close()
+
+    async def token(
+        self, way: AsToken, client_secret: str, *, principal: str, seconds: float, refused: str | None = None
+    ) -> str:
+        """A token for one call, within so many seconds and `deadlines.token_seconds`. Raises BrokerSilent."""
+        seconds = min(seconds, self.deadlines.token_seconds)
+        asked = AskToken(next(self._numbers), principal, seconds, way, client_secret, refused)
+        answer = await self._asked(asked.number, asked, seconds)
+        if isinstance(answer, TokenGiven):
+            return answer.token
+        raise BrokerSilent(answer.reason if isinstance(answer, BrokerRefused) else "the broker gave another answer")
+
+    async def _asked(self, number: int, question: Message, seconds: float) -> Message:
+        if len(self._open) >= MAX_OPEN:
+            raise BrokerSilent(f"{MAX_OPEN} questions to the broker are open")
+        one = self._open[number] = _OpenQuestion()
+        pid = None
+        try:
+            with trio.move_on_after(seconds + self.deadlines.grace_seconds):
+                self.need()
+                await self._is_up.wait()
+                channel, pid = self._channel, self._pid
+                if channel is not None:
+                    await self._send(channel, question)
+                await one.is_settled.wait()
+        finally:
+            del self._open[number]
+        if one.answer is not None:
+            return one.answer
+        if one.problem:
+            raise BrokerSilent(one.problem)
+        if pid is None:
+            raise BrokerSilent(f"no broker was there within {seconds:g} s")
+        self._supply.replace_broker(pid, f"no answer within {seconds:g} s")
+        raise BrokerSilent(f"the broker did not answer within {seconds:g} s")
+
+    async def _send(self, channel: TrioChannel[Message], question: Message) -> None:
+        try:
+            await channel.send(question)
+        except OSError:
+            raise BrokerSilent("the broker ended") from None
+        except FrameError as error:
+            raise BrokerSilent(str(error)) from None
+
+    async def _hear(self, sock: socket.socket, pid: int) -> None:
+        channel: TrioChannel[Message] = TrioChannel(
+            sock, BrokerToFront, table=BROKER_TO_FRONT, start="open", cap_in=MAX_BROKER_FRAME, cap_out=MAX_BROKER_FRAME
+        )
+        self._channel, self._pid = channel, pid
+        self._is_up.set()
+        try:
+            with trio.CancelScope() as self._serving:
+                while True:
+                    self._settle(await channel.receive())
+        except (ChannelClosed, OSError):
+            log.info("the broker's channel ended", pid=pid)
+        except (FrameError, ProtocolError) as error:
+            log.error("the broker broke the protocol", pid=pid, cause=str(error))
+            self._supply.replace_broker(pid, "it broke the protocol")
+        finally:
+            self._channel, self._is_up, self._serving = None, trio.Event(), None
+            channel.close()
+            for one in self._open.values():
+                one.settle(None, "the broker ended before it answered")
+
+    def _settle(self, answer: Message) -> None:
+        assert isinstance(answer, TokenGiven | BrokerRefused), "the table lets nothing else come"
+        one = self._open.get(answer.number)
+        if one is not None:  # else its time is over
+            one.settle(answer)

@@ -1,0 +1,87 @@
+"""The broker with its supervisor, and with fronts, which ask it for what calls need from outside.
+
+SECURITY: it talks to servers of others. It hears whole questions, answers each with one text or one reason, and reaches
+no plan, no evidence, no key and no file.
+"""
+
+from typing import ClassVar
+
+from ipc.messages.message import Message
+from ipc.secret_ways import AsToken
+from ipc.settings import EgressSettings
+from ipc.walls.given import Given
+
+
+class StartBroker(Message, frozen=True):
+    """First message to a broker."""
+
+    egress: EgressSettings
+    walls: Given
+
+
+class BrokerReady(Message, frozen=True):
+    """Its walls stand."""
+
+
+class AttachAsker(Message, frozen=True):
+    """The channel of a front comes along."""
+
+    FDS: ClassVar[int] = 1
+    front_id: str
+
+
+class AttachBroker(Message, frozen=True):
+    """A fresh broker; its channel comes along. The one before is gone, and answers nothing more."""
+
+    FDS: ClassVar[int] = 1
+    pid: int
+
+
+class NeedBroker(Message, frozen=True):
+    """An action needs a broker. Answered by AttachBroker, once for each broker."""
+
+
+class ReplaceBroker(Message, frozen=True):
+    """The broker `pid` missed a deadline or broke the protocol: kill it, attach another."""
+
+    pid: int
+    reason: str
+
+
+class AskToken(Message, frozen=True):
+    """A token of this way, within `seconds`. Answered by TokenGiven or BrokerRefused."""
+
+    number: int
+    principal: str
+    """Questions are bounded for each."""
+    seconds: float
+    way: AsToken
+    client_secret: str
+    refused: str | None = None
+    """SHA-256, hexadecimal, of a token that the upstream has refused: it is not given again."""
+
+    def __repr__(self) -> str:
+        return f"AskToken({self.number})"
+
+
+class TokenGiven(Message, frozen=True):
+    """The token, for one call."""
+
+    number: int
+    token: str
+
+    def __repr__(self) -> str:
+        return f"TokenGiven({self.number})"
+
+
+class BrokerRefused(Message, frozen=True):
+    """There is no answer, for this reason: a sentence without a secret."""
+
+    number: int
+    reason: str
+
+
+SupervisorToBroker = StartBroker | AttachAsker
+BrokerToSupervisor = BrokerReady
+FrontToBroker = AskToken
+BrokerToFront = TokenGiven | BrokerRefused

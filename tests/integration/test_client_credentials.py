@@ -1,0 +1,190 @@
+"""Tokens by client credentials in a whole gateway: who fetches them, and every way in which a server of tokens, or the
+broker itself, can fail."""
+
+import base64
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from ipc.process.roles import BROKER
+from tests.support.gateway import Gateway, gateway, wait_for
+from tests.support.manifests import example, open_policy, patient, write_manifests
+from tests.support.upstream import Upstream
+from tests.support.worker_upstream import Upstream as TokenServer
+from tests.support.worker_upstream import upstream
+
+CLIENT_SECRET = "client secret+3f81"
+POST = {"path": "/messages", "message": "hi"}
+HANG = b"hang"
+
+
+def json_answer(status: str, body: object, kind: str = "application/json") -> bytes:
+    raw = json.dumps(body).encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(raw)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + raw
+
+
+def token(value: str = "token-of-fine", **more: Any) -> dict[str, Any]:
+    return {"access_token": value, "token_type": "Bearer"} | more
+
+
+WRONG: dict[str, tuple[bytes, str]] = {
+    "hanging": (HANG, "gave no whole answer within 10 s|no token came within"),
+    "half": (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", "without a whole answer"),
+    "garbage": (b"\x00\xff not HTTP\r\n\r\n", "without a whole answer"),
+    "huge": (b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n" + b"x" * 9_000_000, "without a whole answer"),
+    "refusing": (json_answer("401 No", {"error": "invalid_client", "error_description": CLIENT_SECRET}),
+                 "answered 401 invalid_client"),
+    "odd-error": (json_answer("400 No", {"error": CLIENT_SECRET}), "answered 400"),
+    "redirect": (b"HTTP/1.1 302 Found\r\nLocation: /fine?v=1\r\nContent-Length: 0\r\n\r\n", "answered 302"),
+    "text": (json_answer("200 OK", token(), "text/plain"), "not of type application/json"),
+    "no-token": (json_answer("200 OK", {"token_type": "Bearer"}), "not a token by RFC 6749"),
+    "mac": (json_answer("200 OK", token(token_type="mac")), "not of type Bearer"),
+    "line": (json_answer("200 OK", token("a-token\r\nX: y")), "not printable ASCII"),
+    "long": (json_answer("200 OK", token("t" * 9000)), "not printable ASCII of at most 8000"),
+    "short": (json_answer("200 OK", token("t")), "too short"),
+    "over": (json_answer("200 OK", token(expires_in=0)), "whose time is over"),
+    "float": (json_answer("200 OK", token(expires_in="soon")), "not a token by RFC 6749"),
+}  # fmt: skip
+RIGHT = {
+    "fine": json_answer("200 OK", token(expires_in=3600, scope="a b")),
+    "lower": json_answer("200 OK", token("token-of-lower", token_type="bearer"), "application/json; charset=utf-8"),
+}
+
+
+@dataclass
+class Stage:
+    """A gateway, the upstream of its actions, and the server that gives tokens."""
+
+    gate: Gateway
+    up: Upstream
+    tokens: TokenServer
+
+    def asked(self, name: str) -> list[bytes]:
+        """Requests for tokens of this action."""
+        return [one for one in self.tokens.requests if one.startswith(f"POST /{name}?".encode())]
+
+    def event_of(self, session_id: str) -> dict[str, Any]:
+        (event,) = self.gate.events(session_id=session_id, event_type="ActionCall")
+        return event
+
+
+def speaks(servers: list[TokenServer]) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        name = servers[0].requests[-1].split(b" ")[1].decode().strip("/").partition("?")[0]
+        data = RIGHT[name] if name in RIGHT else WRONG[name][0]
+        if data is HANG:
+            servers[0].stop.wait(300)
+        else:
+            connection.sendall(data)
+
+    return answer
+
+
+def with_token(name: str) -> dict[str, Any]:
+    way = {"token_url": f"http://login.gateway.test/{name}?v=1", "client_id": "client:7", "scopes": ["read", "write"],
+           "audience": "https://api"}  # fmt: skip
+    secrets = [{"name": "client", "inject": {"oauth2_client_credentials": way}}]
+    limits = {"timeout_seconds": 4.0 if name == "hanging" else 60.0}
+    return example("http_post", action_id=name, secrets=secrets, resource_limits=limits)
+
+
+@pytest.fixture
+def at(up: Upstream, tmp_path: Path) -> Iterator[Stage]:
+    top = patient(tmp_path / "actions")
+    names = [*RIGHT, *WRONG]
+    write_manifests(tmp_path / "actions", *map(with_token, names))
+    policy = open_policy(tmp_path / "policy", *names)
+    secrets = tmp_path / "secrets.json"
+    secrets.touch(mode=0o600)
+    secrets.write_text(json.dumps({"client": CLIENT_SECRET, "upstream_token": "t" * 20, "bank_token": "b" * 20}))
+    servers: list[TokenServer] = []
+    with upstream(speaks(servers)) as tokens:
+        servers.append(tokens)
+        places = f'"upstream.gateway.test" = "{up.address}", "login.gateway.test" = "{tokens.address}"'
+        text = f'{top}policy_dir = "{policy}"\n[egress]\nunsafe_resolve = {{{places}}}\n[secrets]\nfile = "{secrets}"\n'
+        with gateway(tmp_path, text) as running:
+            yield Stage(running, up, tokens)
+
+
+def test_a_call_has_a_token_that_was_fetched_once_and_its_client_secret_is_nowhere_else(at: Stage) -> None:
+    agent = at.gate.agent()
+    assert at.gate.children(BROKER) == [], "no call needs it yet"
+    assert agent.execute("http_post", POST).status_code == 200
+    assert at.gate.children(BROKER) == []
+    for _ in range(3):
+        assert agent.execute("fine", POST).status_code == 200
+        assert at.up.seen[-1].headers["authorization"] == "Bearer token-of-fine"
+    assert agent.execute("lower", POST).status_code == 200
+    assert at.up.seen[-1].headers["authorization"] == "Bearer token-of-lower"
+    (asked,) = at.asked("fine")
+    head, _, body = asked.partition(b"\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    assert base64.b64decode(fields["authorization"].removeprefix("Basic ")) == b"client%3A7:client+secret%2B3f81"
+    assert parse_qs(body.decode()) == {
+        "grant_type": ["client_credentials"], "scope": ["read write"], "audience": ["https://api"]
+    }  # fmt: skip
+    found = [one for one in (at.gate.log, *at.gate.state.rglob("*")) if one.is_file()]
+    for value in (b"token-of-fine", CLIENT_SECRET.encode()):
+        assert [str(one) for one in found if value in one.read_bytes()] == []
+    assert at.gate.stop() == 0
+
+
+def test_each_wrong_answer_of_a_token_server_fails_the_call_by_name_before_anything_is_sent(at: Stage) -> None:
+    agent, sent = at.gate.agent(max_calls=1), len(at.up.seen)
+    for name, (_, words) in WRONG.items():
+        one = at.gate.agent(max_calls=1)
+        answer = one.execute(name, POST)
+        assert (name, answer.status_code, answer.json()) == (name, 502, {"error": "action_execution_failed"})
+        event = at.event_of(one.session_id)
+        assert any(word in event["reason"] for word in words.split("|")), (name, event["reason"])
+        assert "intent_id" not in event
+        assert CLIENT_SECRET not in json.dumps(event)
+        assert one.execute("text_digest", {"text": "x"}).status_code == 200, "the call was given back to the budget"
+    assert len(at.up.seen) == sent
+    assert agent.execute("fine", POST).status_code == 200, "the broker serves others"
+
+
+def broker_after(at: Stage, pid: int) -> int:
+    """The broker that follows this one, once it serves."""
+    found = wait_for(lambda: [one.pid for one in at.gate.children(BROKER) if one.pid != pid], "another broker")
+    return int(found[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_broker_that_dies_or_hangs_in_the_middle_fails_its_calls_by_name_and_is_replaced(
+    at: Stage, number: int
+) -> None:
+    agent = at.gate.agent()
+    assert agent.execute("fine", POST).status_code == 200
+    first, sent = at.gate.child(BROKER).pid, len(at.up.seen)
+    if number == signal.SIGSTOP:
+        os.kill(first, number)
+        answer = agent.execute("fine", POST)
+        assert "the broker did not answer within" in at.gate.events(decision="error")[0]["reason"]
+    else:
+        answer = killed_in_the_middle(at, first)
+        assert "the broker ended" in at.gate.events(decision="error")[0]["reason"]
+    assert (answer.status_code, answer.json()) == (502, {"error": "action_execution_failed"})
+    assert len(at.up.seen) == sent
+    broker_after(at, first)
+    assert agent.execute("fine", POST).status_code == 200
+    assert at.gate.operator().get("/readyz").status_code == 200
+
+
+def killed_in_the_middle(at: Stage, pid: int) -> Any:
+    """The answer of a call whose broker is killed while a token server keeps it waiting."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(at.gate.agent().execute, "hanging", POST)
+        wait_for(lambda: at.asked("hanging"), "the question of the broker")
+        os.kill(pid, signal.SIGKILL)
+        return answer.result(60)
