@@ -2,7 +2,7 @@
 
 Guarantees that a token is given for exactly what it was fetched for: server, client, its secret, scopes and audience;
 that one fetch at a time runs for each of these, whose waiters share its outcome; that a token which an upstream has
-refused is not given again. Never writes one to a file, a log or a repr.
+refused is given again only if its server gives it again. Never writes one to a file, a log or a repr.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import trio
 
 from broker.token_server import FetchedToken, NoToken
 from frontend.telemetry.logs import log
-from ipc.messages.brokering import AskToken
+from ipc.messages.brokering import AskToken, digest_of
 
 FETCH_SECONDS: Final = 10.0
 MAX_TOKENS: Final = 1024
@@ -58,7 +58,8 @@ class Tokens:
         self._running: dict[bytes, _TokenFetch] = {}
 
     async def token(self, asked: AskToken) -> str:
-        """A token that has not ended and is not the refused one. The caller gives a deadline. Raises NoToken."""
+        """A token that has not ended; another than the refused one, unless the server gives that again. The caller
+        gives a deadline. Raises NoToken."""
         key = _key_of(asked)
         now, kept = trio.current_time(), self._kept.get(key)
         if kept is not None and (now >= kept.ends_at or digest_of(kept.value) == asked.refused):
@@ -74,8 +75,6 @@ class Tokens:
         fetched = self._kept.get(key)
         if fetched is None or running.problem is not None:
             raise NoToken(running.problem or "the token was not kept")
-        if digest_of(fetched.value) == asked.refused:
-            raise NoToken("the token server gave the token again that the upstream has refused")
         return fetched.value
 
     def _begin(self, key: bytes, asked: AskToken) -> _TokenFetch:
@@ -106,11 +105,6 @@ class Tokens:
         self._kept[key] = token
         if len(self._kept) > MAX_TOKENS:
             del self._kept[min(self._kept, key=lambda one: self._kept[one].ends_at)]
-
-
-def digest_of(token: str) -> str:
-    """How a token that was refused is named."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _key_of(asked: AskToken) -> bytes:

@@ -6,7 +6,7 @@ the call, with the reason why another worker must run it, or with a GateError. N
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -29,10 +29,11 @@ from frontend.telemetry.metrics import Metrics
 from ipc.channel.framing import FrameError
 from ipc.messages.calling import Call
 from ipc.operations.calls import Assign, CallEnd, Closed, NoSuchWorker, Open, Recall, Unbegun
-from ipc.plan import SealedPlan
+from ipc.plan import Plan, SealedPlan
 from ipc.texts.canonical import sha256_hex
 
 CUT: Final = "the gateway stopped before the call was dispatched"
+UNAUTHORIZED: Final = 401
 NO_RESULT: Final = frozenset({"worker_lost", "cut"})
 """Outcomes of calls whose worker sent no result."""
 NotRun = NoSuchWorker | Unbegun
@@ -51,6 +52,8 @@ class Attempt:
     sealed: SealedPlan
     secrets: Mapping[str, str]
     """Values of the plan's secrets."""
+    note_refused: Callable[[Plan, Mapping[str, str]], None]
+    """Called with them once an upstream has answered 401."""
     worker: WorkerChannel
     opening: Open
     """The question that opens the call, or opened it for an earlier attempt."""
@@ -173,6 +176,8 @@ class Attempt:
             log.error("the output of a call did not arrive", receipt_id=closed.receipt_id, cause=str(error))
             return None
         self.pools.brevity.note(self.sealed.plan.action_id, result.duration_us, result.fuel_consumed)
+        if any(seen.status == UNAUTHORIZED for seen in result.observations):
+            self.note_refused(self.sealed.plan, self.secrets)
         if closed.kind != "success" or result.output is None:
             return None
         if sha256_hex(result.output.encode()) != closed.response_hash:

@@ -65,7 +65,7 @@ class Execution:
                     opening = opened or opening_of(record, sealed, worker.worker_id, has_budget, approver)
                     ended = await Attempt(
                         self.notary, self.pools, self.metrics, self.deadlines.clean_up_seconds, record, sealed, secrets,
-                        worker, opening, is_open=opened is not None,
+                        self.secrets.note_refused, worker, opening, is_open=opened is not None,
                     ).run()  # fmt: skip
                 if isinstance(ended, ExecutedCall):
                     return ended

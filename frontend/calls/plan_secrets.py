@@ -3,13 +3,19 @@
 Guarantees that the secret of an OAuth2 client reaches no worker: a token stands in its place, or the call does not run.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from frontend.broker.client import BrokerClient, BrokerSilent
 from frontend.errors import GateError, errors_as
 from frontend.secrets.files import SecretFile, SecretsUnavailable
+from ipc.messages.brokering import digest_of
 from ipc.plan import Plan
 from ipc.secret_ways import AsToken
+
+MAX_REFUSED: Final = 256
+"""Ways whose refused token is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,8 @@ class PlanSecrets:
 
     file: SecretFile
     broker: BrokerClient
+    refused: dict[AsToken, str] = field(default_factory=dict)
+    """By way: the digest of a token with which an upstream has answered 401 last, until the next question."""
 
     async def values_of(self, plan: Plan) -> dict[str, str]:
         """The values by name; without a wait for a plan without tokens. Raises SecretMissing; GateError while none can
@@ -31,10 +39,17 @@ class PlanSecrets:
                 values[use.name] = await self._token(plan, use.name, use.way, values[use.name])
         return values
 
+    def note_refused(self, plan: Plan, values: Mapping[str, str]) -> None:
+        """An upstream has answered 401 to these values: the next call asks for another token."""
+        for use in plan.secrets:
+            if isinstance(use.way, AsToken) and use.name in values and len(self.refused) < MAX_REFUSED:
+                self.refused[use.way] = digest_of(values[use.name])
+
     async def _token(self, plan: Plan, name: str, way: AsToken, client_secret: str) -> str:
         try:
             return await self.broker.token(
-                way, client_secret, principal=plan.principal, seconds=plan.limits.timeout_seconds
-            )
+                way, client_secret, principal=plan.principal, seconds=plan.limits.timeout_seconds,
+                refused=self.refused.pop(way, None),
+            )  # fmt: skip
         except BrokerSilent as error:
             raise GateError("action_execution_failed", cause=f"no token for the secret {name}: {error}") from None

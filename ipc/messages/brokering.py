@@ -4,6 +4,7 @@ SECURITY: it talks to servers of others. It hears whole questions, answers each 
 no plan, no evidence, no key and no file.
 """
 
+import hashlib
 from typing import ClassVar
 
 from ipc.messages.message import Message
@@ -58,7 +59,7 @@ class AskToken(Message, frozen=True):
     way: AsToken
     client_secret: str
     refused: str | None = None
-    """SHA-256, hexadecimal, of a token that the upstream has refused: it is not given again."""
+    """`digest_of` a token that the upstream has refused: the server is asked for another one."""
 
     def __repr__(self) -> str:
         return f"AskToken({self.number})"
@@ -79,6 +80,11 @@ class BrokerRefused(Message, frozen=True):
 
     number: int
     reason: str
+
+
+def digest_of(token: str) -> str:
+    """The name of a token: SHA-256, hexadecimal."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 SupervisorToBroker = StartBroker | AttachAsker

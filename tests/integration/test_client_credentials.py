@@ -57,6 +57,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
 }  # fmt: skip
 RIGHT = {
     "fine": json_answer("200 OK", token(expires_in=3600, scope="a b")),
+    "fresh": json_answer("200 OK", token("token-NUMBER")),
     "lower": json_answer("200 OK", token("token-of-lower", token_type="bearer"), "application/json; charset=utf-8"),
 }
 
@@ -82,6 +83,7 @@ def speaks(servers: list[TokenServer]) -> Callable[[socket.socket], None]:
     def answer(connection: socket.socket) -> None:
         name = servers[0].requests[-1].split(b" ")[1].decode().strip("/").partition("?")[0]
         data = RIGHT[name] if name in RIGHT else WRONG[name][0]
+        data = data.replace(b"NUMBER", b"%06d" % len(servers[0].requests))
         if data is HANG:
             servers[0].stop.wait(300)
         else:
@@ -152,6 +154,21 @@ def test_each_wrong_answer_of_a_token_server_fails_the_call_by_name_before_anyth
         assert one.execute("text_digest", {"text": "x"}).status_code == 200, "the call was given back to the budget"
     assert len(at.up.seen) == sent
     assert agent.execute("fine", POST).status_code == 200, "the broker serves others"
+
+
+def test_a_call_after_an_upstreams_401_has_another_token_where_the_server_gives_one(at: Stage) -> None:
+    agent = at.gate.agent()
+    assert agent.execute("fresh", POST).status_code == 200
+    first = at.up.seen[-1].headers["authorization"]
+    assert agent.execute("fresh", POST).status_code == 200
+    assert at.up.seen[-1].headers["authorization"] == first
+    agent.execute("fresh", {"path": "/status/401", "message": "hi"})
+    assert len(at.asked("fresh")) == 1
+    assert agent.execute("fresh", POST).status_code == 200
+    assert at.up.seen[-1].headers["authorization"] != first
+    agent.execute("fine", {"path": "/status/401", "message": "hi"})
+    assert agent.execute("fine", POST).status_code == 200, "a server that gives the same token again"
+    assert len(at.asked("fine")) == 2
 
 
 def broker_after(at: Stage, pid: int) -> int:
