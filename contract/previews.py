@@ -23,7 +23,7 @@ class CallPreview(Noun, frozen=True, kw_only=True):
     principal: str
     action_id: str
     trace_id: str
-    """Of the preview: its audit event has it."""
+    """The trace of the preview itself, which its audit event has."""
     decision: Literal["allow", "deny", "hold"]
     rule: str | None
     """Which rule of the policy decides; null where the call is denied before policy is asked."""

@@ -18,7 +18,8 @@ from supervisor.commands.examine import (
     check,
     doctor,
     policy,
-    schema,  # fmt: skip
+    schema,
+    test_actions,  # fmt: skip
 )
 from supervisor.commands.inspect import actions, backup, ledger, logs, running
 from supervisor.commands.launcher import check_launcher, flushed, settle, tell
@@ -30,7 +31,7 @@ _EXITS = """exit codes:
   9 the ledger does not continue its last checkpoint
   69 a port or a dependency is not available, or no gateway runs · 75 another gateway holds the state directory
   77 a folder can't be used · 78 the configuration, a policy or a question is refused
-  137 calls were cut by the hard deadline · 1 a policy test failed, a policy gives no decision, the running gateway is
+  137 calls were cut by the hard deadline · 1 a test failed, a policy gives no decision, the running gateway is
   not ready or has refused a reload, or an unexpected error; the log says what"""
 
 _GROUPS = (
@@ -46,6 +47,7 @@ _GROUPS = (
     policy,
     schema,
     actions,
+    test_actions,
     keys,
     ledger,
     backup,

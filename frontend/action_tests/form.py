@@ -126,7 +126,7 @@ def _expect(test: Section) -> ExpectedDecision:
         sends=_sends(section),
     )
     section.refuse_unknown()
-    if bool(expected.decision) is bool(expected.error):
+    if section.has("decision") is section.has("error"):
         message = f"{test.field('expect')} must have one of decision and error."
         mend = "Write decision: allow, deny or hold; or error: the code of the refusal."
         test.report.add(test.line_of("expect"), "expect", message, mend)
@@ -134,7 +134,7 @@ def _expect(test: Section) -> ExpectedDecision:
 
 
 def _sends(expect: Section) -> dict[str, Any]:
-    """The members of `sends` as they are written: a null body says that there is none."""
+    """The members of `sends` as they are written; a null body stands for no body."""
     section = expect.section("sends")
     members = expect.mapping("sends") or {}
     for name in members if section else ():

@@ -64,7 +64,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("http", "notary"),
     ),
     "supervisor": (
-        ("cli",),
+        ("attached", "cli"),
         ("commands",),
         ("dev",),
         ("launch",),

@@ -24,8 +24,8 @@ async def by_agent(
 ) -> CallPreview:
     """Show what would come of a call, without making it.
 
-    For actions whose manifest says `preview: true`; others answer 403 `policy_denied`. Nothing runs, nothing is held
-    and no budget is debited; the audit log has one event. A denied call is 200 with the decision `deny`.
+    For actions whose manifest says `preview: true`; others answer 403 `policy_denied`. A preview runs
+    and holds nothing and debits no budget; the audit log has one event. A denied call is 200 with the decision `deny`.
     """
     return await services.previewing.for_agent(request, caller, action_id)
 
@@ -34,7 +34,7 @@ async def by_agent(
 async def by_operator(services: Services, form: CallToPreview, operator: OperatorCaller, action_id: str) -> CallPreview:
     """Show what would come of a call of this principal, without making it.
 
-    Its lease is supposed, without a budget. Nothing runs and nothing is held; the audit log has one event. A denied
+    Its lease is supposed, without a budget. A preview runs and holds nothing; the audit log has one event. A denied
     call is 200 with the decision `deny`.
     """
     if not is_principal(form.principal) or form.principal == "*":

@@ -66,7 +66,7 @@ def test_all_mistakes_of_a_file_are_told_at_once_with_their_lines(tmp_path: Path
 """,
     )
     assert [problem.split("  ")[0] for problem in problems] == [
-        f"refund.test.yaml:{n}" for n in (2, 3, 3, 6, 7, 8, 7, 9, 10, 4)
+        f"refund.test.yaml:{n}" for n in (2, 3, 6, 7, 8, 7, 9, 10, 4)
     ]
     told = "\n".join(problems)
     for part in ("[0].principal", "[0].expect.decision", '"uri"', "Did you mean outcome?", "does not run", "the name"):

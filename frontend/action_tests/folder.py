@@ -1,0 +1,78 @@
+"""The folder that `gateway test actions` is given: its manifests, and the tests beside them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from frontend.action_tests.form import ActionTest, read_tests
+from frontend.actions.registry import load_manifests
+from frontend.files.problems import FileProblem, Report
+from frontend.manifests.manifest import Manifest
+from frontend.manifests.names import TESTS_ENDING, is_tests_name
+from ipc.secret_ways import AsToken
+
+
+@dataclass(frozen=True, slots=True)
+class TestedFolder:
+    """Every manifest of the folder, and each test with the manifest that it tests."""
+
+    __test__ = False
+
+    manifests: tuple[Manifest, ...]
+    tests: tuple[tuple[Manifest, ActionTest], ...]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that a call of these actions may reach by an exact name."""
+        return tuple(sorted({host for one in self.manifests for host in _hosts(one)} | self._expected()))
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names of all secrets."""
+        return tuple(sorted({secret.name for one in self.manifests for secret in one.secrets}))
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that the actions require."""
+        return tuple(sorted({"tools:call"} | {scope for one in self.manifests for scope in one.required_scopes}))
+
+    def _expected(self) -> set[str]:
+        urls = (test.expect.sends.get("url") for _, test in self.tests)
+        return {host for url in urls if isinstance(url, str) and (host := _host_of(url))}
+
+
+def read_folder(folder: Path) -> tuple[TestedFolder, list[FileProblem]]:
+    """The folder, and every problem; with problems it may not be used."""
+    manifests, problems = load_manifests(folder, has_proxy=False)
+    by_name = {Path(one.file).stem: one for one in manifests}
+    tests: list[tuple[Manifest, ActionTest]] = []
+    try:
+        names = sorted(path.name for path in folder.iterdir() if is_tests_name(path.name))
+    except OSError:
+        return TestedFolder((), ()), problems
+    for name in names:
+        report = Report(str(folder / name))
+        manifest = by_name.get(name.removesuffix(TESTS_ENDING))
+        found = read_tests(folder / name, report)
+        if manifest is not None:
+            tests += [(manifest, test) for test in found]
+        elif not problems:
+            report.add(0, "", "there is no manifest of this name beside it.", "Name it as the manifest of its action.")
+        problems += report.problems
+    if not names:
+        problems.append(FileProblem(str(folder), 0, "", f"no file *{TESTS_ENDING} is here.", "Write one."))
+    return TestedFolder(manifests, tuple(tests)), sorted(problems)
+
+
+def _hosts(manifest: Manifest) -> set[str]:
+    names = {name for name in manifest.egress.allowed_domains if not name.startswith("*")}
+    urls = {one.way.token_url for one in manifest.secrets if isinstance(one.way, AsToken)}
+    urls |= set() if manifest.template is None else {manifest.template.url_template}
+    return names | {host for url in urls if (host := _host_of(url)) and "{" not in host}
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

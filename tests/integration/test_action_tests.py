@@ -1,0 +1,198 @@
+"""`gateway test actions`: a real gateway, worker and upstream for the tests beside manifests."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.gateway import wait_for
+from tests.support.processes import GATEWAY
+
+MANIFEST = """\
+action_id: billing_refund
+version: 1.0.0
+description: Refunds a part of an invoice.
+provider_module_digest: builtin:http
+required_imports: [http]
+risk_level: high
+declared_side_effects: [http_write]
+resource_limits: {fuel: 300000000, timeout_seconds: 60, max_io_calls: 1}
+io:
+  request_schema:
+    type: object
+    additionalProperties: false
+    required: [id, amount_cents]
+    properties:
+      id: {type: string, pattern: "^inv_[0-9]+$"}
+      amount_cents: {type: integer, minimum: 1}
+egress: {profile: direct_allowlist, allowed_domains: [billing.corp.example], allowed_methods: [POST]}
+template:
+  method: POST
+  url_template: "https://billing.corp.example/invoices/{id}/refunds"
+  headers: {Content-Type: application/json}
+  body_template: {amount: "{amount_cents}"}
+secrets:
+  - {name: billing_token, inject: {header: Authorization, format: "Bearer {value}"}}
+verifier_kind: http_status
+verification_config: {expected: [201]}
+"""
+GOOD = """\
+- name: refunds a part
+  principal: billing-agent
+  request: {id: inv_7, amount_cents: 2500}
+  expect:
+    decision: hold
+    rule: hold_high_risk
+    sends:
+      method: POST
+      url: "https://billing.corp.example/invoices/inv_7/refunds"
+      headers: {Content-Type: application/json, Authorization: Bearer <secret billing_token>}
+      body: {amount: 2500}
+  upstream: {status: 201, headers: {Location: /r/1}, body: {id: r_1}}
+  result: {status: 201, body: {id: r_1}}
+  outcome: verified
+- name: refuses an amount below one
+  principal: another-agent
+  request: {id: inv_7, amount_cents: 0}
+  expect: {error: schema_violation}
+- name: is not verified by another status
+  principal: another-agent
+  request: {id: inv_7, amount_cents: 1}
+  expect: {decision: hold}
+  upstream: {status: 409, body: {error: closed}}
+  outcome: verification_failed
+- name: fails alone
+  principal: billing-agent
+  request: {id: inv_7, amount_cents: 1}
+  expect: {decision: hold}
+  upstream: {error: refused}
+  outcome: provider_failed_before_verification
+"""
+WRONG = """\
+- name: tells of two differences
+  principal: billing-agent
+  request: {id: inv_7, amount_cents: 2500}
+  expect: {decision: allow, sends: {body: {amount: 1}}}
+- name: has another result
+  principal: billing-agent
+  request: {id: inv_7, amount_cents: 2500}
+  expect: {decision: hold}
+  upstream: {status: 201, body: {id: r_1}}
+  result: {status: 200, body: {id: r_1}}
+"""
+FAILED = "provider_failed_before_verification"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The manifest in a file whose name is not that of its action."""
+    actions = tmp_path / "actions"
+    actions.mkdir()
+    (actions / "refund.yaml").write_text(MANIFEST)
+    return actions
+
+
+def run(folder: Path, *more: str) -> "subprocess.CompletedProcess[str]":
+    """The command, in a temporary folder of its own that must be empty afterwards."""
+    temporary = folder.parent / "tmp"
+    temporary.mkdir(exist_ok=True)
+    ended = subprocess.run(
+        [GATEWAY, "test", "actions", str(folder), *more],
+        env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert list(temporary.iterdir()) == []
+    return ended
+
+
+def test_calls_are_previewed_and_run_against_the_upstream_that_each_test_plays(folder: Path) -> None:
+    (folder / "refund.test.yaml").write_text(GOOD)
+    ended = run(folder)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in ended.stdout.splitlines()]
+    assert lines == [
+        "TEST EXPECTED GOT",
+        "ok refund: refunds a part hold, verified hold, verified",
+        "ok refund: refuses an amount below one schema_violation schema_violation",
+        "ok refund: is not verified by another status hold, verification_failed hold, verification_failed",
+        f"ok refund: fails alone hold, {FAILED} hold, {FAILED}",
+        "4 tests, 0 failed",
+    ]
+
+
+def test_each_difference_is_told_with_its_place_as_tap_too(folder: Path) -> None:
+    (folder / "refund.test.yaml").write_text(WRONG)
+    ended = run(folder, "--tap")
+    assert (ended.returncode, ended.stderr) == (1, "")
+    told = ended.stdout.splitlines()
+    assert told[:3] == ["TAP version 14", "1..2", "not ok 1 - refund: tells of two differences"]
+    for one in (
+        r'    - "/expect/decision: expected \"allow\", got \"hold\""',
+        '    - "/expect/sends/body/amount: expected 1, got 2500"',
+        "not ok 2 - refund: has another result",
+        '    - "/result/status: expected 200, got 201"',
+    ):
+        assert one in told
+
+
+def test_a_policy_of_the_command_line_decides(folder: Path) -> None:
+    policy = folder.parent / "policy"
+    policy.mkdir()
+    shipped = Path(__file__).resolve().parents[2] / "contrib" / "examples" / "policy"
+    for source in (*shipped.glob("*.rego"), *shipped.glob("*.json")):
+        (policy / source.name).write_bytes(source.read_bytes())
+    (folder / "refund.test.yaml").write_text(
+        "- name: a stranger may not refund\n  principal: stranger\n  request: {id: inv_7, amount_cents: 1}\n"
+        "  expect: {decision: deny, rule: acl}\n"
+    )
+    ended = run(folder, "--policy", str(policy))
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
+
+
+def test_a_folder_with_mistakes_is_refused_with_all_of_them_and_runs_nothing(folder: Path) -> None:
+    (folder / "refund.test.yaml").write_text("- name: one\n  principal: a\n  expect: {decision: held}\n  outcom: x\n")
+    (folder / "gone.test.yaml").write_text(GOOD)
+    ended = run(folder)
+    assert (ended.returncode, ended.stdout) == (78, "")
+    told = ended.stderr.splitlines()
+    assert [line.partition("  ")[0].removeprefix(f"{folder}/") for line in told] == [
+        "gone.test.yaml", "refund.test.yaml:3", "refund.test.yaml:4",
+    ]  # fmt: skip
+    assert "Did you mean outcome?" in told[2]
+    assert run(folder.parent / "nowhere").returncode == 78
+
+
+def test_a_command_that_is_killed_takes_its_gateway_along(folder: Path) -> None:
+    (folder / "refund.test.yaml").write_text(
+        "- name: waits for an upstream that does not answer\n  principal: a\n  request: {id: inv_7, amount_cents: 1}\n"
+        "  expect: {decision: hold}\n  upstream: {error: timeout}\n  outcome: verified\n"
+    )
+    temporary = folder.parent / "tmp"
+    temporary.mkdir()
+    command = subprocess.Popen([GATEWAY, "test", "actions", str(folder)], env={**os.environ, "TMPDIR": str(temporary)})
+    try:
+        gateway = wait_for(lambda: [one for one in _below(command.pid) if "http" in _title(one)], "a worker")
+        gateway += _below(command.pid)
+    finally:
+        command.kill()
+        command.wait(60)
+    wait_for(lambda: not any(map(_lives, gateway)), "the end of every process")
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def _title(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
