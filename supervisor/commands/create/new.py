@@ -7,6 +7,8 @@ from ipc.process.exits import Exit
 from supervisor.commands import Commands
 from supervisor.commands.create.new_action import new_action
 from supervisor.commands.create.new_provider import LANGUAGES, new_provider
+from supervisor.commands.create.starters import action_from, listing
+from supervisor.refusal import Refused
 
 
 def add(commands: Commands) -> None:
@@ -20,6 +22,11 @@ def add(commands: Commands) -> None:
         "are not there yet gateway.toml and the default policy. `gateway check --dev` accepts the result as it is. A "
         "manifest that is there is never written over.",
     )
+    action.add_argument(
+        "--from", dest="starter", metavar="STARTER", help="begin with a manifest of a well-known service"
+    )
+    action.add_argument("--list", action="store_true", help="list the starters")
+    action.add_argument("name", metavar="NAME", nargs="?", help="lower-case letters, digits and _")
     action.set_defaults(run=_action)
     provider = kinds.add_parser(
         "provider",
@@ -29,15 +36,23 @@ def add(commands: Commands) -> None:
         "`make -C my-gateway/providers/NAME` does. A folder that is there is never written over.",
     )
     provider.add_argument("--language", required=True, choices=sorted(LANGUAGES), help="its programming language")
+    provider.add_argument("name", metavar="NAME", help="lower-case letters, digits and _")
     provider.set_defaults(run=_provider)
     for kind in (action, provider):
-        kind.add_argument("name", metavar="NAME", help="lower-case letters, digits and _")
         kind.add_argument(
             "--dir", type=Path, default=Path("my-gateway"), metavar="DIR", help="folder (default my-gateway)"
         )
 
 
 def _action(options: argparse.Namespace) -> int:
+    if options.list:
+        print(listing(), end="")
+        return Exit.OK
+    if options.name is None:
+        raise Refused(Exit.USAGE, "name the action: gateway new action NAME.")
+    if options.starter is not None:
+        print(action_from(options.dir, options.name, options.starter), end="")
+        return Exit.OK
     print(new_action(options.dir, options.name), end="")
     return Exit.OK
 
