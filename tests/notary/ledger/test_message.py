@@ -16,7 +16,7 @@ NEVER = {
     "operator_sender_binding", "response_hash", "intent_id", "allowed_sinks", "signing_keys", "key_id",
     "previous_key_id", "key_purpose", "identity_method", "provider_module_digest", "trust_verdict",
     "sandbox_degraded", "prev_hash", "timestamp", "event_type", "is_repeated", "approval_signature",
-    "seen", "attempts", "response_schema_violation", "lease", "egress_networks",
+    "seen", "attempts", "response_schema_violation", "lease", "egress_networks", "supposed_principal",
 }  # fmt: skip
 FREE = {
     "allowed_sinks",
