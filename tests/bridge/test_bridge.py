@@ -161,11 +161,13 @@ def test_a_server_that_can_not_start_says_why_in_the_log(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("ends_hard", [False, True])
-def test_servers_end_with_the_bridge(tmp_path: Path, ends_hard: bool) -> None:
-    with bridge(tmp_path) as running:
-        pid = running.session().open().value("pid")
+def test_servers_that_look_at_nothing_end_with_the_bridge(tmp_path: Path, ends_hard: bool) -> None:
+    answer = '{"jsonrpc":"2.0","id":1,"result":{}}'
+    script = f"read line; echo '{answer}'; trap '' TERM; exec sleep 3600"
+    with bridge(tmp_path, command=("/bin/sh", "-c", script)) as running:
+        assert running.session().ask("initialize", {}).status_code == 200
         below = [one.pid for one in psutil.Process(running.process.pid).children()]
-        assert pid in below
+        assert len(below) == 2  # one serves the session, one is kept ready
         if ends_hard:
             running.process.kill()
             running.process.wait()
