@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from frontend.files.problems import Report
-from frontend.manifests.reading import manifest_of, read_bytes
+from importing.accepted import check_manifest
 from importing.manifest_text import manifest_text
 from importing.openapi.access import NeededSecret, owner_of, secrets_of
 from importing.openapi.answers import expected_of, response_schema_of
@@ -88,7 +87,7 @@ def made(operation: ApiOperation, action_id: str, digest: str, target: ImportTar
     }  # fmt: skip
     unique = tuple(dict.fromkeys([*notes, *(f"{one.name}: {one.note}" for one in secrets if one.note)]))
     text = manifest_text(fields, _comments(operation, unique))
-    _check(text, fields)
+    check_manifest(text, fields)
     sent = request.template["url_template"].removeprefix(server)
     return MadeManifest(action_id, operation, text, risk, sent, host, secrets, unique)
 
@@ -108,18 +107,3 @@ def _comments(operation: ApiOperation, notes: tuple[str, ...]) -> dict[str, list
         "risk_level": ["By the method alone. Policy decides what follows: high and critical wait for a person."],
         "imported": ["For `gateway import openapi … --check`. Leave it as it is."],
     }
-
-
-def _check(text: str, fields: dict[str, Any]) -> None:
-    """Raises LeftOut if the gateway would not take the text, or would read other values in it."""
-    report = Report("manifest")
-    try:
-        tree = read_bytes(text.encode(), report)
-    except UnicodeEncodeError:
-        raise LeftOut("its texts are no Unicode") from None
-    if tree is not None:
-        manifest_of(tree, report, has_proxy=False)
-    if report.problems or tree is None:
-        raise LeftOut(f"the gateway would not take it: {one_line(report.problems[0].message, 200)}")
-    if tree.plain() != fields:
-        raise LeftOut("its values can't be written as YAML")

@@ -1,14 +1,14 @@
 """The words of an import for the terminal: each manifest on a line, what is left out and why, and the next steps."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+from importing.lines import MAX_NAMES, left_out_lines, names_of
 from importing.openapi.document import ApiDocument
 from importing.openapi.imports import Differences, Imported
 from importing.openapi.making import MadeManifest
 
-MAX_NAMES = 5
 _WIDEST_ID, _WIDEST_PATH = 48, 60
 
 
@@ -36,15 +36,15 @@ def _import_lines(document: ApiDocument, name: str, result: Imported, out: Path)
     parts = [f"{name}: {count} operation{'s' * (count != 1)}", f"OpenAPI {document.version}", *hosts]
     yield " · ".join(parts)
     yield from _rows(result.made)
-    yield from _left_out(result.left_out)
+    yield from left_out_lines(result.left_out)
     if document.counted_callbacks:
         number = document.counted_callbacks
         yield f"left out: {number} callback{'s' * (number != 1)}, which the API calls itself"
     reviewed = [one.action_id for one in result.made if one.notes]
     if reviewed:
-        yield f"to review: {_names(reviewed)}; `# Review:` in each file says why"
+        yield f"to review: {names_of(reviewed)}; `# Review:` in each file says why"
     if result.kept:
-        yield f"kept as they are: {_names(one.path.name for one in result.kept)}; --force writes over them"
+        yield f"kept as they are: {names_of(one.path.name for one in result.kept)}; --force writes over them"
     if result.made:
         yield from _next(result.made, out)
     else:
@@ -61,14 +61,6 @@ def _rows(made: list[MadeManifest]) -> Iterator[str]:
         yield f"{row}  {f'secret {secrets}' if secrets else ''}".rstrip()
 
 
-def _left_out(left_out: list[tuple[str, str]]) -> Iterator[str]:
-    reasons: dict[str, list[str]] = {}
-    for title, reason in left_out:
-        reasons.setdefault(reason, []).append(title)
-    for reason, titles in reasons.items():
-        yield f"left out: {_names(titles)} ({reason})"
-
-
 def _next(made: list[MadeManifest], out: Path) -> Iterator[str]:
     count = len(made)
     secrets = sorted({secret.name for one in made for secret in one.secrets})
@@ -82,9 +74,3 @@ def _next(made: list[MadeManifest], out: Path) -> Iterator[str]:
     yield f"  gatectl policy grant PRINCIPAL {' '.join(one.action_id for one in made[:MAX_NAMES])}" + (
         " …" if count > MAX_NAMES else ""
     )
-
-
-def _names(names: Iterable[str]) -> str:
-    every = list(names)
-    more = len(every) - MAX_NAMES
-    return ", ".join(every[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
