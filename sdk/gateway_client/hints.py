@@ -15,7 +15,7 @@ HINTS = {
     "receipt_not_found": "Check the id of the receipt.",
     "policy_denied": "Policy does not allow this; do something else, or ask an operator to change the policy.",
     "action_not_registered": "An operator has to trust the action's module first; calling again does not help.",
-    "action_digest_mismatch": "An operator has to look at the action's module; calling again does not help.",
+    "action_digest_mismatch": "An operator has to look at the action's module or tool; calling again does not help.",
     "budget_exhausted": "No calls are left; stop, or begin another session if you may.",
     "budget_session_not_found": "The session's counter is gone; begin another session.",
     "identity_forbidden": "An operator has to map this user to a principal; calling again does not help.",

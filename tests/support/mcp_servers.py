@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ipc.mcp_tools import call_message, tool_digest
@@ -32,7 +33,7 @@ EVENTS = "text/event-stream"
 
 
 def official_server() -> MCPServer:
-    """Two tools that work and one that fails."""
+    """Three tools that work and one that fails."""
     server = MCPServer("official")
 
     @server.tool()
@@ -44,6 +45,11 @@ def official_server() -> MCPServer:
     def greet(name: str) -> str:
         """Greet a person."""
         return f"Hello, {name}."
+
+    @server.tool()
+    def place(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+        """Name a region."""
+        return region
 
     @server.tool()
     def fail(reason: str) -> str:

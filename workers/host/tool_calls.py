@@ -17,6 +17,7 @@ from ipc.plan import PlannedTool
 from ipc.texts.canonical import NotCanonical, canonical_bytes
 from workers.host.event_stream import EventStream
 from workers.host.meter import HostError, Meter
+from workers.host.mirrored import mirrored_headers
 from workers.host.wire import EVENT_STREAM, USER_AGENT, Headers, IsEnough, Response, media_type
 
 STATELESS: Final = "2026-07-28"
@@ -65,11 +66,14 @@ class ToolCall:
         self._max_answer = max_answer
         self._session: Headers = ()
         self._version = STATELESS
+        self._mirrored: Headers = ()
 
     def run(self) -> Response:
         """The server's answer to the call, as one JSON body. Raises HostError, IoBudgetExceeded."""
         try:
-            self._check(self._listed())
+            found = self._listed()
+            self._check(found)
+            self._mirrored = mirrored_headers(found[0].get("inputSchema"), self._call["params"]["arguments"])
             return self._ask(self._call, self._max_answer)
         finally:
             self._end_session()
@@ -191,7 +195,7 @@ class ToolCall:
         if self._version != STATELESS:
             return common
         named = message["params"].get("name")
-        return (*common, ("mcp-method", message["method"]), *((("mcp-name", named),) if named else ()))
+        return (*common, ("mcp-method", message["method"]), *((("mcp-name", named), *self._mirrored) if named else ()))
 
 
 def _request(number: int, method: str, params: Message) -> Message:

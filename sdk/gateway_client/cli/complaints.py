@@ -16,7 +16,7 @@ NEXT = {
     "replay_cache_unavailable": "the key-value store is down: gatectl doctor",
     "policy_denied": "ask for something else, or let an operator change the policy: gatectl policy show",
     "action_not_registered": "let an operator add the module's digest to trusted_modules.yaml, then gatectl reload",
-    "action_digest_mismatch": "the module is not the one that the manifest names: look at it before anything else",
+    "action_digest_mismatch": "module or tool is not the one that the manifest names: look at it before anything else",
     "budget_exhausted": "take a new lease; where the reason names a quota, wait, or let an operator raise it",
     "identity_forbidden": "let an operator map this user to a principal",
     "approval_denied": "read the reason; change the request",

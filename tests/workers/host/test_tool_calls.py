@@ -88,6 +88,15 @@ def test_a_tool_that_is_gone_is_not_called(bench: Bench, earlier: Served, tools:
     assert "does not list it" in result.failure.message
 
 
+@pytest.mark.parametrize("region", ["eu-west", "Köln", " eu", "=?base64?eA==?="])
+def test_an_argument_that_the_schema_marks_is_mirrored_in_a_header(
+    bench: Bench, modern: Served, tools: dict[str, Any], region: str
+) -> None:
+    result = call(bench, modern, tools, "place", {"region": region})
+    assert result.outcome == "success", result
+    assert "mcp-param-region" in modern.requests[-1][1]
+
+
 def test_secrets_go_with_each_request_of_the_conversation(bench: Bench, earlier: Served, tools: dict[str, Any]) -> None:
     bench.add(builtin("mcp"))
     way = AsHeader("Authorization", "Bearer {value}")
