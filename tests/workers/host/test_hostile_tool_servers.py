@@ -61,7 +61,8 @@ def open_stream(body: bytes, *, is_chunked: bool = True) -> Callable[[socket.soc
 @pytest.mark.parametrize("is_chunked", [True, False])
 def test_a_stream_that_does_not_end_is_left_once_the_answer_has_come(bench: Bench, is_chunked: bool) -> None:
     body = b": hello\n\n" + NOTE + event(b'{"jsonrpc":"2.0","id":7,"method":"ping"}') + event(result(1, GOOD))
-    done = called(bench, calling(open_stream(body, is_chunked=is_chunked)))
+    limits = CallLimits(timeout_seconds=60.0)
+    done = called(bench, calling(open_stream(body, is_chunked=is_chunked)), limits=limits)
     assert done.outcome == "success", done
 
 
