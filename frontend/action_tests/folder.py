@@ -56,6 +56,7 @@ def read_folder(folder: Path) -> tuple[TestedFolder, list[FileProblem]]:
         found = read_tests(folder / name, report)
         if manifest is not None:
             tests += [(manifest, test) for test in found]
+            _refuse_unplayed(manifest, found, report)
         elif not problems:
             report.add(0, "", "there is no manifest of this name beside it.", "Name it as the manifest of its action.")
         problems += report.problems
@@ -64,11 +65,20 @@ def read_folder(folder: Path) -> tuple[TestedFolder, list[FileProblem]]:
     return TestedFolder(manifests, tuple(tests)), sorted(problems)
 
 
+def _refuse_unplayed(manifest: Manifest, tests: list[ActionTest], report: Report) -> None:
+    """Note each test that would run a call whose upstream no answer of a test can play."""
+    has_token = any(isinstance(one.way, AsToken) for one in manifest.secrets)
+    what = "an MCP server" if manifest.mcp else "a server of tokens" if has_token else ""
+    for test in tests if what else ():
+        if test.is_run:
+            mend = "Leave out upstream, result and outcome: the preview is compared."
+            report.add(test.line, "", f"the action needs {what}, which no test plays.", mend)
+
+
 def _hosts(manifest: Manifest) -> set[str]:
     names = {name for name in manifest.egress.allowed_domains if not name.startswith("*")}
-    urls = {one.way.token_url for one in manifest.secrets if isinstance(one.way, AsToken)}
-    urls |= set() if manifest.template is None else {manifest.template.url_template}
-    return names | {host for url in urls if (host := _host_of(url)) and "{" not in host}
+    host = None if manifest.template is None else _host_of(manifest.template.url_template)
+    return names if host is None or "{" in host else names | {host}
 
 
 def _host_of(url: str) -> str | None:

@@ -163,6 +163,22 @@ def test_a_folder_with_mistakes_is_refused_with_all_of_them_and_runs_nothing(fol
     assert run(folder.parent / "nowhere").returncode == 78
 
 
+def test_a_run_that_needs_a_server_of_tokens_is_refused_and_its_preview_compared(folder: Path) -> None:
+    way = "oauth2_client_credentials: {token_url: https://login.example/token, client_id: gateway}"
+    text = MANIFEST.replace('header: Authorization, format: "Bearer {value}"', way)
+    (folder / "refund.yaml").write_text(text)
+    (folder / "refund.test.yaml").write_text(GOOD)
+    told = run(folder).stderr.splitlines()
+    assert [line.count("the action needs a server of tokens, which no test plays.") for line in told] == [1, 1, 1]
+    (folder / "refund.test.yaml").write_text(
+        "- name: shows the token by its secret\n  principal: a\n  request: {id: inv_7, amount_cents: 1}\n"
+        "  expect:\n    decision: hold\n    sends:\n      headers:\n        Content-Type: application/json\n"
+        "        Authorization: Bearer <token by secret billing_token>\n"
+    )
+    ended = run(folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 def test_a_command_that_is_killed_takes_its_gateway_along(folder: Path) -> None:
     (folder / "refund.test.yaml").write_text(
         "- name: waits for an upstream that does not answer\n  principal: a\n  request: {id: inv_7, amount_cents: 1}\n"

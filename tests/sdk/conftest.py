@@ -30,7 +30,7 @@ def up() -> Iterator[Upstream]:
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A running dev gateway whose calls may take as long as they like."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
+    with gateway(folder, config_for(up.address, patient(folder / "actions", text_digest={"preview": True}))) as running:
         yield running
 
 

@@ -65,6 +65,21 @@ def test_an_agent_discovers_calls_and_reads_its_receipt(agent_address: Address) 
         assert agent.session.session_id.startswith("ses_")
 
 
+def test_an_agent_previews_its_call_where_the_manifest_lets_it(agent_address: Address) -> None:
+    with AgentClient(agent_address) as agent:
+        preview = agent.preview("text_digest", {"text": "hello"})
+        assert (preview.decision, preview.principal, preview.sends) == ("allow", "dev:anonymous", None)
+        with pytest.raises(Denied) as refused:
+            agent.preview("payment_transfer", PAYMENT)
+        assert refused.value.code == "policy_denied"
+
+    async def ask() -> str:
+        async with AsyncAgentClient(agent_address) as agent:
+            return (await agent.preview("text_digest", {"text": "hello"})).trace_id
+
+    assert asyncio.run(ask()).startswith("trc_")
+
+
 async def is_ready(agent: AsyncAgentClient) -> bool:
     return (await agent.ready()).is_ready
 

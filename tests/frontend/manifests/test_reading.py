@@ -30,6 +30,7 @@ def test_the_defaults_are_the_documented_ones(read_text: Read) -> None:
     assert manifest.egress.profile == "none"
     assert manifest.verifier_kind == "none"
     assert manifest.isolation == "pooled"
+    assert not manifest.preview
     assert manifest.profile == "compute"
 
 
@@ -67,6 +68,7 @@ template:
   headers: {{X-Kind: fixed, X-To: "{{to}}"}}
   body_template: ["{{to}}"]
 isolation: process
+preview: true
 """.format(digest="0f" * 32)
     manifest, problems = read_text(text, has_proxy=True)
     assert [str(problem) for problem in problems] == []
@@ -84,6 +86,7 @@ isolation: process
     assert shown["egress"]["allowed_domains"] == ["bank.example", "*.bank.example"]
     assert shown["verification_config"] == {"schema": {"enum": [1, None]}}
     assert (manifest.risk_level, manifest.isolation, manifest.version) == ("critical", "process", "2.1.0-rc.1+b7")
+    assert manifest.preview
     assert manifest.module_line == 6
 
 
