@@ -119,7 +119,7 @@ class Configuration:
                         self._announce(files.sources.digest, changes, is_start=commit is None)
 
                     await self._use(registry, files, agreed)
-                    # No await before the settings: no worker of before gets a plan that they change.
+                    # No await before the settings: workers that started earlier get no plan that they change.
                     self.pools.require_generation(generation)
                     if fresh.reloadable is not None:
                         self.follow_settings(fresh.reloadable)

@@ -36,7 +36,7 @@ class ReachRefused(Exception):
 
 
 class Reach(NamedTuple):
-    """What may be connected to, and the network that it lies in; None: the Internet."""
+    """The addresses that may be connected to, and the network that they lie in; None: the Internet."""
 
     addresses: tuple[str, ...]
     network: PlanNetwork | None
@@ -66,7 +66,7 @@ def reach_of(
     names = " and ".join(one.name for one in named)
     open_ones = [one for one in named if not one.ports or port in one.ports]
     if not open_ones:
-        raise ReachRefused(f"the port is none of the private network {names}")
+        raise ReachRefused(f"the port is not one of the private network {names}")
     if any(_is_own(address, port, own_servers) for address in addresses):
         raise ReachRefused("the domain leads to a server that the gateway itself uses")
     homes = [_home(address, open_ones) for address in addresses]

@@ -10,6 +10,8 @@ import re
 import ssl
 from contextlib import suppress
 
+from ipc.networks import NetworkTls
+
 _HASHED = re.compile(r"[0-9a-f]{8}\.[0-9]{1,4}")
 """How OpenSSL names the certificates of a folder (c_rehash)."""
 _REASONS = {
@@ -36,6 +38,14 @@ def client_context(authorities: str | None = None) -> ssl.SSLContext:
             with suppress(OSError):
                 context.load_verify_locations(path)
     return context
+
+
+def show_certificate(context: ssl.SSLContext, files: NetworkTls | None) -> None:
+    """Have the context show the client certificate that these files hold, if any. Raises OSError."""
+    pair = None if files is None else files.client_certificate
+    if pair is not None:
+        # A key that needs a password would ask for it at the terminal.
+        context.load_cert_chain(pair.certificate_file, pair.key_file, password="")
 
 
 def problem_of(error: ssl.SSLCertVerificationError) -> str:

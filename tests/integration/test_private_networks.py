@@ -122,7 +122,7 @@ def test_a_reload_takes_a_network_away_though_a_connection_to_it_is_kept(site: S
     assert (answer.status_code, answer.json()["changed"]) == (200, ["egress.networks"]), answer.text
     assert site.call() == (502, "host_io: denied: the domain leads to a private or reserved address")
     assert site.reload(site.table(ports="[1]")).status_code == 200
-    assert site.call() == (502, "host_io: denied: the port is none of the private network billing")
+    assert site.call() == (502, "host_io: denied: the port is not one of the private network billing")
     assert site.reload(site.table()).status_code == 200
     assert site.call() == (200, None)
     assert len(site.up.seen) == 3

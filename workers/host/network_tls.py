@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from ipc.network.tls import show_certificate
 from ipc.networks import NetworkTls
 from workers.host.connection import make_tls
 from workers.log import write_line
@@ -39,8 +40,7 @@ def _certified(files: NetworkTls, context: ssl.SSLContext | None) -> ssl.SSLCont
     if context is None or pair is None:
         return context
     try:
-        # A key that needs a password would ask for it at the terminal.
-        context.load_cert_chain(pair.certificate_file, pair.key_file, password="")
+        show_certificate(context, files)
     except OSError as error:
         reason = error.strerror or str(error)
         write_line(

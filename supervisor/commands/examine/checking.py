@@ -182,5 +182,5 @@ def _heard(
             (unreached if message.is_unreached else problems).append(placed)
         else:
             told = Problem(message.file, message.line, message.message, 0, message.field, message.mend)
-            (warnings if message.is_warning else problems).append(told)
+            (warnings if message.is_warning else unreached if message.is_unreached else problems).append(told)
     raise ProtocolError("too many problems")

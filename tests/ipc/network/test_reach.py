@@ -46,7 +46,7 @@ def test_a_name_without_addresses_leads_nowhere() -> None:
 
 
 def test_a_port_that_the_network_does_not_name_is_refused() -> None:
-    assert refusal("10.20.4.7", port=80) == "the port is none of the private network billing"
+    assert refusal("10.20.4.7", port=80) == "the port is not one of the private network billing"
 
 
 def test_a_network_without_ports_takes_those_of_the_url() -> None:
@@ -88,7 +88,7 @@ def test_no_network_leads_to_an_address_that_is_never_reached(network: str) -> N
 
 def test_loopback_is_reached_by_a_network_of_it() -> None:
     assert reach_of("bridge.gateway.test", 9000, ["127.0.0.1", "::1"], [HERE]).network == HERE
-    assert refusal("127.0.0.1", host="bridge.gateway.test", port=80, networks=(HERE,)).startswith("the port is none")
+    assert refusal("127.0.0.1", host="bridge.gateway.test", port=80, networks=(HERE,)).startswith("the port is not one")
 
 
 @pytest.mark.parametrize("own", ["127.0.0.1:9000", "*:9000"])

@@ -9,12 +9,16 @@ import pytest
 
 from ipc.process.exits import Exit
 from tests.supervisor.test_cli import here
+from tests.support.authority import Authority
 from tests.support.checked import whole_configuration
 from tests.support.hosts_file import can_change_hosts
 from tests.support.manifests import example, write_manifests
 from tests.support.opa import opa
 from tests.support.ports import closed_port
 from tests.support.processes import GATEWAY
+from tests.support.upstream import upstream
+
+needs_hosts = pytest.mark.skipif(not can_change_hosts(), reason="needs a mount namespace, for a hosts file of its own")
 
 
 @pytest.fixture(scope="module")
@@ -82,24 +86,92 @@ def test_a_silent_dependency_is_a_problem_at_its_setting(check: Callable[..., tu
     assert "2 problems, nothing started." in said
 
 
-@pytest.mark.skipif(not can_change_hosts(), reason="needs a mount namespace, for a hosts file of its own")
-def test_an_allowed_domain_that_leads_to_a_private_address_is_warned_of_by_name(tmp_path: Path) -> None:
-    whole_configuration(tmp_path)
-    names = ["inside.gateway.test", "outside.gateway.test", "both.gateway.test", "nowhere.gateway.invalid"]
-    manifest = example("http_fetch", action_id="inward", egress={"allowed_domains": ["upstream.gateway.test", *names]})
-    write_manifests(tmp_path / "actions", manifest)
-    hosts = "10.1.2.3 inside.gateway.test\n8.8.8.8 outside.gateway.test\n10.1.2.3 both.gateway.test\n"
-    (tmp_path / "hosts").write_text(f"{hosts}8.8.8.8 both.gateway.test\n8.8.8.8 upstream.gateway.test\n")
-    script = f"mount --bind hosts /etc/hosts && exec {GATEWAY} check --config gateway.toml"
-    told = {}
-    for more in ("", " --connect"):
-        done = subprocess.run(
-            ["unshare", "-m", "sh", "-c", script + more], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-            check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout
-        told[more] = done.stdout
-    assert [one.count("the private address") for one in told.values()] == [0, 1]
+# ------------------------------------------------------------------------------------------------ private networks
+
+HOST = "api.corp.gateway.test"
+
+
+def told(folder: Path, hosts: str, networks: str, url: str, *more_domains: str) -> tuple[int, str]:
+    """(exit code, output) of `gateway check --connect` of one action that goes to `url`, with this hosts file."""
+    whole_configuration(folder)
+    for file in (folder / "actions").glob("*.yaml"):
+        file.unlink()
+    manifest = example(
+        "http_fetch", action_id="inward", egress={"allowed_domains": [HOST, *more_domains]},
+        template={"url_template": f"{url}/{{+path}}"},
+    )  # fmt: skip
+    write_manifests(folder / "actions", manifest)
+    (folder / "hosts").write_text(hosts)
+    config = folder / "gateway.toml"
+    config.write_text(f"{config.read_text()}\n{networks}")
+    script = f"mount --bind hosts /etc/hosts && exec {GATEWAY} check --config gateway.toml --connect"
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def network(ranges: str = '["127.0.0.0/8"]', **more: str) -> str:
+    lines = {"name": '"corp"', "domains": f'["{HOST}"]', "ranges": ranges, "ports": "[1]"} | more
+    return "[[egress.networks]]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
+
+
+@needs_hosts
+def test_a_host_that_leads_where_no_call_may_is_a_problem_with_the_table_that_lets_it(tmp_path: Path) -> None:
+    leads = {
+        HOST: ["10.1.2.3"], "inside.gateway.test": ["10.1.2.4"], "outside.gateway.test": ["8.8.8.8"],
+        "both.gateway.test": ["10.1.2.3", "8.8.8.8"], "metadata.gateway.test": ["169.254.169.254"],
+    }  # fmt: skip
+    hosts = "".join(f"{address} {name}\n" for name, addresses in leads.items() for address in addresses)
+    code, said = told(tmp_path, hosts, "", f"https://{HOST}", *list(leads)[1:], "nowhere.gateway.invalid")
+    assert code == Exit.CONFIG
+    assert f"egress.allowed_domains: {HOST} leads to 10.1.2.3: add it to [[egress.networks]]." in said
     line = (tmp_path / "actions" / "inward.yaml").read_text().splitlines().index("  - inside.gateway.test") + 1
-    said = f"inward.yaml:{line}  warning: egress.allowed_domains: inside.gateway.test leads to the private address "
-    assert f"{said}10.1.2.3: calls will be refused. Correct the name or its DNS record" in told[" --connect"]
+    assert f"inward.yaml:{line}  egress.allowed_domains: inside.gateway.test leads to 10.1.2.4: add it to" in said
+    assert "metadata.gateway.test leads to 169.254.169.254, which no network may hold." in said
+    assert "3 problems, nothing started." in said
+
+
+@needs_hosts
+def test_a_host_that_leads_outside_its_network_is_a_problem(tmp_path: Path) -> None:
+    hosts = f"127.0.0.1 {HOST}\n10.9.9.9 {HOST}\n"
+    code, said = told(tmp_path, hosts, network(), f"http://{HOST}:1")
+    assert code == Exit.CONFIG
+    assert f"{HOST} leads to 127.0.0.1, 10.9.9.9: the domain leads outside the private network corp." in said
+
+
+@needs_hosts
+def test_a_host_of_a_template_that_can_not_be_resolved_is_warned_of(tmp_path: Path) -> None:
+    code, said = told(tmp_path, "", "", f"https://{HOST}")
+    assert code == 0
+    assert f"warning: egress.allowed_domains: {HOST} can't be resolved." in said
+
+
+@needs_hosts
+@pytest.mark.parametrize("answers", ["as the network says", "with another certificate", "not"])
+def test_a_host_of_a_network_is_connected_to_and_agrees_on_tls(answers: str, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    client = authority.issue("gateway.client")
+    known = authority if answers != "with another certificate" else Authority(tmp_path, "stranger")
+    with upstream(known.server(HOST, asks_clients=True)) as up, closed_port() as closed:
+        port = closed if answers == "not" else int(up.address.rpartition(":")[2])
+        pair = f'{{certificate_file = "{client.certificate}", key_file = "{client.key}"}}'
+        table = network(ports=f"[{port}]", ca_file=f'"{authority.file}"', client_certificate=pair)
+        code, said = told(tmp_path, f"127.0.0.1 {HOST}\n", table, f"https://{HOST}:{port}")
+        assert not up.seen
+    if answers == "as the network says":
+        assert (code, said.count("no problems"), up.handshakes) == (0, 1, 1), said
+        return
+    assert code == Exit.UNAVAILABLE
+    why = "can't be connected to" if answers == "not" else "has a certificate that is signed by an unknown authority"
+    assert f"egress.allowed_domains: {HOST} at port {port} {why}. Start it, or correct the manifest." in said
+
+
+@needs_hosts
+def test_a_client_certificate_that_does_not_fit_its_key_is_a_problem(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    one, other = authority.issue("one.client"), authority.issue("other.client")
+    pair = f'{{certificate_file = "{one.certificate}", key_file = "{other.key}"}}'
+    code, said = told(tmp_path, f"127.0.0.1 {HOST}\n", network(client_certificate=pair), f"https://{HOST}:1")
+    assert code == Exit.CONFIG
+    assert "the certificate files of the private network corp can't be used. Correct ca_file" in said
