@@ -2,7 +2,8 @@
 
 A module asks for each of them, over the public interface, once by an action that goes out directly and once by one that
 must use the proxy; both in one gateway, whose hosts file leads names to private addresses. The proxy notes what it is
-asked for and lets nothing through.
+asked for and lets nothing through. All of it holds with private networks in the configuration, for names that are of
+none and for names that are of one with other ranges.
 """
 
 import socket
@@ -67,6 +68,18 @@ ADDRESSES = [
     "ff05::2", "100::1", "3fff::1", "5f00::1",
 ]  # fmt: skip
 NAMES = {f"a{number}.{ZONE}": address for number, address in enumerate(ADDRESSES)}
+INSIDE = {f"a{number}.in.{ZONE}": address for number, address in enumerate(ADDRESSES)}
+"""Names of a network that leads into 10.77.0.0/16 alone."""
+NETWORKS = f"""[[egress.networks]]
+name = "in"
+domains = ["*.in.{ZONE}"]
+ranges = ["10.77.0.0/16"]
+[[egress.networks]]
+name = "elsewhere"
+domains = ["elsewhere.{ZONE}", "*.elsewhere.{ZONE}"]
+ranges = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "fc00::/32", "fd00::/32"]
+ports = [80, 443]
+"""
 REDIRECTED = f"http://redirect.{ZONE}/status/302"
 
 
@@ -117,17 +130,17 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     folder: Path = tmp_path_factory.mktemp("targets")
-    urls = [*SPELLED, *(f"http://{name}/" for name in NAMES), REDIRECTED]
+    urls = [*SPELLED, *(f"http://{name}/" for name in NAMES | INSIDE), REDIRECTED]
     limits = {"fuel": 10**13, "timeout_seconds": 300, "max_io_calls": len(urls), "memory_mb": 256}
     made = probe(folder / "actions", f"*.{ZONE}") | {"resource_limits": limits}
     direct = made | {"action_id": "direct", "egress": made["egress"] | {"profile": "direct_allowlist"}}
     write_manifests(folder / "actions", made, direct)
     policy = open_policy(folder / "policy", "probe", "direct")
-    (folder / "hosts").write_text("".join(f"{address} {name}\n" for name, address in NAMES.items()))
+    (folder / "hosts").write_text("".join(f"{address} {name}\n" for name, address in (NAMES | INSIDE).items()))
     before = len(up.seen)
     with noting_proxy() as proxy:
         config = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{policy}"\negress_proxy_url = "{proxy.url}"\n'
-        config += f'[egress]\nunsafe_resolve = {{"redirect.{ZONE}" = "{up.address}"}}\n'
+        config += f'[egress]\nunsafe_resolve = {{"redirect.{ZONE}" = "{up.address}"}}\n{NETWORKS}'
         with gateway_with_hosts(folder, config) as gate:
             agent = gate.agent()
             answers: dict[str, dict[str, dict[str, Any]]] = {}
@@ -159,8 +172,14 @@ def test_a_name_that_leads_to_an_address_that_is_not_public_is_refused(seen: See
     assert (error["kind"], error["message"]) == ("denied", "the egress proxy refused the upstream")
 
 
+@pytest.mark.parametrize("name", INSIDE, ids=[*INSIDE.values()])
+def test_a_name_of_a_network_that_leads_elsewhere_is_refused(seen: Seen, name: str) -> None:
+    error = seen.answers["direct"][f"http://{name}/"]["error"]
+    assert (error["kind"], error["message"]) == ("denied", "the domain leads outside the private network in")
+
+
 def test_the_proxy_is_asked_for_allowed_names_by_name_and_for_nothing_else(seen: Seen) -> None:
-    assert seen.proxied == [*(f"{name}:80" for name in NAMES), f"redirect.{ZONE}:80"]
+    assert seen.proxied == [*(f"{name}:80" for name in NAMES | INSIDE), f"redirect.{ZONE}:80"]
 
 
 def test_a_redirect_to_a_private_address_is_an_answer_that_nobody_follows(seen: Seen) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.networks import NetworkSettings
 from ipc.settings import (
     EgressSettings,
     EvidenceSettings,
@@ -133,6 +134,10 @@ def test_an_address_that_is_named_unsafe_is_served_and_shown_as_weakened(
         ({"identity": IdentitySettings(provider="none")}, "identity.provider=none"),
         ({"identity": IdentitySettings(allow_unmapped=True)}, "identity.peercred.allow_unmapped"),
         ({"operators": (OperatorSettings(name="bob", api_key_sha256="1" * 64),)}, "operators without dpop_jkt"),
+        (
+            {"egress": EgressSettings(networks=(NetworkSettings("n", unsafe_plain_secrets=True),))},
+            "egress.networks.unsafe_plain_secrets",
+        ),
         ({"egress": EgressSettings(unsafe_resolve={"a.test": "127.0.0.1:1"})}, "egress.unsafe_resolve"),
         ({"response_schema_enforcement": "warn"}, "response_schema_enforcement=warn"),
     ],
