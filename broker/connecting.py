@@ -15,7 +15,7 @@ from frontend.http.client_bodies import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.network import MAX_ADDRESSES, Blocked, EndpointUnreached, Network
 from ipc.network.reach import ReachRefused, may_send_plain, networks_of, reach_of
-from ipc.network.tls import client_context
+from ipc.network.tls import client_context, show_certificate
 from ipc.networks import NetworkSettings, NetworkTls
 from ipc.settings import EgressSettings
 
@@ -45,7 +45,9 @@ class ServerAnswer:
 class Servers:
     """Sends requests to servers outside. Makes contexts of TLS when it is made, which reads files and blocks."""
 
-    def __init__(self, egress: EgressSettings) -> None:
+    def __init__(self, egress: EgressSettings, own_servers: frozenset[str]) -> None:
+        """No private network leads to `own_servers` (ipc/network/own_servers.py)."""
+        self._own_servers = own_servers
         self._resolve = egress.unsafe_resolve
         self._networks = tuple(one.planned for one in egress.networks)
         self._public = client_context()
@@ -85,7 +87,7 @@ class Servers:
     def judge(self, host: str, port: int, addresses: list[str]) -> list[str]:
         """The addresses that this name may be connected to. Raises Blocked."""
         try:
-            return list(reach_of(host, port, addresses, self._networks).addresses)[:MAX_ADDRESSES]
+            return list(reach_of(host, port, addresses, self._networks, self._own_servers).addresses)[:MAX_ADDRESSES]
         except ReachRefused as error:
             raise Blocked(str(error)) from None
 
@@ -130,8 +132,7 @@ def _context_of(network: NetworkSettings) -> ssl.SSLContext | None:
         return None
     try:
         context = client_context(tls.ca_file)
-        if tls.client_certificate is not None:
-            context.load_cert_chain(tls.client_certificate.certificate_file, tls.client_certificate.key_file)
+        show_certificate(context, tls)
     except (OSError, ValueError) as error:
         log.error("the files of TLS of a network can't be read", network=network.name, cause=type(error).__name__)
         return None

@@ -71,7 +71,7 @@ async def _serve(sock: socket.socket) -> Exit:
     )  # fmt: skip
     start = await control.receive()
     assert isinstance(start, StartBroker), "the session table lets nothing else come first"
-    servers = Servers(start.egress)
+    servers = Servers(start.egress, start.own_servers)
     try:
         confinement = Confinement(walls(), start.walls)
         confinement.confine()

@@ -18,6 +18,8 @@ class StartBroker(Message, frozen=True):
 
     egress: EgressSettings
     walls: Given
+    own_servers: frozenset[str] = frozenset()
+    """Servers that no private network leads to (ipc/network/own_servers.py)."""
 
 
 class BrokerReady(Message, frozen=True):

@@ -12,6 +12,7 @@ import trio
 from ipc.channel.protocol_states import BROKER_TO_SUPERVISOR
 from ipc.messages.brokering import AttachAsker, AttachBroker, BrokerToSupervisor, ReplaceBroker, StartBroker
 from ipc.messages.message import Message
+from ipc.network.own_servers import own_servers
 from ipc.process.roles import BROKER
 from ipc.settings import EgressSettings
 from supervisor.children.backoff import Backoff
@@ -106,7 +107,7 @@ class BrokerKeeper:
             return child
         control: Control[Message] = Control(BrokerToSupervisor, BROKER_TO_SUPERVISOR, "starting", pair)
         self._control, self._child, self._egress = control, child, state.settings.egress
-        control.post(StartBroker(self._egress, state.settings.walls))
+        control.post(StartBroker(self._egress, state.settings.walls, own_servers(state.settings)))
         with handing_over(child):
             for front in self._fronts():
                 self.attach(front)
