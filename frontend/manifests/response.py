@@ -17,7 +17,7 @@ _SECRET_HEADERS = CREDENTIAL_HEADERS | {
     "authentication-info", "proxy-authenticate", "proxy-authentication-info", "set-cookie", "set-cookie2",
     "www-authenticate",
 }  # fmt: skip
-"""Of an answer: they hold credentials, or are about them."""
+"""Headers of an answer that hold credentials, or are about them."""
 _BODYS_OWN = frozenset({"accept-encoding", "content-encoding", "content-type"})
 """Say how a body is written."""
 _Note: TypeAlias = Callable[[Path, str, str], None]

@@ -34,7 +34,7 @@ _RESERVED_IN_PATH = "!$&'()*+,;=:@/%"
 _DECODINGS = 3
 _PATH_SIGNS, _NEEDED_SIGNS = ("", "+", ".", "/", ";"), ("", "+")
 _SAMPLES = {"": "x", "+": "x", ".": ".x", "/": "/x", ";": ";x"}
-"""What stands for an expression where only the literal text of a path is judged."""
+"""The stand-in for each expression where only the literal text of a path is judged."""
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def value_at(document: Any, pointer: str) -> Any:
-    """The value that the pointer names. Raises LookupError where there is none."""
+    """The value that the pointer names. Raises LookupError."""
     value = document
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
