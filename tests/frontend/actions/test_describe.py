@@ -25,7 +25,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 EXAMPLES = sorted((ROOT / "contrib" / "examples" / "actions").glob("*.yaml"))
 NOT_A_MATTER_OF_FORM = re.compile(
     r"Write a name such as api\.example\.com|is not the form in which it is compared|is no such path|stands here twice"
-    r"|fs\.operation is missing"
+    r"|fs\.operation is missing|or another of header, query|and a secret has one way|is for inject\.header alone"
 )
 
 
@@ -175,10 +175,10 @@ def test_reader_and_schema_agree_about_any_field(kind: str, path: tuple[str | in
         document = with_change(kind, path, value)
     except (KeyError, IndexError, TypeError):
         return
-    problems = [problem for problem in problems_of(document) if not NOT_A_MATTER_OF_FORM.search(str(problem))]
+    problems = list(map(str, problems_of(document)))
     schemas = {"request_schema", "response_schema", "schema"}
     if VALIDATOR.is_valid(document):
-        assert not problems, [str(problem) for problem in problems]
+        assert [problem for problem in problems if not NOT_A_MATTER_OF_FORM.search(problem)] == []
     elif not schemas & set(path):
         assert problems, list(VALIDATOR.iter_errors(document))
 
