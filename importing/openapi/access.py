@@ -64,7 +64,9 @@ def owner_of(prefix: str, server: str) -> str:
 def _secret(
     operation: ApiOperation, name: str, scopes: Any, server: str, owner: str, notes: list[str]
 ) -> NeededSecret | None:
-    scheme = operation.document.references.followed(operation.document.schemes.get(name))
+    if name not in operation.document.schemes:
+        raise LeftOut(f"the security scheme {one_line(name, 60)}, which is not there")
+    scheme = operation.document.references.followed(operation.document.schemes[name])
     secret = f"{owner}_{snake(name) or 'key'}"
     kind, place = scheme.get("type"), scheme.get("in")
     shown = one_line(scheme.get("name"), 80)

@@ -50,8 +50,8 @@ def body_of(operation: ApiOperation, conversion: SchemaConversion) -> RequestBod
     is_required = followed.get("required") is True or kind == TEXT
     schema, notes = conversion.convert(media.get("schema", True))
     members = None if kind == TEXT else members_of(schema)
-    if members is not None and not is_required and members.required:
-        members = None
+    if members is not None and not is_required and members.required and kind == JSON:
+        members = None  # a form always is the same fields: one without its required ones is no request
     if kind == FORM and (members is None or media.get("encoding")):
         raise LeftOut("form whose fields can't be listed")
     return RequestBody(kind, media_type.partition(";")[0].strip(), schema, is_required, members, notes)

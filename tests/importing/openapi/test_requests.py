@@ -116,7 +116,7 @@ def test_a_parameter_that_no_template_says_is_left_out_or_leaves_its_operation_o
 
 
 def test_a_form_and_a_text_are_sent_as_what_they_are(tmp_path: Path) -> None:
-    form = json_body(REFUND, "application/x-www-form-urlencoded")
+    form = json_body(REFUND, "application/x-www-form-urlencoded", required=False)
     told = imported(
         tmp_path,
         document(
@@ -127,6 +127,7 @@ def test_a_form_and_a_text_are_sent_as_what_they_are(tmp_path: Path) -> None:
         ),
     )
     assert told.code == 0
+    assert manifest(tmp_path, "f")["io"]["request_schema"]["required"] == ["amount"]
     request = sent(tmp_path, {"amount": 1, "reason": "a b"}, "f")
     assert sorted((request.body or "").split("&")) == ["amount=1", "reason=a+b"]
     assert sent(tmp_path, {"body": "hello"}, "t").body == "hello"
