@@ -55,6 +55,11 @@ class ImportFolder:
         """True for an id whose file would be no manifest."""
         return action_id in _NOT_MANIFESTS
 
+    def is_named_by_id(self, manifest: ManifestFile) -> bool:
+        """True for a file that `write` would write for the same action."""
+        action_id = manifest.action_id
+        return _ID.fullmatch(action_id) is not None and manifest.path.name == f"{action_id}.yaml"
+
     def check_free(self, action_ids: Iterable[str]) -> None:
         """Raises ImportRefused if a file that is no manifest has the name of one of these: nothing is written then."""
         for action_id in action_ids:

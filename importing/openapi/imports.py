@@ -59,12 +59,17 @@ def imported(
     there = _manifests_of(document, folder)
     result = Imported()
     for operation in operations:
-        found = there.get(one_line(operation.key, 300)) or _in_the_way(folder, ids[operation.key])
-        if found is not None and not over:
+        action_id = ids[operation.key]
+        found = there.get(one_line(operation.key, 300))
+        if found is not None and not (over and folder.is_named_by_id(found)):
             result.kept.append(found)
             continue
         try:
-            result.made.append(made(operation, ids[operation.key], digests.of(operation), target))
+            if found is None:
+                _refuse_taken(folder, action_id, over=over)
+            else:
+                action_id = found.action_id  # a reviewer may have renamed it
+            result.made.append(made(operation, action_id, digests.of(operation), target))
         except LeftOut as reason:
             result.left_out.append((operation.title, str(reason)))
     return result
@@ -111,12 +116,12 @@ def _manifests_of(document: ApiDocument, folder: ImportFolder) -> dict[str, Mani
     }
 
 
-def _in_the_way(folder: ImportFolder, action_id: str) -> ManifestFile | None:
-    """The manifest that has this id or this file's name."""
-    return next(
-        (one for one in folder.manifests if one.action_id == action_id or one.path.stem == action_id),
-        None,
-    )
+def _refuse_taken(folder: ImportFolder, action_id: str, *, over: bool) -> None:
+    """Raises LeftOut if another action has the id or its file; `over`: the file may be replaced, with its action."""
+    for one in folder.manifests:
+        is_file = one.path.name == f"{action_id}.yaml"
+        if (is_file and not over) or (not is_file and one.action_id == action_id):
+            raise LeftOut(f"the id {action_id} is taken by {one.path.name}: import with --prefix")
 
 
 def _can_be_made(operation: ApiOperation, digest: str, target: ImportTarget) -> bool:

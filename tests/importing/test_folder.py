@@ -40,15 +40,27 @@ def test_an_operation_that_a_reviewer_has_renamed_is_there_already(tmp_path: Pat
     file.with_name("read_a.yaml").write_text(file.read_text().replace("action_id: a", "action_id: read_a"))
     file.unlink()
     assert "kept as they are: read_a.yaml, b.yaml" in imported(tmp_path, GIVEN).out
+    imported(tmp_path, GIVEN, force=True)
     assert sorted(os.listdir(tmp_path / "actions")) == ["b.yaml", "read_a.yaml"]
+    assert manifest(tmp_path, "read_a")["action_id"] == "read_a"
 
 
 def test_an_id_that_a_manifest_by_hand_has_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "actions").mkdir()
     by_hand = tmp_path / "actions" / "mine.yaml"
     by_hand.write_text("action_id: a\nversion: 1.0.0\nprovider_module_digest: builtin:echo\n")
-    assert "kept as they are: mine.yaml" in imported(tmp_path, GIVEN).out
-    assert sorted(os.listdir(tmp_path / "actions")) == ["b.yaml", "mine.yaml"]
+    for force in (False, True):
+        told = imported(tmp_path, GIVEN, force=force)
+        assert "left out: a (the id a is taken by mine.yaml: import with --prefix)" in told.out
+        assert sorted(os.listdir(tmp_path / "actions")) == ["b.yaml", "mine.yaml"]
+
+
+def test_an_operation_of_another_api_with_the_same_id_is_left_out_and_not_taken_for_this_one(tmp_path: Path) -> None:
+    imported(tmp_path, GIVEN)
+    other = document({"/x": {"get": operation("a")}}, info={"title": "CRM", "version": "1"})
+    assert "left out: a (the id a is taken by a.yaml: import with --prefix)" in imported(tmp_path, other).out
+    assert imported(tmp_path, other, prefix="crm").code == 0
+    assert sorted(os.listdir(tmp_path / "actions")) == ["a.yaml", "b.yaml", "crm_a.yaml"]
 
 
 @pytest.mark.parametrize("kind", ["text", "folder", "dangling link", "link to a file"])
