@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from importing.folder import ImportFolder
+from importing.refusal import ImportRefused
 from tests.support.openapi import document, imported, manifest, operation
 
 GIVEN = document({"/a": {"get": operation("a")}, "/b": {"get": operation("b")}})
@@ -86,3 +88,12 @@ def test_a_place_that_is_no_folder_or_can_t_be_made_is_one_sentence(tmp_path: Pa
     (tmp_path / "actions").write_text("")
     told = imported(tmp_path, GIVEN)
     assert (told.code, told.refusal) == (77, f"{tmp_path}/actions is no folder.")
+
+
+def test_a_file_that_appears_while_an_import_runs_is_not_written_over(tmp_path: Path) -> None:
+    folder = ImportFolder(tmp_path)
+    (tmp_path / "a.yaml").write_text("mine")
+    with pytest.raises(ImportRefused, match="is there already"):
+        folder.write("a", "other", over=False)
+    assert (tmp_path / "a.yaml").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["a.yaml"]
