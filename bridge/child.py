@@ -1,8 +1,8 @@
 """One MCP server as a child process: messages are lines on its standard input and output.
 
 Guarantees that the child has a process group of its own, that the whole group ends with `end`, and that the child ends
-with the bridge. A line has a bound; standard error is read and dropped but for its end. The child has the bridge's own
-rights, which are none (bridge/main.py).
+with the bridge. A line has a bound; standard error is read and dropped but for its end. The child has the bridge's
+user and no capability (bridge/main.py).
 """
 
 import os

@@ -1,7 +1,7 @@
 """One session of one client with a server of its own: requests out, answers back by their ids.
 
-A server that ends, floods or does not answer in time ends its session; every request that waits then hears of it.
-Nothing of one session reaches another one: the server is not shared.
+A server that ends, floods or does not answer in time ends its session; requests that wait for it then fail.
+Sessions share no state, since each has a server of its own.
 """
 
 from contextlib import aclosing

@@ -70,6 +70,13 @@ class ImportFolder:
         path = self._folder / f"{action_id}.yaml"
         raise ImportRefused(f"{path} is there already; --force writes over it.") from None
 
+    def text_of(self, action_id: str) -> str:
+        """The text of the file of this action; empty if it can't be read."""
+        try:
+            return (self._folder / f"{action_id}.yaml").read_text()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
     def write(self, action_id: str, text: str, *, over: bool) -> Path:
         """Write the manifest of a new action; `over`: a file that is there is replaced. Raises ImportRefused."""
         if _ID.fullmatch(action_id) is None:

@@ -117,7 +117,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "witness": (("main",), ("judge",)),
     "console": (("main",), ("forwarding",)),
     "bridge": (("main",), ("endpoint",), ("sessions",), ("session",)),
-    "importing": (("openapi",), ("folder", "manifest_text")),
+    "importing": (("mcp",), ("openapi",), ("folder", "manifest_text")),
     "broker": (("main",), ("process",), ("tokens", "walls"), ("token_server",)),
     "workers": (
         ("template", "check", "examiner"),

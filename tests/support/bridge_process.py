@@ -58,7 +58,7 @@ class McpSession:
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
 
     def value(self, tool: str, **arguments: Any) -> Any:
-        """What a tool of the test's own server answers."""
+        """The answer of a tool of the test's own server."""
         answer = self.call(tool, **arguments)
         assert answer.status_code == 200, answer.text
         return json.loads(answer.json()["result"]["content"][0]["text"])

@@ -1,7 +1,8 @@
 """An MCP server on standard input and output for tests, written against the protocol alone, that can be told to fail.
 
 `python stdio_mcp_server.py [MODE]`: each tool is a way to behave. MODE `refuses` answers initialize with an error,
-`dies` ends at once with a sentence on standard error.
+`dies` ends at once with a sentence on standard error, `lists FILE` lists the tools of a JSON file, `pages` lists
+without end.
 """
 
 import json
@@ -9,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 TOOLS = ("add", "count", "pid", "die", "hang", "flood", "noise", "long", "ask", "child", "say")
@@ -62,6 +64,10 @@ def answer(message: dict[str, Any], state: dict[str, int], mode: str) -> dict[st
         version = message["params"]["protocolVersion"]
         info = {"name": "stdio-server", "version": "1"}
         return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}}
+    if method == "tools/list" and mode == "pages":
+        return {"result": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "nextCursor": "more"}}
+    if method == "tools/list" and mode == "lists":
+        return {"result": {"tools": json.loads(Path(sys.argv[2]).read_text())}}
     if method == "tools/list":
         tools = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
         return {"result": {"tools": tools}}

@@ -7,6 +7,7 @@ import sys
 import msgspec
 
 from supervisor.commands import Commands
+from supervisor.commands.create.importing_tools import add_mcp
 from supervisor.programs import INTERPRETER
 
 _FIELDS = ("document", "out", "operations", "server", "prefix", "force", "check")
@@ -36,6 +37,7 @@ def add(commands: Commands) -> None:
         "--check", action="store_true", help="write nothing; exit 1 if an operation is new, gone or changed"
     )
     openapi.set_defaults(run=_openapi)
+    add_mcp(kinds)
 
 
 def _openapi(options: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""`gateway import mcp`: a manifest for each tool of an MCP server."""
