@@ -39,8 +39,6 @@ class Upstream:
     seen: list[Seen] = field(default_factory=list)
     handshakes: int = 0
     """Handshakes of TLS that succeeded."""
-    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    """Path -> status and JSON body that it answers with."""
     hold: threading.Event = field(default_factory=threading.Event)
     """`/wait` answers once this is set."""
     _held: dict[str, threading.Event] = field(default_factory=dict)
@@ -74,8 +72,6 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(float(parts[1]) / 1000)
         elif parts[0] == "wait":
             (up.held(parts[1]) if len(parts) > 1 else up.hold).wait(HOLD_SECONDS)
-        elif self.path in up.answers:
-            status, answer = up.answers[self.path]
         elif self.path == "/v1/transfers":
             status, answer = 201, {"transfer": "tr-1", "status": "accepted"}
         raw = json.dumps(answer).encode()

@@ -21,6 +21,7 @@ _NEXT = """\
 {folder}/policy/data.json lets dev:anonymous call it.
 
 gateway check --dev --config {folder}/gateway.toml
+gateway test actions {folder}/actions
 """
 
 
