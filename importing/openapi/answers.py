@@ -7,6 +7,7 @@ from importing.openapi.schemas import Schema, SchemaConversion
 from importing.refusal import LeftOut
 
 MAX_MEMBERS = 40
+_WAYS_ON = frozenset({"location", "link"})
 _FLAT = (2,)
 """Levels of a flat object: its members have none below."""
 _SIMPLE = frozenset({"string", "integer", "number", "boolean"})
@@ -21,6 +22,21 @@ def expected_of(operation: ApiOperation) -> list[int | str]:
         if status.startswith("2") and status.isascii() and status.isdecimal() and len(status) == len("200"):
             found.append(int(status))
     return found or ["2xx"]
+
+
+def response_headers_of(operation: ApiOperation) -> list[str]:
+    """Documented headers of success that say where to go on: `Location` and `Link`, as the document writes them."""
+    found: dict[str, None] = {}
+    for status, raw in sorted(operation.responses.items()):
+        try:
+            answer = operation.document.references.followed(raw) if status.startswith("2") else {}
+        except LeftOut:
+            continue
+        headers = answer.get("headers")
+        found |= (
+            dict.fromkeys(name for name in headers if name.lower() in _WAYS_ON) if isinstance(headers, dict) else {}
+        )
+    return list(found)
 
 
 def response_schema_of(operation: ApiOperation) -> dict[str, Any] | None:

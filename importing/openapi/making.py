@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from importing.accepted import check_manifest
 from importing.manifest_text import manifest_text
 from importing.openapi.access import NeededSecret, owner_of, secrets_of
-from importing.openapi.answers import expected_of, response_schema_of
+from importing.openapi.answers import expected_of, response_headers_of, response_schema_of
 from importing.openapi.document import ApiOperation
 from importing.openapi.requests import request_of
 from importing.openapi.servers import server_of
@@ -78,6 +78,9 @@ def made(operation: ApiOperation, action_id: str, digest: str, target: ImportTar
     }
     if secrets:
         fields["secrets"] = [{"name": one.name, "inject": one.inject} for one in secrets]
+    headers = response_headers_of(operation)
+    if headers:
+        fields["response"] = {"headers": headers}
     if request.idempotency_header is not None:
         fields["idempotency"] = {"header": request.idempotency_header}
     fields["verifier_kind"] = "http_status"

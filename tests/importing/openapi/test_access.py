@@ -124,3 +124,12 @@ def test_the_nearest_server_and_the_first_with_tls_is_taken(tmp_path: Path) -> N
     assert manifest(tmp_path, "a")["template"]["url_template"] == "https://eu.example.com/v1/a"
     assert manifest(tmp_path, "a")["egress"]["allowed_domains"] == ["eu.example.com"]
     assert manifest(tmp_path, "b")["egress"]["allowed_domains"] == ["billing.corp.example"]
+
+
+def test_headers_that_say_where_to_go_on_reach_the_result(tmp_path: Path) -> None:
+    headers = {"Location": {"schema": {"type": "string"}}, "X-Trace": {"schema": {"type": "string"}}}
+    responses = {"201": {"description": "made", "headers": headers}, "404": {"headers": {"Link": {}}}}
+    assert one(tmp_path, {"responses": responses})["response"] == {"headers": ["Location"]}
+    plain = document({"/others": {"get": operation("other")}})
+    assert imported(tmp_path, plain).code == 0
+    assert "response" not in manifest(tmp_path, "other")

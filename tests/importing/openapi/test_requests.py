@@ -155,3 +155,11 @@ def test_the_operation_s_own_parameter_replaces_that_of_its_path(tmp_path: Path)
     given = document({"/x/{id}": {"parameters": [ID], "get": operation(parameters=[own])}})
     assert imported(tmp_path, given).code == 0
     assert manifest(tmp_path)["io"]["request_schema"]["properties"]["id"] == {"type": "integer"}
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+def test_a_key_of_idempotency_is_the_gateway_s_and_not_the_agent_s(tmp_path: Path, is_required: bool) -> None:
+    key = {"name": "Idempotency-Key", "in": "header", "required": is_required, "schema": {"type": "string"}}
+    made = one(tmp_path, {"parameters": [key], "requestBody": json_body(REFUND)})
+    assert made["idempotency"] == {"header": "Idempotency-Key"}
+    assert sorted(made["io"]["request_schema"]["properties"]) == ["amount", "reason"]
