@@ -25,7 +25,7 @@ INDEX: Final = "index.json"
 MOST_VERSIONS: Final = 32
 """Loads that are kept of one action."""
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of all copies together; those in force are kept beyond it."""
+"""The bound for all copies together; those in force are kept beyond it."""
 MOST_MANIFEST_BYTES: Final = 256 * 1024
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _MANIFEST_NAME = re.compile(r"[^./\x00][^/\x00]{0,249}\.ya?ml")

@@ -1,4 +1,4 @@
-"""The record of which manifests are in force: digests for evidence, and what the supervisor is told to copy.
+"""The record of which manifests are in force: digests for evidence, and names for the supervisor, which copies them.
 
 Fronts share the digest of the set that evidence names, so that a front which reads other files is noticed: in a reload
 it is refused, and one that starts tells what it read.

@@ -28,8 +28,8 @@ class ActionRollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action_id: str
     version: str
     digest: str
-    """Of the manifest that comes into force."""
+    """The digest of the manifest that comes into force."""
     replaced: str | None
-    """Digest of the manifest that was in force; None where the action was gone."""
+    """The digest of the manifest that was in force; None where the action was gone."""
     by: str
     """The user of this host: `uid:1000`."""

@@ -1,7 +1,7 @@
 """Starters of `gateway new action --from`: manifests of well-known services, each a folder with its tests.
 
 A starter is a folder below `contrib/templates/starters` with `manifest.yaml`, whose first comment says what the action
-does, and `test.yaml`. Nothing else names the starters.
+does, and `test.yaml`. The folders are the only list of starters.
 """
 
 from collections.abc import Callable
