@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from gateway_client.cli.exits import ScriptExit
 
 from ipc.process.parent import die_with_parent
 from tests.integration.test_rebinding import can_have_a_network
 from tests.support.authority import Authority
+from tests.support.gatectl import Gatectl
 from tests.support.gateway import START_SECONDS, STOP_SECONDS, wait_for
 from tests.support.manifests import REPOSITORY
 from tests.support.private_api import API, LOGIN, READY, TOKEN
@@ -36,6 +38,11 @@ def blocks(language: str) -> list[str]:
     """The fenced blocks of the page in one language."""
     every = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     return [text for name, text in every if name == language]
+
+
+def commands(block: str) -> list[str]:
+    """The commands of a block, since each may have a question of its own; one with a text below it stays whole."""
+    return [block] if "<<" in block else block.splitlines(keepends=True)
 
 
 @contextmanager
@@ -62,7 +69,8 @@ def apart(folder: Path) -> Iterator[tuple[str, ...]]:
 def api(folder: Path, within: tuple[str, ...]) -> Iterator[None]:
     """The API and its login server, in that network."""
     process = subprocess.Popen(
-        [*within, sys.executable, "-m", "tests.support.private_api", str(folder), ADDRESS], cwd=REPOSITORY
+        [*within, sys.executable, "-m", "tests.support.private_api", str(folder), ADDRESS],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
     )
     try:
         wait_for((folder / READY).exists, "the API that serves", START_SECONDS)
@@ -74,21 +82,23 @@ def api(folder: Path, within: tuple[str, ...]) -> Iterator[None]:
 
 @dataclass
 class Shell:
-    """A terminal of the page's reader, in the gateway's folder."""
+    """The terminal of the page's reader, in the gateway's folder."""
 
     folder: Path
     within: tuple[str, ...]
-    environment: dict[str, str]
+    person: Gatectl
 
     def typed(self, block: str) -> str:
-        """The output of a block, all of whose commands end well."""
-        script = "set -e\n" + block.replace("/etc/gateway", str(self.folder))
-        ran = subprocess.run(
-            [*self.within, "bash", "-c", script], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=START_SECONDS,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
+        """The output of a command that ends well, or with a call that waits; its question is answered with yes."""
+        script = f'cd "{self.folder}"\n{block.replace("/etc/gateway", str(self.folder))}echo "the end: $?"\n'
+        ran = self.person.on_terminal(
+            "--norc", "-c", script, program=[*self.within, "bash"], answer="y\r", until="[y/N]", columns=200
+        )
+        out = re.sub(r"\x1b\[[0-9;]*m", "", ran.out)
+        ended = re.search(r"^the end: (\d+)$", out, re.MULTILINE)
+        assert ended is not None
+        assert int(ended[1]) in (0, ScriptExit.DENIED), out
+        return out
 
 
 @dataclass
@@ -123,23 +133,23 @@ def site(tmp_path: Path) -> Iterator[Site]:
     with apart(tmp_path) as within, api(tmp_path, within), production(tmp_path, top, tables, within=within) as gate:
         (tmp_path / "operator.key").write_text(gate.ready["operator"]["key"])
         (tmp_path / "operator.key").chmod(0o600)
-        environment = os.environ | {
-            "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path), "GATECTL_PUBLIC_BASE_URL": PUBLIC_URL,
-            "GATECTL_ADDRESS": f"unix://{gate.ready['admin_socket']}",
-            "GATECTL_AGENT_ADDRESS": f"unix://{gate.ready['client_socket']}",
-            "GATECTL_OPERATOR_KEY_FILE": str(tmp_path / "operator.key"),
-            "GATECTL_PRIVATE_KEY_FILE": gate.ready["operator"]["private_key_file"],
-        }  # fmt: skip
-        yield Site(Shell(tmp_path, within, environment), gate, tmp_path)
+        person = Gatectl(tmp_path).with_environment(
+            PATH=f"{BIN}:{os.environ['PATH']}", HOME=str(tmp_path), GATECTL_PUBLIC_BASE_URL=PUBLIC_URL,
+            GATECTL_ADDRESS=f"unix://{gate.ready['admin_socket']}",
+            GATECTL_AGENT_ADDRESS=f"unix://{gate.ready['client_socket']}",
+            GATECTL_OPERATOR_KEY_FILE=str(tmp_path / "operator.key"),
+            GATECTL_PRIVATE_KEY_FILE=gate.ready["operator"]["private_key_file"],
+        )  # fmt: skip
+        yield Site(Shell(tmp_path, within, person), gate, tmp_path)
 
 
 def test_the_page_leads_to_an_approved_call_of_an_api_in_a_private_network(site: Site) -> None:
     imported, *steps = blocks("bash")
-    assert "left out: upload_document" in site.shell.typed(imported)
+    assert "left out: uploadDocument (multipart body)" in site.shell.typed(imported)
     (networks,) = blocks("toml")
     config = site.folder / "gateway.toml"
     config.write_text(config.read_text() + networks.replace("/etc/gateway", str(site.folder)))
-    shown = "".join(site.shell.typed(block) for block in steps)
+    shown = "".join(site.shell.typed(command) for block in steps for command in commands(block))
     assert "private network billing" in shown
     assert re.search(r"signature +verified", shown), shown
     listed, refunded = site.requests()
