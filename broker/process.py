@@ -1,8 +1,7 @@
 """One broker from its first message to its last: walls, the channels of fronts, their questions.
 
 Guarantees that questions are bounded, in all and for each principal, that each has an answer within its time, and that
-a front which breaks the protocol loses its channel and nobody else's. Every end has its exit code of
-ipc/process/exits.py.
+a front which breaks the protocol loses its own channel alone. Every end has its exit code of ipc/process/exits.py.
 """
 
 import socket

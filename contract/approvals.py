@@ -86,7 +86,7 @@ class ApprovedEgress(msgspec.Struct, frozen=True, kw_only=True):
     allowed_domains: tuple[str, ...]
     allowed_methods: tuple[str, ...]
     private_networks: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Names of the private networks that the call may enter; absent where there is none."""
+    """Names of the private networks that the call may enter; absent without such networks."""
 
 
 class ApprovedFiles(msgspec.Struct, frozen=True, kw_only=True):

@@ -84,7 +84,7 @@ class Receipt(Noun, frozen=True, kw_only=True):
     approval: ReceiptApproval | None = LEFT_OUT
     """Null for a call that needed none."""
     egress_networks: NeverNull[tuple[str, ...]] = LEFT_OUT
-    """Names of the private networks that the call's target may lead into; absent where there is none."""
+    """Names of the private networks that the call's target may lead into; absent without such networks."""
     signature_status: NeverNull[Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]]
     """The verdict on the signature by the current receipt keys; found each time the receipt is shown, not stored."""
 

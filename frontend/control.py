@@ -202,7 +202,7 @@ class SupervisorLink:
         self.post(ReplacePolicy(pid, reason))
 
     def need_broker(self) -> None:
-        """Ask for a broker, where there is none yet."""
+        """Ask for a broker, unless one is attached already."""
         self.post(NeedBroker())
 
     def replace_broker(self, pid: int, reason: str) -> None:

@@ -1,8 +1,8 @@
 """Every kind of effect that a provider can have, and the imports without an effect. Declared once.
 
 Derived: the values of a manifest's `required_imports` (frontend/manifests), the worker profiles and their pools
-(supervisor/, frontend/pool), the interfaces that a component may import (workers/interfaces.py). What a worker needs
-for an effect, beyond a worker that only computes, is in workers/sandbox/effects.py.
+(supervisor/, frontend/pool), the interfaces that a component may import (workers/interfaces.py). The rights that a
+worker needs for an effect, beyond those of computing alone, are in workers/sandbox/effects.py.
 """
 
 from typing import Final

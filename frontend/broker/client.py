@@ -1,7 +1,7 @@
 """The front's end of its channel to the broker: questions, their answers and their deadlines.
 
-Guarantees that each question ends in its time, with an answer or a sentence why there is none. A broker that does not
-answer in time is given up and its successor asked for; a question that it had is not asked again.
+Guarantees that each question ends in its time, with an answer or with the reason for its absence. A broker that does
+not answer in time is replaced; the question that it did not answer is not asked again.
 """
 
 import itertools
@@ -22,18 +22,18 @@ from ipc.messages.message import Message
 from ipc.secret_ways import AsToken
 
 MAX_OPEN: Final = 1024
-"""Questions of this front."""
+"""The most questions of this front at once."""
 
 
 class BrokerSilent(Exception):
-    """The broker gave no answer. A sentence."""
+    """The broker gave no answer; the text is the reason."""
 
 
 class BrokerSupply(Protocol):
     """The supervisor, as far as brokers come from it."""
 
     def need_broker(self) -> None:
-        """Have a broker attached, where there is none yet."""
+        """Have a broker attached, unless one already is."""
 
     def replace_broker(self, pid: int, reason: str) -> None:
         """Have this one killed, and another one attached."""

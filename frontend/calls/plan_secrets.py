@@ -28,8 +28,8 @@ class PlanSecrets:
     """By way: the digest of a token with which an upstream has answered 401 last, until the next question."""
 
     async def values_of(self, plan: Plan) -> dict[str, str]:
-        """The values by name; without a wait for a plan without tokens. Raises SecretMissing; GateError while none can
-        be had."""
+        """Return the values by name; waits only for tokens. Raises SecretMissing, or GateError while a source of
+        values is unavailable."""
         if not plan.secrets:
             return {}
         with errors_as("secrets_unavailable", SecretsUnavailable):

@@ -182,7 +182,7 @@ class Section:
             self._absent(name, says)
 
     def require_any(self, names: Sequence[str], says: str) -> None:
-        """Note that none of these fields is there; the problem is told of the first."""
+        """Note a problem of the first field if all of these fields are absent."""
         if not any(self.has(name) for name in names):
             self._absent(names[0], says)
 

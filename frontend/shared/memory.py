@@ -159,7 +159,7 @@ class SharedMemory:
     # ----------------------------------------------------------------- the manifests in force
 
     def manifests_digest(self) -> str:
-        """The digest of all manifests that evidence names as in force; empty before the start is told."""
+        """The digest of all manifests that evidence names as in force; empty before the event of the start."""
         with self.lock(at.MANIFESTS_DIGEST):
             return bytes(self._manifests).rstrip(b"\0").decode("ascii", "replace")
 

@@ -1,7 +1,7 @@
 """The broker: started once a front needs one, kept alive, connected to every front.
 
-A reload that changes `[egress]` replaces it: it has its networks from its start. What it keeps is in memory alone, so
-that a successor fetches anew; a question that it had not answered has failed.
+A reload that changes `[egress]` replaces it, since it gets its networks at its start. Its tokens are in memory alone:
+its successor fetches new ones, and the questions that it had not answered fail.
 """
 
 import socket

@@ -15,7 +15,7 @@ SERVER = "https://billing.corp.example/v2"
 
 
 class Told(NamedTuple):
-    """What an import printed, its exit code and its refusal."""
+    """An import's output, exit code and refusal."""
 
     code: int
     out: str
