@@ -51,7 +51,7 @@ async def policed(
         configuration.policy = engine or core.policy
         if engine is not None:
             core.services.policy = engine
-            object.__setattr__(core.services.pipeline, "policy", engine)
+            object.__setattr__(core.services.pipeline.deciding, "policy", engine)
             object.__setattr__(core.services.settlement, "policy", engine)
         files = believed(await configuration.policy_file.read(), configuration.current.registry.sinks_of)
         configuration.current.policy_files = files

@@ -44,7 +44,7 @@ async def test_a_call_is_denied_unless_policy_allows_every_effect_of_its_action(
     async with front_core(tmp_path, action(declared_side_effects=["file_write"])) as core:
         agent = await core.agent()
         policy = AllowsSinks()
-        object.__setattr__(core.services.pipeline, "policy", policy)
+        object.__setattr__(core.services.pipeline.deciding, "policy", policy)
         status, body = await agent.call()
         reason = "policy does not allow every sink of this action"
         assert (status, body) == (403, {"error": "policy_denied", "deny_reason": reason})

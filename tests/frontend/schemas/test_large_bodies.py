@@ -12,7 +12,7 @@ import rfc8785
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from frontend.calls import pipeline
+from frontend.calls import deciding
 from frontend.limits.rates import TooMuch
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
@@ -82,7 +82,7 @@ async def test_a_large_body_is_parsed_in_another_thread_too(core: Core, monkeypa
         threads.append(threading.get_ident())
         return parse_body(body)
 
-    monkeypatch.setattr(pipeline, "parse_body", parsed)
+    monkeypatch.setattr(deciding, "parse_body", parsed)
     agent, here = await core.agent(), threading.get_ident()
     assert [(await agent.call(body=body))[0] for body in (SMALL, FLOATS)] == [200, 200]
     assert [thread == here for thread in threads] == [True, False]
@@ -104,7 +104,7 @@ async def test_a_small_body_of_many_containers_leaves_the_loop(core: Core, monke
         threads.append(threading.get_ident())
         return parse_body(body)
 
-    monkeypatch.setattr(pipeline, "parse_body", parsed)
+    monkeypatch.setattr(deciding, "parse_body", parsed)
     agent = await core.agent()
     assert (await agent.call(body={"n": [[]] * 400}))[0] == 422
     assert threads[0] != threading.get_ident()
@@ -114,13 +114,13 @@ async def test_no_parsed_body_waits_for_another_turn(core: Core, monkeypatch: py
     steps = list[str]()
 
     def note(name: str) -> None:
-        real = getattr(pipeline, name)
+        real = getattr(deciding, name)
 
         def noted(*args: Any, **more: Any) -> Any:
             steps.append(name)
             return real(*args, **more)
 
-        monkeypatch.setattr(pipeline, name, noted)
+        monkeypatch.setattr(deciding, name, noted)
 
     note("parse_body")
     note("draft")

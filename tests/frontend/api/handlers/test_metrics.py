@@ -283,7 +283,7 @@ def test_every_counted_family_has_something_that_moves_it() -> None:
 
 def measured(core: Core) -> None:
     """The scripted engine in the real one's place."""
-    object.__setattr__(core.services.pipeline, "policy", MeasuredPolicy(core.policy, core.services.metrics))
+    object.__setattr__(core.services.pipeline.deciding, "policy", MeasuredPolicy(core.policy, core.services.metrics))
     object.__setattr__(core.services, "policy", core.policy)
 
 
