@@ -58,8 +58,15 @@ def read_message(data: bytes) -> JsonRpcMessage:
 
 
 def as_line(data: bytes) -> bytes:
-    """The same message on one line: in JSON a line break stands only between values."""
-    return data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+    """The same message on one line: in JSON a line break stands only between values.
+
+    SECURITY: some readers of lines (readline of Node.js, Python) end one at U+2028, U+2029 or U+0085 too,
+    which JSON texts may hold: the rest of a request's text would be a message of its own.
+    """
+    line = data.replace(b"\r", b" ").replace(b"\n", b" ")
+    for character in "\u0085\u2028\u2029":
+        line = line.replace(character.encode(), f"\\u{ord(character):04x}".encode())
+    return line + b"\n"
 
 
 def error_body(identifier: MessageId | None, code: int, message: str) -> dict[str, Any]:

@@ -79,6 +79,12 @@ class BridgeSession:
             said = {} if self._has_answered else {"said": self._child.said.decode(errors="replace")}
             log.info("session ended", session=self.number, reason=self._reason, exit=code, **said)
 
+    @property
+    def idle_seconds(self) -> float:
+        """Since its last message; 0 while an answer is awaited, and once it is ending."""
+        is_idle = not self._pending and not self._end.cancel_called
+        return trio.current_time() - self._last_used if is_idle else 0.0
+
     def end(self, reason: str) -> None:
         """End the session; `run` returns once the server has ended."""
         if not self._end.cancel_called:

@@ -16,6 +16,8 @@ from bridge.session import ANSWER_SECONDS, IDLE_SECONDS, BridgeSession
 from frontend.telemetry.logs import log
 
 MAX_SESSIONS: Final = 64
+ABANDONED_SECONDS: Final = 5.0
+"""A session that is idle for so long makes room where too many are open."""
 
 
 class NoServer(Exception):
@@ -41,6 +43,7 @@ class BridgeSessions:
     def open(self) -> tuple[str, BridgeSession]:
         """Start a server, and return its session with the id. Raises NoServer."""
         if len(self._sessions) >= self._most:
+            self._end_idlest()
             log.warning("session refused: too many are open", sessions=len(self._sessions))
             raise NoServer("too many sessions are open")
         child = self._spare if self._spare is not None and not self._spare.has_ended else self._started()
@@ -76,6 +79,12 @@ class BridgeSessions:
         self._end_spare()
         for session in self._sessions.values():
             session.end(reason)
+
+    def _end_idlest(self) -> None:
+        """A client that ended without a word keeps no other out: the gateway's calls have a session each."""
+        idlest = max(self._sessions.values(), key=lambda one: one.idle_seconds)
+        if idlest.idle_seconds >= ABANDONED_SECONDS:
+            idlest.end("too many sessions are open, and it was idle for longest")
 
     def _started(self) -> ServerChild | None:
         try:

@@ -65,6 +65,25 @@ async def test_sessions_beyond_the_bound_are_refused_until_one_ends(nursery: tri
     sessions.end_all("the test ended")
 
 
+async def test_a_session_that_its_client_has_abandoned_makes_room_and_one_at_work_does_not(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.sessions.ABANDONED_SECONDS", 0.0)
+    sessions = BridgeSessions(SERVER, nursery, most=2)
+    abandoned, _ = sessions.open()
+    at_work, session = sessions.open()
+    with trio.CancelScope() as waiting:
+        nursery.start_soon(session.ask, 1, call(1, "hang"))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(NoServer):
+            sessions.open()
+        await until_ended(sessions, abandoned)
+        sessions.open()
+        assert sessions.find(at_work) is session
+        waiting.cancel()
+    sessions.end_all("the test ended")
+
+
 async def test_requests_beyond_the_bound_and_an_id_that_is_under_way_are_refused(nursery: trio.Nursery) -> None:
     sessions = BridgeSessions(SERVER, nursery)
     _, session = sessions.open()
