@@ -161,16 +161,23 @@ class ToolCall:
 
     def _ask(self, message: Message, max_body: int) -> Response:
         """The answer to this message alone, without what came around it."""
-        response = self._post(message, max_body)
+        response = self._post(message, max_body, self._seconds_for_answer())
         answer = _needed_bytes(response, message["id"])
         return Response(200, (("content-type", "application/json"),), answer)
 
-    def _post(self, message: Message, max_body: int) -> Response:
+    def _seconds_for_answer(self) -> float | None:
+        """Less than the call has, where a session must be ended: a server keeps one that is not, and what it runs."""
+        if not self._session:
+            return None
+        left = self._meter.remaining()
+        return left - min(_FAREWELL_SECONDS, left / 8)
+
+    def _post(self, message: Message, max_body: int, seconds: float | None = None) -> Response:
         sent = self._with_envelope(message)
         wanted = message.get("id")
         events = EventStream(lambda data: _is_answer(data, wanted))
         body = canonical_bytes(sent)
-        return self._carry(Outgoing("POST", self._headers(message), body, max_body, events.feed))
+        return self._carry(Outgoing("POST", self._headers(message), body, max_body, events.feed, seconds))
 
     def _with_envelope(self, message: Message) -> Message:
         """The message with the members that each request of the stateless revision has."""
