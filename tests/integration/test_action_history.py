@@ -1,5 +1,6 @@
 """`gateway actions history` and `rollback`: earlier manifests are listed by the digests of evidence, and come back."""
 
+import errno
 import hashlib
 import json
 import os
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 from frontend.walls import FrontPlaces
+from ipc.process.exits import Exit
 from ipc.settings import Settings
+from supervisor.cli import main as cli
+from supervisor.commands.inspect import file_changes
 from tests.support.gateway import PROGRAM, START_SECONDS, Gateway, gateway, wait_for
 from tests.support.manifests import PROVIDERS, example, open_policy, put_module, trust, write_manifests
 from tests.support.production import PUBLIC_URL, production
@@ -226,3 +230,20 @@ def test_a_gateway_that_does_not_answer_is_not_rolled_back(gate: Gateway, tmp_pa
     finally:
         gate.process.send_signal(signal.SIGCONT)
     assert (refused.returncode, digest(tmp_path / "actions" / "text_digest.yaml")) == (75, second)
+
+
+def test_a_rollback_that_can_not_write_leaves_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(tmp_path)
+    with gateway(tmp_path, config(tmp_path)) as gate:
+        second = change(tmp_path, version="1.1.0")
+        done(gate, "reload")
+
+    def refuse(path: Path, _: bytes) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(file_changes, "_put", refuse)
+    words = ["actions", "rollback", "text_digest", "--to", "1.0.0", "--state-dir", str(gate.state)]
+    assert cli([*words, "--config", str(tmp_path / "gateway.toml")]) == Exit.NO_PERMISSION
+    assert digest(tmp_path / "actions" / "text_digest.yaml") == second
+    with gateway(tmp_path, config(tmp_path)) as again:
+        assert again.events(event_type="ActionRolledBack") == []

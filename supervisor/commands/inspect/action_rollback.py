@@ -54,8 +54,12 @@ def roll_back(settings: Settings, action_id: str, to: str | None, environ: Mappi
         if is_running:
             told = _reload(settings, changes, done)
         else:
-            _note(settings, done)
             changes.apply()
+            try:
+                _note(settings, done)
+            except Refused:
+                changes.undo()
+                raise
             told = "No gateway runs: the next start puts it in force."
     lines = [f"{visible(action_id)}: version {_name(now)} -> {_name(target)}, {changes.shown}"]
     lines += [f"{target.module} is trusted again (trusted_modules.yaml)"] if trusts else []
