@@ -35,6 +35,8 @@ class McpImport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def run(options: McpImport) -> int:
     """Import. Raises ImportRefused."""
     token = None if options.token_file is None else _token(Path(options.token_file))
+    if token is not None and options.command is None and not options.url.startswith("https://"):
+        raise ImportRefused(f"--url {options.url!a}: a token is never sent without TLS.", Exit.USAGE)
     target = target_of(options.url, options.prefix, options.risk, has_token=token is not None)
     folder = ImportFolder(Path(options.out))
     if find_spec("mcp") is None:

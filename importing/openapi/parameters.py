@@ -14,6 +14,11 @@ from importing.words import one_line
 IDEMPOTENCY = "idempotency-key"
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 """OpenAPI says that parameters of these names mean nothing."""
+_REROUTING = frozenset({
+    "forwarded", "x-forwarded-host", "x-forwarded-proto", "x-http-method", "x-http-method-override",
+    "x-method-override", "x-original-url", "x-rewrite-url", "_method",
+})  # fmt: skip
+"""SECURITY: some servers and proxies take method, host or path from these, and risk follows from the method sent."""
 _PLACES = ("path", "query", "header", "cookie")
 _PATH_SIGNS = {"simple": "", "label": ".", "matrix": ";"}
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
@@ -80,6 +85,8 @@ def _sendable(
 def _parameter(
     name: str, place: str, raw: dict[str, Any], conversion: SchemaConversion, notes: list[str], *, is_required: bool
 ) -> Parameter:
+    if place in {"header", "query"} and name.lower() in _REROUTING:
+        raise LeftOut("a server may take another method, host or path from it")
     if place == "cookie":
         raise LeftOut("cookies are not sent")
     if "content" in raw:

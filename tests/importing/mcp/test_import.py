@@ -37,9 +37,10 @@ def with_tools(folder: Path, tools: list[dict[str, Any]]) -> str:
     return shlex.join((*SERVER, "lists", str(listed)))
 
 
-def imported(out: Path, command: str, *arguments: str, url: str = URL) -> "subprocess.CompletedProcess[str]":
+def imported(out: Path, command: str | None, *arguments: str, url: str = URL) -> "subprocess.CompletedProcess[str]":
+    program = [] if command is None else ["--command", command]
     return subprocess.run(
-        [GATEWAY, "import", "mcp", "--url", url, "--command", command, "--out", str(out), *arguments],
+        [GATEWAY, "import", "mcp", "--url", url, *program, "--out", str(out), *arguments],
         capture_output=True, text=True, timeout=START_SECONDS, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
@@ -133,6 +134,14 @@ def test_a_token_goes_to_the_server_and_its_secret_into_the_manifest(tmp_path: P
     inject = {"header": "Authorization", "format": "Bearer {value}"}
     assert fields["secrets"] == [{"name": "mcp_internal_token", "inject": inject}]
     assert "4711" not in (tmp_path / "a" / "get_sum.yaml").read_text() + done.stdout
+
+
+def test_a_token_is_shown_to_no_server_without_tls(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("tok-4711\n")
+    token.chmod(0o600)
+    done = imported(tmp_path / "a", None, "--token-file", str(token), url="http://mcp.internal/mcp")
+    assert (done.returncode, "a token is never sent without TLS" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,10 @@ def test_a_query_parameter_is_sent_under_its_own_name(
         ({"name": "sid", "in": "cookie", "schema": {"type": "string"}}, "cookies are not sent"),
         ({"name": "q", "in": "query", "content": {"application/json": {}}}, "its value is a document of its own"),
         ({"name": "X-L", "in": "header", "schema": {"type": "array", "items": {}}}, "a list in a header"),
+        (
+            {"name": "X-HTTP-Method-Override", "in": "header", "schema": {"type": "string"}},
+            "another method, host or path",
+        ),
     ],
 )
 def test_a_parameter_that_no_template_says_is_left_out_or_leaves_its_operation_out(
