@@ -68,7 +68,9 @@ def run_all(
             for start in range(0, len(ids), MOST_ACTIONS):
                 asked = {"principal": principal, "actions": ids[start : start + MOST_ACTIONS]}
                 _done(operator, "/v1/admin/policy/grant", asked)
-        runner = TestRunner(operator, ProvenClient.of_agent(gateway, tested.scopes), upstream, tested.scopes)
+        runner = TestRunner(
+            operator, ProvenClient.of_agent(gateway, tested.scopes), upstream, tested.scopes, tested.hosts
+        )
         for manifest, test in group:
             yield runner.run(manifest.action_id, test)
 

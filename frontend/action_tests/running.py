@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from frontend.action_tests.client import GatewayAnswer, ProvenClient
 from frontend.action_tests.comparing import as_written, differences, named_differences
@@ -42,6 +42,8 @@ class TestRunner:
     agent: ProvenClient
     upstream: UpstreamServer
     scopes: tuple[str, ...]
+    hosts: tuple[str, ...]
+    """Those that the upstream plays."""
 
     def run(self, action_id: str, test: ActionTest) -> TestReport:
         """Preview, compare, run, compare. Raises OSError when the gateway is gone."""
@@ -49,11 +51,19 @@ class TestRunner:
         answer = self.operator.send("POST", f"/v1/admin/actions/{quote(action_id)}/preview", asked)
         found = answer.body["decision"] if answer.status == 200 else answer.body["error"]
         differ = list(_of_preview(test, answer))
+        differ += self._unplayed(test, answer.body)
         if differ or not test.is_run:
             return TestReport(test, found, tuple(differ))
         with self.upstream.playing(test.upstream or PlayedUpstream()):
             end = self._call(action_id, test)
         return TestReport(test, f"{found}, {end.outcome or end.code}", tuple(_of_call(test, end)))
+
+    def _unplayed(self, test: ActionTest, preview: dict[str, Any]) -> Iterator[str]:
+        """SECURITY: a call to a host that nobody plays would go to the real one."""
+        url = (preview.get("sends") or {}).get("url")
+        host = None if url is None else urlsplit(url).hostname
+        if test.is_run and host is not None and host not in self.hosts:
+            yield f"/expect/sends/url: {host} is not played: expect this url, or leave out upstream, result and outcome"
 
     def _call(self, action_id: str, test: ActionTest) -> CallEnd:
         answer = self.agent.send("POST", f"/v1/actions/{quote(action_id)}/execute", test.request)

@@ -1,7 +1,9 @@
 """The HTTP request of a plan for people: as it will leave, each secret by its name."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
+from ipc.network.domains import matches
 from ipc.plan import Plan
 
 
@@ -11,8 +13,9 @@ def sent_request(plan: Plan) -> dict[str, Any] | None:
     if planned is None:
         return None
     headers, url = dict(planned.headers), planned.url
+    host = urlsplit(planned.url).hostname or ""
     for secret in plan.secrets:
-        if secret.way is None:
+        if secret.way is None or not matches(host, secret.domains):
             continue
         text = secret.way.named(secret.name)
         if (header := secret.way.header_name) is not None:

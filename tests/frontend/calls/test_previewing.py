@@ -106,6 +106,18 @@ async def test_a_preview_costs_no_budget_and_leaves_neither_a_hold_nor_a_run(cor
     ]  # fmt: skip
 
 
+async def test_a_secret_of_another_host_is_not_shown_as_sent(tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["host"], "properties": {"host": {"type": "string"}}}
+    some_host = PAY | {
+        "egress": {"profile": "direct_allowlist", "allowed_domains": ["a.example.com", "b.example.com"]},
+        "io": {"request_schema": schema}, "template": {"method": "POST", "url_template": "https://{host}/x"},
+        "secrets": [{"name": "t", "domains": ["a.example.com"], "inject": {"header": "Authorization"}}],
+    }  # fmt: skip
+    async with front_core(tmp_path, some_host) as core:
+        shown = [(await by_operator(core, request={"host": f"{name}.example.com"}))[1]["sends"] for name in "ab"]
+        assert ["Authorization" in sends["headers"] for sends in shown] == [True, False]
+
+
 async def test_an_agent_previews_as_itself_only_where_the_manifest_lets_it(core: Core) -> None:
     status, body = await by_agent(core)
     assert (status, body["decision"], body["principal"], body["sends"]) == (200, "allow", "dev:anonymous", None)
