@@ -6,6 +6,7 @@ broker opens no file. SECURITY: nothing that is raised names a host or an addres
 """
 
 import ssl
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import httpcore
@@ -13,10 +14,10 @@ import trio
 
 from frontend.http.client_bodies import OutgoingBody
 from frontend.telemetry.logs import log
-from frontend.webhooks.network import MAX_ADDRESSES, Blocked, EndpointUnreached, Network
-from ipc.network.reach import ReachRefused, may_send_plain, networks_of, reach_of
+from frontend.webhooks.network import MAX_ADDRESSES, Blocked, EndpointUnreached, Network, WebhookStream
+from ipc.network.reach import Reach, ReachRefused, may_send_plain, reach_of
 from ipc.network.tls import client_context, show_certificate
-from ipc.networks import NetworkSettings, NetworkTls
+from ipc.networks import NetworkSettings, NetworkTls, PlanNetwork
 from ipc.settings import EgressSettings
 
 MAX_LOOKUPS = 8
@@ -77,17 +78,17 @@ class Servers:
         at = host if parts.port is None else f"{host}:{port}"
         all_headers = {"host": at, "connection": "close", "content-length": str(len(body))} | headers
         url = httpcore.URL(scheme=parts.scheme, host=host, port=port, target=target)
-        connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self.tls_for(host), network_backend=network)
+        connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self._public, network_backend=network)
         async with connection.stream(
             "POST", url, headers=list(all_headers.items()), content=OutgoingBody(body)
         ) as response:
             kinds = [value.decode("latin-1") for name, value in response.headers if name.lower() == b"content-type"]
             return ServerAnswer(response.status, ",".join(kinds), await response.aread())
 
-    def judge(self, host: str, port: int, addresses: list[str]) -> list[str]:
-        """The addresses that this name may be connected to. Raises Blocked."""
+    def judge(self, host: str, port: int, addresses: list[str]) -> Reach:
+        """Where this name may be connected to. Raises Blocked."""
         try:
-            return list(reach_of(host, port, addresses, self._networks, self._own_servers).addresses)[:MAX_ADDRESSES]
+            return reach_of(host, port, addresses, self._networks, self._own_servers)
         except ReachRefused as error:
             raise Blocked(str(error)) from None
 
@@ -101,15 +102,18 @@ class Servers:
         """Bounds threads."""
         return self._lookups
 
-    def tls_for(self, host: str) -> ssl.SSLContext:
-        """The context of the network that the name is of, else that of the system's authorities. Raises NotReached."""
-        named = networks_of(host, self._networks)
-        own = [one for one in named if one.tls is not None]
-        if not own:
+    def tls_for(self, network: PlanNetwork | None) -> ssl.SSLContext:
+        """The context of the network that the address lies in, or that of the system's authorities. Raises Blocked."""
+        if network is None or network.tls is None:
             return self._public
-        if own[0].name not in self._contexts:
-            raise NotReached(f"the files of TLS of the private network {own[0].name} can't be read")
-        return self._contexts[own[0].name]
+        if network.name not in self._contexts:
+            raise Blocked(f"the files of TLS of the private network {network.name} can't be read")
+        return self._contexts[network.name]
+
+    @property
+    def public_tls(self) -> ssl.SSLContext:
+        """By the system's authorities."""
+        return self._public
 
     def _check_scheme(self, parts: SplitResult, host: str) -> None:
         if parts.scheme != "https" and host not in self._resolve and not may_send_plain(host, self._networks):
@@ -120,10 +124,20 @@ class _JudgedNetwork(Network):
     def __init__(self, servers: Servers) -> None:
         super().__init__(servers.resolve, servers.lookups)
         self._servers = servers
+        self._tls = servers.public_tls
+
+    async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
+        """See Network. TLS is that of the network in which the address lies."""
+        line = await super().connect_tcp(host, port)
+        assert isinstance(line, WebhookStream)
+        line.own_tls = self._tls
+        return line
 
     def allowed(self, host: str, port: int, addresses: list[str]) -> list[str]:
         """See Network."""
-        return self._servers.judge(host, port, addresses)
+        reach = self._servers.judge(host, port, addresses)
+        self._tls = self._servers.tls_for(reach.network)
+        return list(reach.addresses)[:MAX_ADDRESSES]
 
 
 def _context_of(network: NetworkSettings) -> ssl.SSLContext | None:

@@ -7,6 +7,7 @@ refused is given again only if its server gives it again. Never writes one to a 
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -28,14 +29,19 @@ ENDS_AT: Final = 0.95
 RETRY_SECONDS: Final = 5.0
 """After a renewal that failed, while the token still serves."""
 
+REFUSED_SECONDS: Final = 10.0
+"""A token that was fetched because the one before it was refused is not fetched anew for that reason so soon."""
+
 Fetch = Callable[[AskToken, float], Awaitable[FetchedToken]]
 
 
 class _KeptToken:
-    __slots__ = ("ends_at", "renew_at", "value")
+    __slots__ = ("ends_at", "renew_at", "stays_until", "value")
 
-    def __init__(self, fetched: FetchedToken, now: float) -> None:
+    def __init__(self, fetched: FetchedToken, now: float, *, is_second: bool) -> None:
+        """`is_second`: the one before it was refused by an upstream."""
         self.value = fetched.value
+        self.stays_until = now + REFUSED_SECONDS if is_second else now
         self.renew_at = now + RENEW_AT * fetched.seconds
         self.ends_at = now + ENDS_AT * fetched.seconds
 
@@ -62,13 +68,15 @@ class Tokens:
         gives a deadline. Raises NoToken."""
         key = _key_of(asked)
         now, kept = trio.current_time(), self._kept.get(key)
-        if kept is not None and (now >= kept.ends_at or digest_of(kept.value) == asked.refused):
+        if kept is not None and now >= kept.ends_at:
             del self._kept[key]
             kept = None
-        if kept is not None:
+        # A caller who can bring about a 401 must not have the server asked, and the token taken from others, each time.
+        if kept is not None and (digest_of(kept.value) != asked.refused or now < kept.stays_until):
             if now >= kept.renew_at:
                 kept.renew_at = now + RETRY_SECONDS
-                self._begin(key, asked)
+                with suppress(NoToken):  # it still serves
+                    self._begin(key, asked)
             return kept.value
         running = self._begin(key, asked)
         await running.done.wait()
@@ -96,7 +104,7 @@ class Tokens:
             log.error("a token was not fetched: internal error", why=type(error).__name__)
             running.problem = "internal error"
         else:
-            self._keep(key, _KeptToken(fetched, trio.current_time()))
+            self._keep(key, _KeptToken(fetched, trio.current_time(), is_second=asked.refused is not None))
         finally:
             del self._running[key]
             running.done.set()

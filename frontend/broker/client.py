@@ -8,6 +8,7 @@ import itertools
 import socket
 from typing import Final, Protocol
 
+import msgspec
 import trio
 
 from frontend.deadlines import BrokerDeadlines
@@ -103,26 +104,29 @@ class BrokerClient:
         """A token for one call, within so many seconds and `deadlines.token_seconds`. Raises BrokerSilent."""
         seconds = min(seconds, self.deadlines.token_seconds)
         asked = AskToken(next(self._numbers), principal, seconds, way, client_secret, refused)
-        answer = await self._asked(asked.number, asked, seconds)
+        answer = await self._asked(asked, seconds)
         if isinstance(answer, TokenGiven):
             return answer.token
         raise BrokerSilent(answer.reason if isinstance(answer, BrokerRefused) else "the broker gave another answer")
 
-    async def _asked(self, number: int, question: Message, seconds: float) -> Message:
+    async def _asked(self, question: AskToken, seconds: float) -> Message:
         if len(self._open) >= MAX_OPEN:
             raise BrokerSilent(f"{MAX_OPEN} questions to the broker are open")
-        one = self._open[number] = _OpenQuestion()
-        pid = None
+        one = self._open[question.number] = _OpenQuestion()
+        ends_at, pid = trio.current_time() + seconds, None
         try:
-            with trio.move_on_after(seconds + self.deadlines.grace_seconds):
+            with trio.move_on_at(ends_at + self.deadlines.grace_seconds):
                 self.need()
-                await self._is_up.wait()
-                channel, pid = self._channel, self._pid
-                if channel is not None:
-                    await self._send(channel, question)
-                await one.is_settled.wait()
+                with trio.move_on_at(ends_at):
+                    await self._is_up.wait()
+                    channel, pid = self._channel, self._pid
+                if pid is not None:
+                    if channel is not None:
+                        left = max(ends_at - trio.current_time(), 0.0)
+                        await self._send(channel, msgspec.structs.replace(question, seconds=left), pid)
+                    await one.is_settled.wait()
         finally:
-            del self._open[number]
+            del self._open[question.number]
         if one.answer is not None:
             return one.answer
         if one.problem:
@@ -132,10 +136,11 @@ class BrokerClient:
         self._supply.replace_broker(pid, f"no answer within {seconds:g} s")
         raise BrokerSilent(f"the broker did not answer within {seconds:g} s")
 
-    async def _send(self, channel: TrioChannel[Message], question: Message) -> None:
+    async def _send(self, channel: TrioChannel[Message], question: Message, pid: int) -> None:
         try:
             await channel.send(question)
         except OSError:
+            self._supply.replace_broker(pid, "its channel broke")
             raise BrokerSilent("the broker ended") from None
         except FrameError as error:
             raise BrokerSilent(str(error)) from None
@@ -152,6 +157,7 @@ class BrokerClient:
                     self._settle(await channel.receive())
         except (ChannelClosed, OSError):
             log.info("the broker's channel ended", pid=pid)
+            self._supply.replace_broker(pid, "it closed a channel")
         except (FrameError, ProtocolError) as error:
             log.error("the broker broke the protocol", pid=pid, cause=str(error))
             self._supply.replace_broker(pid, "it broke the protocol")

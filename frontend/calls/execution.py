@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import trio
 
+from frontend.actions.networks import are_in_force
 from frontend.calls.asking import opening_of
 from frontend.calls.attempt import CUT, Attempt
 from frontend.calls.executed import ExecutedCall
@@ -28,6 +29,7 @@ from frontend.telemetry.metrics import Metrics
 from ipc.limits import AHEAD_BYTES
 from ipc.operations.calls import Approver, Open, Unbegun
 from ipc.plan import Plan, SealedPlan
+from ipc.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Execution:
     """The epoch in force as far as this front has heard; True: it first reads all that has arrived from the notary."""
     is_proxy_down: Callable[[], bool]
     """True if there is an egress proxy and it did not answer the last check."""
+    settings_now: Callable[[], Settings]
+    """Those in force."""
     deadlines: CallDeadlines = CallDeadlines()
 
     async def run(
@@ -62,6 +66,7 @@ class Execution:
             for _ in range(self.deadlines.max_workers):
                 async with self._reserved(sealed, is_open=opened is not None) as worker:
                     self._check_epoch(plan, approver, hears=opened is not None)
+                    self._check_networks(plan, approver)
                     opening = opened or opening_of(record, sealed, worker.worker_id, has_budget, approver)
                     ended = await Attempt(
                         self.notary, self.pools, self.metrics, self.deadlines.clean_up_seconds, record, sealed, secrets,
@@ -111,6 +116,12 @@ class Execution:
         if plan.epoch != in_force:
             code = "invalid_lease" if approver is None else "plan_integrity"
             raise GateError(code, cause=f"epoch {plan.epoch} of the call, {in_force} is in force")
+
+    def _check_networks(self, plan: Plan, approver: Approver | None) -> None:
+        """SECURITY: a call that has waited for a token or a worker enters no network that a reload has taken away."""
+        if not are_in_force(plan, self.settings_now().egress.networks):
+            code = "action_execution_failed" if approver is None else "plan_integrity"
+            raise GateError(code, cause="the plan's private networks are not the configured ones any more")
 
     async def _withdraw(self, record: CallRecord, opened: Open, error: GateError) -> None:
         await withdraw(self.notary, record, opened, error, self.deadlines.clean_up_seconds)

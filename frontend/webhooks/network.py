@@ -109,6 +109,8 @@ class WebhookStream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._left = MAX_ANSWER_BYTES
+        self.own_tls: ssl.SSLContext | None = None
+        """Instead of the context that httpcore was given."""
 
     async def read(self, max_bytes: int, *_: Any, **__: Any) -> bytes:
         """Up to so many bytes; b"" at the end, and where an answer has become too long."""
@@ -132,7 +134,9 @@ class WebhookStream(httpcore.AsyncNetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, *_: Any, **__: Any
     ) -> httpcore.AsyncNetworkStream:
         """Go on in TLS, for this name. Raises Unreached."""
-        encrypted = trio.SSLStream(self._stream, ssl_context, server_hostname=server_hostname, https_compatible=True)
+        encrypted = trio.SSLStream(
+            self._stream, self.own_tls or ssl_context, server_hostname=server_hostname, https_compatible=True
+        )
         try:
             await encrypted.do_handshake()
         except trio.BrokenResourceError as error:

@@ -20,6 +20,7 @@ from supervisor.children.children import Child
 from supervisor.children.control import Control
 from supervisor.children.fd_passing import handing_over
 from supervisor.keepers.fronts import FrontLife
+from supervisor.keepers.network_files import NetworkFiles
 from supervisor.logs import log
 from supervisor.state import SupervisorState
 
@@ -39,6 +40,8 @@ class BrokerKeeper:
         self._is_needed = self._is_stopping = self._is_ready = False
         self._egress = EgressSettings()
         """The settings that it was started with."""
+        self._files = NetworkFiles(())
+        """The files of TLS that it has read."""
         self._leaves: Child | None = None
         """Ended for a successor with other settings, or for good."""
 
@@ -68,7 +71,7 @@ class BrokerKeeper:
 
     def attach(self, front: FrontLife) -> None:
         """Tie a front to the broker of now, if there is one. Raises OSError."""
-        if self._control is None or self._child is None or self._child.status is not None:
+        if not self._is_ready or self._control is None or self._child is None or self._child.status is not None:
             return
         ours, theirs = socket.socketpair()
         self._control.post(AttachAsker(front.front_id), (theirs.detach(),))
@@ -82,7 +85,9 @@ class BrokerKeeper:
 
     async def follow(self) -> None:
         """A reload is in force: returns once no process has other networks than it says."""
-        if self._egress != self._state.settings.egress:
+        egress = self._state.settings.egress
+        has_other_files = self._files.update(egress.networks)
+        if has_other_files or self._egress != egress:
             await self._end()
 
     async def stop(self) -> None:
@@ -107,10 +112,8 @@ class BrokerKeeper:
             return child
         control: Control[Message] = Control(BrokerToSupervisor, BROKER_TO_SUPERVISOR, "starting", pair)
         self._control, self._child, self._egress = control, child, state.settings.egress
+        self._files.update(self._egress.networks)
         control.post(StartBroker(self._egress, state.settings.walls, own_servers(state.settings)))
-        with handing_over(child):
-            for front in self._fronts():
-                self.attach(front)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
             await control.serve_until_end(child, self._hear)
@@ -118,7 +121,12 @@ class BrokerKeeper:
         return child
 
     def _hear(self, _: Message) -> None:
-        """BrokerReady: the table lets nothing else come."""
+        """BrokerReady: the table lets nothing else come. Only now do fronts ask: while it starts it answers nothing,
+        and a question's time would be up."""
         self._is_ready = True
+        assert self._child is not None
+        with handing_over(self._child):
+            for front in self._fronts():
+                self.attach(front)
         log.info("broker is ready", pid=self._child.pid if self._child else None)
         self._state.condition.notify_all()

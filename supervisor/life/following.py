@@ -45,6 +45,7 @@ class Followers:
         """
         if message is None:
             await self._deliverer.follow()
+            await self._broker.follow()
             return
         known = set(but)
         late = [front for front in self._fronts() if front not in known and front.child is not None]

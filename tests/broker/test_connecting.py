@@ -12,6 +12,6 @@ HERE = NetworkSettings("here", ("tokens.gateway.test",), ("127.0.0.0/8",), (6379
 
 def test_the_broker_reaches_no_server_that_the_gateway_itself_uses() -> None:
     servers = Servers(EgressSettings(networks=(HERE,)), frozenset({"127.0.0.1:6379"}))
-    assert servers.judge("tokens.gateway.test", 8443, ["127.0.0.1"]) == ["127.0.0.1"]
+    assert servers.judge("tokens.gateway.test", 8443, ["127.0.0.1"]).addresses == ("127.0.0.1",)
     with pytest.raises(Blocked, match="the domain leads to a server that the gateway itself uses"):
         servers.judge("tokens.gateway.test", 6379, ["127.0.0.1"])

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from broker.token_server import FetchedToken, NoToken
-from broker.tokens import MAX_TOKENS, Tokens
+from broker.tokens import MAX_TOKENS, REFUSED_SECONDS, Tokens
 from ipc.messages.brokering import AskToken, TokenGiven, digest_of
 from ipc.secret_ways import AsToken
 
@@ -122,6 +122,20 @@ def test_a_token_that_an_upstream_has_refused_is_not_given_again(maker: TokenMak
             assert await tokens.token(refused) == "token-number-2"
             assert await tokens.token(refused) == "token-number-2", "the newer one is no refused one"
             assert len(maker.asked) == 2
+
+    run_in_mock_time(work)
+
+
+def test_one_who_can_bring_about_refusals_has_a_new_token_fetched_once_in_a_while_only(maker: TokenMaker) -> None:
+    async def work() -> None:
+        async with at_work(maker) as tokens:
+            given = await tokens.token(ASKED)
+            for _ in range(5):
+                given = await tokens.token(msgspec.structs.replace(ASKED, refused=digest_of(given)))
+            assert len(maker.asked) == 2
+            await trio.sleep(REFUSED_SECONDS)
+            await tokens.token(msgspec.structs.replace(ASKED, refused=digest_of(given)))
+            assert len(maker.asked) == 3
 
     run_in_mock_time(work)
 

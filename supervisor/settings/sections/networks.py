@@ -107,7 +107,9 @@ def _of_table(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, st
         if len(row.get(setting, ())) > MAX_RULES:
             yield (setting,), f"{len(row[setting])} of them, and {MAX_RULES} are the most", ""
     blocks = [ipaddress.ip_network(one) for one in row.get("ranges", ())]
-    if "ports" not in row and any(_is_in(block, loopback) for block in blocks for loopback in LOOPBACK):
+    if "ports" not in row and any(
+        _is_in(*pair) for block in blocks for loopback in LOOPBACK for pair in ((block, loopback), (loopback, block))
+    ):
         yield ("ports",), "is missing, and a range is of this host itself", "Name the ports that may be reached."
 
 

@@ -75,6 +75,7 @@ def test_everything_else_may_be_said(tmp_path: Path) -> None:
         ([NAME, DOMAINS, 'ranges = ["2002:a14::/32"]'], "is a range of IPv4 addresses in IPv6 form"),
         ([NAME, DOMAINS, 'ranges = ["127.0.0.1/32"]'], "ports: is missing, and a range is of this host itself"),
         ([NAME, DOMAINS, 'ranges = ["::1/128"]'], "ports: is missing, and a range is of this host itself"),
+        ([NAME, DOMAINS, 'ranges = ["::/32"]'], "ports: is missing, and a range is of this host itself"),
         ([NAME, RANGES, 'domains = ["10.20.4.7"]'], "10.20.4.7 must be a name with a dot, and no address"),
         ([NAME, RANGES, 'domains = ["localhost"]'], "localhost must be a name with a dot"),
         ([NAME, RANGES, 'domains = ["*"]'], "must be a host name in lower case, perhaps after *."),
