@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 MANIFESTS = (ROOT / "docs" / "manifests.md").read_text()
 CODE = re.compile(r"`([^`\n]+)`")
-PATH = re.compile(r"(?:ipc|supervisor|frontend|workers|providers|contrib|bench|tests|docs|scripts)/[\w./-]*|[A-Z]+\.md")
+FOLDERS = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
+PATH = re.compile(rf"(?:{FOLDERS})/[\w./-]*|[A-Z]+\.md")
 
 
 def spans() -> list[tuple[str, list[str]]]:
@@ -84,7 +85,10 @@ def test_every_name_stands_in_the_file_that_the_architecture_says() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("title", ["supervisor", "front 1", "policy 1", "template", "deliverer", "worker http 1"])
+TITLES = ("supervisor", "front 1", "policy 1", "template", "deliverer", "broker", "worker http 1")
+
+
+@pytest.mark.parametrize("title", TITLES)
 def test_the_architecture_shows_every_kind_of_process(title: str) -> None:
     assert f"gateway: {title}\n" in ARCHITECTURE
 
