@@ -1,9 +1,9 @@
 """Where the fixed hosts of manifests lead, and whether they answer: `gateway check --connect` for actions that go out
 directly.
 
-Each name is looked up as a worker would and judged by the same rule; where a template names host and port it is
-connected to, and TLS is agreed on. Sends no request. All within UPSTREAM_SECONDS. A name that can't be looked up now
-says little about a later call: a warning where a template names it, else nothing.
+Each name is looked up as a worker would and judged by the same rule; where a template or the section `mcp` names host
+and port it is connected to, and TLS is agreed on. Sends no request. All within UPSTREAM_SECONDS. A name that can't be
+looked up now says little about a later call: a warning where one of them names it, else nothing.
 """
 
 import re
@@ -40,7 +40,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class FixedHost(NamedTuple):
-    """A name of a manifest. `scheme` and `port` where a template names them."""
+    """A name of a manifest. `scheme` and `port` where its template or section `mcp` names them."""
 
     name: str
     scheme: str | None = None
@@ -66,7 +66,8 @@ async def look_at_upstreams(settings: Settings) -> list[FoundProblem]:
 
 def _hosts(manifest: Manifest) -> Iterator[FixedHost]:
     """The names of a manifest without a wildcard, in the order of its list."""
-    fixed = _FIXED.match(manifest.template.url_template) if manifest.template else None
+    urls = [manifest.template and manifest.template.url_template, manifest.mcp and manifest.mcp.url]
+    fixed = next((_FIXED.match(url) for url in urls if url), None)
     for name in manifest.egress.allowed_domains:
         if fixed is not None and fixed[2] == name:
             yield FixedHost(name, fixed[1], int(fixed[3] or _DEFAULT_PORTS[fixed[1]]))

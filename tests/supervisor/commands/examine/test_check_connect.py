@@ -4,6 +4,7 @@ answer."""
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,13 +94,18 @@ HOST = "api.corp.gateway.test"
 
 def told(folder: Path, hosts: str, networks: str, url: str, *more_domains: str) -> tuple[int, str]:
     """(exit code, output) of `gateway check --connect` of one action that goes to `url`, with this hosts file."""
-    whole_configuration(folder)
-    for file in (folder / "actions").glob("*.yaml"):
-        file.unlink()
     manifest = example(
         "http_fetch", action_id="inward", egress={"allowed_domains": [HOST, *more_domains]},
         template={"url_template": f"{url}/{{+path}}"},
     )  # fmt: skip
+    return told_of(folder, hosts, networks, manifest)
+
+
+def told_of(folder: Path, hosts: str, networks: str, manifest: dict[str, Any]) -> tuple[int, str]:
+    """(exit code, output) of `gateway check --connect` of this action, with this hosts file."""
+    whole_configuration(folder)
+    for file in (folder / "actions").glob("*.yaml"):
+        file.unlink()
     write_manifests(folder / "actions", manifest)
     (folder / "hosts").write_text(hosts)
     config = folder / "gateway.toml"
@@ -145,6 +151,20 @@ def test_a_host_of_a_template_that_can_not_be_resolved_is_warned_of(tmp_path: Pa
     code, said = told(tmp_path, "", "", f"https://{HOST}")
     assert code == 0
     assert f"warning: egress.allowed_domains: {HOST} can't be resolved." in said
+
+
+@needs_hosts
+def test_the_address_of_an_mcp_server_is_connected_to(tmp_path: Path) -> None:
+    with closed_port() as port:
+        manifest = {
+            "action_id": "clock_now", "version": "1.0.0", "provider_module_digest": "builtin:mcp",
+            "required_imports": ["http"], "verifier_kind": "unverifiable", "io": {"request_schema": {"type": "object"}},
+            "egress": {"profile": "direct_allowlist", "allowed_domains": [HOST], "allowed_methods": ["POST"]},
+            "mcp": {"url": f"http://{HOST}:{port}/mcp", "tool": "now", "tool_digest": f"sha256:{64 * '0'}"},
+        }  # fmt: skip
+        code, said = told_of(tmp_path, f"127.0.0.1 {HOST}\n", network(ports=f"[{port}]"), manifest)
+    assert code == Exit.UNAVAILABLE, said
+    assert f"{HOST} at port {port} can't be connected to. Start it, or correct the manifest." in said
 
 
 @needs_hosts
