@@ -42,7 +42,7 @@ def reader_rules() -> Rules:
 
 
 def notary_walls(settings: Settings) -> Walls:
-    """What the kernel is to build around the notary."""
+    """The walls that the kernel builds around the notary."""
     keys = (
         settings.lease_signing_key_path, settings.grant_signing_key_path, settings.receipt_signing_key_path,
         settings.receipt_keys_jwks_path,

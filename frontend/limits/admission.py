@@ -109,7 +109,7 @@ class Admission:
 
     @property
     def is_draining(self) -> bool:
-        """True if new work is refused: by every front, once one was told to."""
+        """True if this front refuses new work; once one front drains, every front does."""
         return self._is_closed or self._peers.is_draining
 
     def drain(self) -> bool:

@@ -34,7 +34,7 @@ class SharedBucket:
     more are taken.
 
     `cells`: bytes of whole rows, all zeros at the start, and `lock` theirs; the bucket's own, unless other fronts use
-    them too. They bound how many holders are told apart within a moment; one too many is refused.
+    them too. They bound the number of distinct holders within a moment; one too many is refused.
     """
 
     def __init__(

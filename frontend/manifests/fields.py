@@ -1,7 +1,7 @@
 """Reading a mapping field by field: types, bounds and patterns, with a problem for everything that does not hold.
 
-A reader never stops at the first problem: it notes the problem and goes on with the default, so that all problems of a
-file are seen at once. Its results may be used only if no problem was noted. Does not know the meaning of fields.
+A reader never stops at the first problem: it notes the problem and continues with the default, so that all problems of
+a file are seen at once. Its results may be used only if no problem was noted. Does not know the meaning of fields.
 """
 
 import re

@@ -94,7 +94,7 @@ class SharedMemory:
 
     @property
     def is_draining(self) -> bool:
-        """True if any front was told to refuse new work."""
+        """True if a front has begun to refuse new work; all others follow."""
         return bool(self._flags[at.IS_DRAINING // _CELL])
 
     def drain(self, *, is_draining: bool = True) -> bool:

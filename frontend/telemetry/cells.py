@@ -1,8 +1,8 @@
 """Where the numbers of one front's series lie: in memory that outlives the front and that other fronts read.
 
 A series is a few numbers in a row; the list of names says whose they are. It only grows, and an entry counts once its
-length is written, so that a reader finds whole entries, meanwhile and after a kill. Its front's successor goes on with
-the same numbers: no count goes back. A series that finds no room is not counted.
+length is written, so that a reader finds whole entries, meanwhile and after a kill. Its front's successor keeps
+counting from the same numbers: no count goes back. A series that finds no room is not counted.
 """
 
 import struct

@@ -1,8 +1,8 @@
 """The counters of one front: one for each family that is counted as events happen, in the callers' words.
 
 Services call a method when something happened to them; none of them raises, waits or costs more than a microsecond.
-Counts begin at 0 with the gateway: a front that follows another goes on with its counts, and every front answers with
-the sums of all. Gauges (holds, sizes, processes) are not kept here but read on request
+Counts begin at 0 with the gateway: a front that replaces another keeps its counts, and every front answers with the
+sums of all. Gauges (holds, sizes, processes) are not kept here but read on request
 (frontend/telemetry/readings.py).
 """
 

@@ -1,1 +1,1 @@
-"""What every process of the gateway needs: its parent, its clock, its log."""
+"""Parts that every process of the gateway needs: its parent, its clock, its log."""
