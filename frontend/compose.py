@@ -107,9 +107,7 @@ def build_services(
         current, control, measured, pools, notary, allow_list, memory, policy_file, deadlines.configuration, operators
     )
     dependencies = _dependencies(settings, notary, admission.room, deadlines)
-    execution = _execution(
-        settings, notary, known, pools, metrics, dependencies, deadlines, control, current.settings_now
-    )
+    execution = _execution(current, notary, known, pools, metrics, dependencies, deadlines, control)
     learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned, current.registry_now),
@@ -148,13 +146,14 @@ def _dependencies(settings: Settings, notary: NotaryClient, room: FreeSpace, dea
 
 
 def _execution(
-    settings: Settings, notary: NotaryClient, known: NotaryFacts, pools: Pools, metrics: Metrics,
-    dependencies: DependencyPulses, deadlines: Deadlines, control: SupervisorLink, settings_now: Callable[[], Settings],
+    current: Current, notary: NotaryClient, known: NotaryFacts, pools: Pools, metrics: Metrics,
+    dependencies: DependencyPulses, deadlines: Deadlines, control: SupervisorLink,
 ) -> Execution:  # fmt: skip
+    settings = current.settings_now()
     secrets = PlanSecrets(SecretFile(settings.secrets), BrokerClient(control, deadlines.broker))
     return Execution(
         notary, secrets, pools, settings.limits.worker_wait_seconds, metrics, _epoch_now(notary, known),
-        dependencies.is_proxy_down, settings_now, deadlines.calls,
+        dependencies.is_proxy_down, current.settings_now, deadlines.calls,
     )  # fmt: skip
 
 

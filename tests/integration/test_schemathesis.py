@@ -121,7 +121,7 @@ class Visitor(requests.Session):
 def visitor(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
     """Visits one gateway with every operation but those that end it."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as gate:
+    with gateway(folder, config_for(up.address, patient(folder / "actions", text_digest={"preview": True}))) as gate:
         front = gate.child("front").pid
         with Visitor(gate) as session:
             session.prove()

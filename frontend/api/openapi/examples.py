@@ -122,6 +122,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "LearnedPath": {"action_id": "file_write"},
     "NotReady": {"status": "not_ready", "redis": False, "approval_store": False},
     "Readiness": {"status": "ready"},
+    "CallToPreview": {"request": {"text": "hello"}},
     "RequestPreview": {"headers": {"Authorization": "Bearer <secret upstream_token>"}},
     "ReceiptKey": {"x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
     "Receipt": {"verification_outcome": {"status": "unverifiable_declared"}},
