@@ -46,6 +46,12 @@ def history(gate: Gateway, action: str = "text_digest") -> list[dict[str, Any]]:
     return told
 
 
+def has_copies(gate: Gateway, *, is_dev: bool = True) -> None:
+    """Return once the start has left its copies: an edit before that leaves none of the file as it was."""
+    words = ("actions", "history", "text_digest")
+    wait_for(lambda: command(gate, *words, is_dev=is_dev).returncode == 0, "the copies of the start")
+
+
 def change(folder: Path, **changes: Any) -> str:
     """Write the action with another version; returns its digest."""
     write_manifests(folder / "actions", example("text_digest", **changes))
@@ -61,6 +67,7 @@ def config(folder: Path) -> str:
 def gate(tmp_path: Path) -> Iterator[Gateway]:
     change(tmp_path)
     with gateway(tmp_path, config(tmp_path)) as running:
+        has_copies(running)
         yield running
 
 
@@ -128,6 +135,7 @@ def test_a_rollback_would_lose_no_edit_and_changes_nothing_that_check_refuses(ga
 def test_without_a_running_gateway_the_event_is_written_and_the_next_start_has_it(tmp_path: Path) -> None:
     first = change(tmp_path)
     with gateway(tmp_path, config(tmp_path)) as gate:
+        has_copies(gate)
         second = change(tmp_path, version="1.1.0")
         done(gate, "reload")
     told = done(gate, "actions", "rollback", "text_digest", "--to", "1.0.0")
@@ -147,6 +155,7 @@ def test_a_rollback_brings_a_module_back_that_was_removed_and_is_no_longer_trust
     trust(folder, module)
     first = change(tmp_path, provider_module_digest=module)
     with gateway(tmp_path, config(tmp_path)) as gate:
+        has_copies(gate)
         change(tmp_path, version="1.1.0")
         (folder / "modules" / f"{module.removeprefix('sha256:')}.wasm").unlink()
         (folder / "trusted_modules.yaml").write_text("digests: {}  # none\n")
@@ -206,6 +215,7 @@ def test_a_production_gateway_behind_its_walls_rolls_back_and_no_front_reaches_t
     place.chmod(0o640)
     top = f'manifests_dir = "{place.parent}"\npolicy_dir = "{open_policy(tmp_path / "policy")}"'
     with production(tmp_path, top) as gate:
+        has_copies(gate, is_dev=False)
         change(tmp_path, version="1.1.0")
         done(gate, "reload", is_dev=False)
         told = done(gate, "actions", "rollback", "text_digest", is_dev=False)
@@ -235,6 +245,7 @@ def test_a_gateway_that_does_not_answer_is_not_rolled_back(gate: Gateway, tmp_pa
 def test_a_rollback_that_can_not_write_leaves_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(tmp_path)
     with gateway(tmp_path, config(tmp_path)) as gate:
+        has_copies(gate)
         second = change(tmp_path, version="1.1.0")
         done(gate, "reload")
 
