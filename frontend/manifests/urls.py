@@ -19,7 +19,7 @@ from frontend.manifests.values import refuse_value
 MAX_URL_CHARACTERS = 8192
 _WHOLE = re.compile(
     r"(https?)://((?:\{(?![/?])[^{}]*\}|[^/?#{])*)"  # the authority ends before `/`, `?`, `{/name}` and `{?name}`
-    r"((?:\{(?!\?)[^{}]*\}|(?!\{\?)[^?#])*+)"  # possessive: an expression has two readings here, n of them 2^n
+    r"((?:\{(?!\?)[^{}]*\}|\{(?!\?)(?![^{}]*\})|[^?#{])*)"  # one reading of each character: never exponential
     r"(\{\?[^{}]*\}[^#]*|\?[^#]*)?",
     re.DOTALL,
 )
