@@ -1,6 +1,14 @@
 """Why an import ends without a result, or leaves one operation out."""
 
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
 from ipc.process.exits import Exit
+
+Options = TypeVar("Options", bound=msgspec.Struct)
 
 
 class ImportRefused(Exception):
@@ -14,3 +22,14 @@ class ImportRefused(Exception):
 
 class LeftOut(Exception):
     """This operation gets no manifest; the message says why, in a few words."""
+
+
+def ended(run: Callable[[Options], int], kind: type[Options]) -> int:
+    """Run an import with the options of the command line, as JSON; return the exit code."""
+    try:
+        return run(msgspec.json.decode(sys.argv[1], type=kind))
+    except ImportRefused as refused:
+        print(f"gateway: {refused.sentence}", file=sys.stderr)
+        return refused.code
+    except BrokenPipeError:
+        return Exit.FAILED

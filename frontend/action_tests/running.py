@@ -59,7 +59,7 @@ class TestRunner:
         return TestReport(test, f"{found}, {end.outcome or end.code}", tuple(_of_call(test, end)))
 
     def _unplayed(self, test: ActionTest, preview: dict[str, Any]) -> Iterator[str]:
-        """SECURITY: a call to a host that nobody plays would go to the real one."""
+        """SECURITY: the played upstream answers for these hosts alone; a call elsewhere would reach a real one."""
         url = (preview.get("sends") or {}).get("url")
         host = None if url is None else urlsplit(url).hostname
         if test.is_run and host is not None and host not in self.hosts:

@@ -13,7 +13,7 @@ from importing.folder import ImportFolder
 from importing.mcp.imports import imported_tools
 from importing.mcp.making import target_of
 from importing.mcp.telling import told_tools
-from importing.refusal import ImportRefused
+from importing.refusal import ImportRefused, ended
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError, read_private
 
@@ -61,16 +61,5 @@ def _token(file: Path) -> str:
     return token
 
 
-def main() -> int:
-    """Entry point; returns an exit code."""
-    try:
-        return run(msgspec.json.decode(sys.argv[1], type=McpImport))
-    except ImportRefused as refused:
-        print(f"gateway: {refused.sentence}", file=sys.stderr)
-        return refused.code
-    except BrokenPipeError:
-        return Exit.FAILED
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(run, McpImport))

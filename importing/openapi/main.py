@@ -16,7 +16,7 @@ from importing.openapi.making import ImportTarget
 from importing.openapi.reading import value_of
 from importing.openapi.servers import checked
 from importing.openapi.telling import told_differences, told_import
-from importing.refusal import ImportRefused, LeftOut
+from importing.refusal import ImportRefused, LeftOut, ended
 from ipc.process.exits import Exit
 
 
@@ -60,16 +60,5 @@ def _server(given: str | None) -> str | None:
         raise ImportRefused(f"{reason}.", Exit.USAGE) from None
 
 
-def main() -> int:
-    """Entry point; returns an exit code."""
-    try:
-        return run(msgspec.json.decode(sys.argv[1], type=OpenApiImport))
-    except ImportRefused as refused:
-        print(f"gateway: {refused.sentence}", file=sys.stderr)
-        return refused.code
-    except BrokenPipeError:
-        return Exit.FAILED
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(run, OpenApiImport))
