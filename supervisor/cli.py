@@ -19,7 +19,7 @@ from supervisor.commands.examine import (
     doctor,
     policy,
     schema,
-    test_actions,  # fmt: skip
+    trying_actions,  # fmt: skip
 )
 from supervisor.commands.inspect import actions, backup, ledger, logs, running
 from supervisor.commands.launcher import check_launcher, flushed, settle, tell
@@ -47,7 +47,7 @@ _GROUPS = (
     policy,
     schema,
     actions,
-    test_actions,
+    trying_actions,
     keys,
     ledger,
     backup,
