@@ -1,8 +1,8 @@
 """The threads of an http worker that run shared calls: as many at once as one worker may have, all of one action.
 
 Guarantees that each call has a runner of its own, and with it linkers and a resolver; that nothing of a call stays in
-its thread after it has ended; and that no thread speaks to a peer: results wait for the worker's loop, which `fileno`
-wakes. Never runs anything that the loop did not begin.
+its thread after it has ended; and that no thread speaks to a peer: results, and questions for another token, wait for
+the worker's loop, which `fileno` wakes. Never runs anything that the loop did not begin.
 """
 
 import os
@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from ipc.limits import MAX_AHEAD, MAX_SHARED_MEMORY_MB
 from ipc.messages.attesting import Permit
-from ipc.messages.calling import Call, Result
+from ipc.messages.calling import Call, Result, TokenRefused
 from ipc.plan import Plan
 from workers.runtime.call import Runner
 from workers.sandbox.profiles import YIELDING
@@ -49,9 +50,13 @@ class _SharedCall(NamedTuple):
 class _CrewThread:
     """One thread and its runner. `done` gets each result, or the error that no call may cause."""
 
-    def __init__(self, runner: Runner, done: "Callable[[str, Result | BaseException], None]") -> None:
+    def __init__(
+        self, runner: Runner, done: "Callable[[str, Result | BaseException], None]",
+        renew: Callable[[str, str, float], str | None],
+    ) -> None:  # fmt: skip
         self.runner = runner
         self._done = done
+        self._renew = renew
         self._work: SimpleQueue[tuple[Call, Permit, Mapping[str, str]]] = SimpleQueue()
         self.is_up = threading.Event()
 
@@ -70,20 +75,22 @@ class _CrewThread:
 
     def _run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> None:
         try:
-            self._done(call.call_id, self.runner.run(call, word, secrets))
+            self._done(call.call_id, self.runner.run(call, word, secrets, partial(self._renew, call.call_id)))
         except BaseException as error:
             self._done(call.call_id, error)
 
 
 class Crew:
-    """The crew of one worker. The worker's loop calls it; only `_run` happens in other threads."""
+    """The crew of one worker. The worker's loop calls it; `_run`, `_renewed` and `_note` happen in other threads."""
 
     def __init__(self, make_runner: Callable[[], Runner], *, stuck_seconds: float = STUCK_SECONDS) -> None:
         self._stuck_seconds = stuck_seconds
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE)
         """Counts what is in `_ended`: it stays readable until all of that is taken."""
-        self._ended: SimpleQueue[tuple[str, Result | BaseException]] = SimpleQueue()
-        self._idle = [_CrewThread(make_runner(), self._note) for _ in range(MAX_AHEAD)]
+        self._ended: SimpleQueue[tuple[str, Result | TokenRefused | BaseException]] = SimpleQueue()
+        self._renewing: dict[str, SimpleQueue[str | None]] = {}
+        """By call, where it waits for another token."""
+        self._idle = [_CrewThread(make_runner(), self._note, self._renewed) for _ in range(MAX_AHEAD)]
         """The thread that ended last is the last: it is the warmest, and begins next. The first is one that
         still looks up a name: another call would wait for that."""
         self._running: dict[str, _SharedCall] = {}
@@ -101,7 +108,7 @@ class Crew:
                 raise RuntimeError("a thread did not start")
 
     def fileno(self) -> int:
-        """Readable once a call has ended."""
+        """Readable once a call has ended, or asks for another token."""
         return self._wake
 
     @property
@@ -135,11 +142,23 @@ class Crew:
         self._running[call.call_id] = _SharedCall(call, time.monotonic() + seconds, thread)
         thread.give(call, word, secrets)
 
-    def take(self) -> EndedCall | None:
-        """The next call that has ended. One at a time: a loop that fails at one has not taken those behind it."""
+    @property
+    def is_renewing(self) -> bool:
+        """True while a call waits for another token."""
+        return bool(self._renewing)
+
+    def give_token(self, call_id: str, value: str | None) -> None:
+        """Let a call go on that waits for another token; it may wait no longer."""
+        if (waiting := self._renewing.get(call_id)) is not None:
+            waiting.put(value)
+
+    def take(self) -> EndedCall | TokenRefused | None:
+        """The next call that has ended or asks. One at a time: a loop that fails at one has not taken those behind."""
         with suppress(BlockingIOError, Empty):
             os.eventfd_read(self._wake)
             call_id, ended = self._ended.get_nowait()
+            if isinstance(ended, TokenRefused):
+                return ended
             call, _, thread = self._running.pop(call_id)
             outside = thread.runner.outside
             is_stuck = outside is not None and outside.resolver.is_stuck
@@ -159,6 +178,17 @@ class Crew:
         late = time.monotonic() - self._stuck_seconds
         return [running.call for running in self._running.values() if running.until <= late]
 
-    def _note(self, call_id: str, ended: Result | BaseException) -> None:
+    def _renewed(self, call_id: str, secret: str, seconds: float) -> str | None:
+        """In the call's thread: have the loop ask for another token, and wait for it."""
+        waiting = self._renewing[call_id] = SimpleQueue[str | None]()
+        try:
+            self._note(call_id, TokenRefused(call_id, secret))
+            with suppress(Empty):
+                return waiting.get(timeout=seconds)
+            return None
+        finally:
+            del self._renewing[call_id]
+
+    def _note(self, call_id: str, ended: Result | TokenRefused | BaseException) -> None:
         self._ended.put((call_id, ended))
         os.eventfd_write(self._wake, 1)

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -21,11 +22,12 @@ from ipc.channel.packets import PacketChannel
 from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_AHEAD
 from ipc.messages.attesting import LookAtFile, NoPermit, NotaryToWorker, Permit, Seen
-from ipc.messages.calling import Call, Drop, Result, Retire, Secrets
+from ipc.messages.calling import Call, Drop, Result, Retire, Secrets, TokenRefused
 from ipc.messages.message import Message
 from ipc.process.exits import Exit
 from workers.crew import SHARED, Crew, EndedCall
 from workers.log import SAYS_DETAILS, write_failure, write_line
+from workers.renewals import Renewals
 from workers.runtime.call import Runner, broken_result, refused_result
 from workers.sandbox.places import WalledPaths
 from workers.verifiers.verify import look_again
@@ -76,14 +78,19 @@ class WorkerLoop:
         self._given_up: deque[str] = deque(maxlen=MAX_DROPPED)
         """Ids of those of them that are never given again."""
         self._is_retired = False
+        self._renewals = Renewals(front, crew, self._keep)
         self._poll = select.poll()
         self._poll.register(notary.fileno(), select.POLLIN)
         self._poll.register(front.fileno(), 0)  # a hang-up is reported all the same
+        self._renewal_poll = select.poll()
+        """For a loop one of whose shared calls waits for another token: the front is heard, too."""
+        self._renewal_poll.register(notary.fileno(), select.POLLIN)
+        self._renewal_poll.register(front.fileno(), select.POLLIN)
         self._front_poll = select.poll()
         self._front_poll.register(front.fileno(), select.POLLIN)
         self._crew_poll = select.poll()
         if crew is not None:
-            for poll in (self._poll, self._front_poll, self._crew_poll):
+            for poll in (self._poll, self._renewal_poll, self._front_poll, self._crew_poll):
                 poll.register(crew.fileno(), select.POLLIN)
 
     def wait_tied(self) -> None:
@@ -108,7 +115,7 @@ class WorkerLoop:
         patience = LOOK_SECONDS if self._standing.is_watched else None
         looks_at = time.monotonic() + LOOK_SECONDS
         while True:
-            ready = self._wait(self._poll, patience)
+            ready = self._wait(self._next_poll(), patience)
             if not ready or time.monotonic() >= looks_at:
                 looks_at = time.monotonic() + LOOK_SECONDS
                 if self._standing.has_gone():
@@ -125,9 +132,19 @@ class WorkerLoop:
                         self._notary.send(_seen(self._runner.files_dir, look))
                     case NoPermit() as refused:
                         self._wait_dropped(refused.call_id)
+            elif ready.get(self._front.fileno()) == select.POLLIN:
+                self._front.fill()
             elif self._front.fileno() in ready:
                 self._finish_shared()
                 return self._leave()
+
+    def _next_poll(self) -> "select.poll":
+        """The descriptors to wait for. What the front has said is kept first, where a call waits for its answer."""
+        if self._crew is None or not self._crew.is_renewing:
+            return self._poll
+        while (message := self._front.pending()) is not None:
+            self._keep(message)
+        return self._renewal_poll
 
     def _wait(self, poll: "select.poll", seconds: float | None) -> dict[int, int]:
         """Wait for what `poll` knows, and tell of shared calls that have ended meanwhile. Raises StuckCall, and
@@ -140,7 +157,10 @@ class WorkerLoop:
             return ready
         broken = False
         while crew.fileno() in ready and (one := crew.take()) is not None:
-            broken = self._note_shared_end(one) or broken
+            if isinstance(one, TokenRefused):
+                self._renewals.ask(one)
+            else:
+                broken = self._note_shared_end(one) or broken
         if stuck := crew.stuck():
             trace_ids = [call.plan.trace_id for call in stuck]
             write_line("error", "calls do not end: their worker does", process=self._process, trace_ids=trace_ids)
@@ -202,9 +222,11 @@ class WorkerLoop:
         elif self._crew is not None and call.plan.isolation == SHARED:
             self._crew.begin(call, word, secrets)
         else:
-            result = self._runner.run(call, word, secrets)
+            result = self._runner.run(call, word, secrets, partial(self._renewals.wait, call.call_id))
             outside = self._runner.outside
             self._note_end(call, result, is_stuck=outside is not None and outside.resolver.is_stuck)
+            if self._renewals.fault is not None:
+                raise self._renewals.fault
 
     def _refusal(self, call: Call) -> str | None:
         if self._crew is not None:
@@ -266,12 +288,14 @@ class WorkerLoop:
                     raise ProtocolError("more plans than a worker keeps")
                 self._plans[message.call_id] = _readable(message)
             case Secrets():
-                if message.call_id not in self._plans:
+                if message.call_id in self._plans:
+                    self._secrets[message.call_id] = message.values
+                elif not self._renewals.take(message.call_id, message.values):
                     raise ProtocolError("secrets of no call")
-                self._secrets[message.call_id] = message.values
             case Drop():
                 self._plans.pop(message.call_id, None)
                 self._secrets.pop(message.call_id, None)
+                self._renewals.take(message.call_id, {})
                 self._dropped.append(message.call_id)
                 if message.is_given_up:
                     self._given_up.append(message.call_id)

@@ -15,6 +15,7 @@ import trio
 
 from frontend.calls.asking import refusal, unavailable
 from frontend.calls.executed import ExecutedCall
+from frontend.calls.plan_secrets import TokenRenewal
 from frontend.calls.record import CallRecord
 from frontend.calls.withdrawing import begin_withdrawal, withdraw
 from frontend.clock import ClockError
@@ -53,7 +54,9 @@ class Attempt:
     secrets: Mapping[str, str]
     """Values of the plan's secrets."""
     note_refused: Callable[[Plan, Mapping[str, str]], None]
-    """Called with them once an upstream has answered 401."""
+    """Called with them once an upstream has answered 401, unless the broker has heard of it meanwhile."""
+    renewal: TokenRenewal | None
+    """Another token for this call; None for one without tokens."""
     worker: WorkerChannel
     opening: Open
     """The question that opens the call, or opened it for an earlier attempt."""
@@ -107,6 +110,8 @@ class Attempt:
             worker.give_secrets(intent_id, self.secrets)
             if worker.lost is not None:
                 self.pools.kill(worker, worker.lost)
+            elif self.renewal is not None:
+                self.pools.renew(worker, intent_id, self.renewal.ways, self.renewal.values)
         if plan.isolation == "shared":  # its worker runs other calls beside it
             return
         if worker.is_behind(intent_id):  # the call before it takes long: another worker begins this one sooner
@@ -176,7 +181,8 @@ class Attempt:
             log.error("the output of a call did not arrive", receipt_id=closed.receipt_id, cause=str(error))
             return None
         self.pools.brevity.note(self.sealed.plan.action_id, result.duration_us, result.fuel_consumed)
-        if any(seen.status == UNAUTHORIZED for seen in result.observations):
+        is_known = self.renewal is not None and self.renewal.is_answered
+        if not is_known and any(seen.status == UNAUTHORIZED for seen in result.observations):
             self.note_refused(self.sealed.plan, self.secrets)
         if closed.kind != "success" or result.output is None:
             return None

@@ -68,9 +68,10 @@ class Execution:
                     self._check_epoch(plan, approver, hears=opened is not None)
                     self._check_networks(plan, approver)
                     opening = opened or opening_of(record, sealed, worker.worker_id, has_budget, approver)
+                    renewal = self.secrets.renewal(plan, secrets)
                     ended = await Attempt(
                         self.notary, self.pools, self.metrics, self.deadlines.clean_up_seconds, record, sealed, secrets,
-                        self.secrets.note_refused, worker, opening, is_open=opened is not None,
+                        self.secrets.note_refused, renewal, worker, opening, is_open=opened is not None,
                     ).run()  # fmt: skip
                 if isinstance(ended, ExecutedCall):
                     return ended

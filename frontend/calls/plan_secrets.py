@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import trio
+
 from frontend.broker.client import BrokerClient, BrokerSilent
 from frontend.errors import GateError, errors_as
-from frontend.secrets.files import SecretFile, SecretsUnavailable
+from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
+from frontend.telemetry.logs import log
 from ipc.messages.brokering import digest_of
 from ipc.plan import Plan
 from ipc.secret_ways import AsToken
@@ -39,6 +42,11 @@ class PlanSecrets:
                 values[use.name] = await self._token(plan, use.name, use.way, values[use.name])
         return values
 
+    def renewal(self, plan: Plan, values: Mapping[str, str]) -> "TokenRenewal | None":
+        """The renewal of a call that begins now with these values; None for one without tokens."""
+        ways = {use.name: use.way for use in plan.secrets if isinstance(use.way, AsToken) and use.name in values}
+        return TokenRenewal(self, plan, values, ways) if ways else None
+
     def note_refused(self, plan: Plan, values: Mapping[str, str]) -> None:
         """An upstream has answered 401 to these values: the next call asks for another token."""
         for use in plan.secrets:
@@ -53,3 +61,35 @@ class PlanSecrets:
             )  # fmt: skip
         except BrokerSilent as error:
             raise GateError("action_execution_failed", cause=f"no token for the secret {name}: {error}") from None
+
+
+class TokenRenewal:
+    """The tokens of one call that runs: one of them is replaced at most, after an upstream has refused it."""
+
+    def __init__(
+        self, secrets: PlanSecrets, plan: Plan, values: Mapping[str, str], ways: Mapping[str, AsToken]
+    ) -> None:
+        self._secrets = secrets
+        self._plan = plan
+        self._values = values
+        self._until = trio.current_time() + plan.limits.timeout_seconds
+        self.ways = ways
+        """By the name of the secret."""
+        self.is_answered = False
+        """The broker gave a token: another one, or the same again."""
+
+    async def values(self, name: str) -> Mapping[str, str]:
+        """The value of one secret: another token, or the refused one where there is none. Raises nothing."""
+        plan, refused = self._plan, self._values[name]
+        try:
+            client_secret = self._secrets.file.for_plan(plan.secrets)[name]
+            token = await self._secrets.broker.token(
+                self.ways[name], client_secret, principal=plan.principal, refused=digest_of(refused),
+                seconds=max(0.0, self._until - trio.current_time()),
+            )  # fmt: skip
+        except (BrokerSilent, SecretMissing, SecretsUnavailable, KeyError) as error:
+            cause = "the secret is gone" if isinstance(error, KeyError) else str(error)
+            log.warning("no other token for a call", secret=name, cause=cause, trace_id=plan.trace_id)
+            return {name: refused}
+        self.is_answered = True
+        return {name: token}

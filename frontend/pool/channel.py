@@ -1,13 +1,13 @@
 """One worker as the front sees it: greeted once, then given plans, every byte of it untrusted.
 
 That a plan may run the notary says, and how it ended, too: what is read here is the output. A Result is accepted only
-for a call that was given and has not ended, whole and plausible; anything else ends in WorkerLost and a channel that is
-never reusable again.
+for a call that was given and has not ended, whole and plausible; TokenRefused once, for a call that has that token;
+anything else ends in WorkerLost and a channel that is never reusable again.
 """
 
 import select
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import trio
 
@@ -17,7 +17,17 @@ from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import WORKER_TO_FRONT, ProtocolError
 from ipc.limits import AHEAD_BYTES, MAX_AHEAD, MAX_CALL_FRAME, MAX_RESULT_FRAME
-from ipc.messages.calling import FAILED_OUTCOMES, Call, Drop, Result, Retire, Secrets, WorkerReady, WorkerToFront
+from ipc.messages.calling import (
+    FAILED_OUTCOMES,
+    Call,
+    Drop,
+    Result,
+    Retire,
+    Secrets,
+    TokenRefused,
+    WorkerReady,
+    WorkerToFront,
+)
 from ipc.messages.control import AttachWorker
 from ipc.messages.message import Message
 
@@ -77,6 +87,12 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         """By call, the wait for its result: cancelled by the task that takes the result in."""
         self._given: dict[str, Result | None] = {}
         """Calls that were given and have not ended, in order -> what it has told."""
+        self._tokens: dict[str, frozenset[str]] = {}
+        """By call, the secrets whose tokens it may say were refused: it says so once."""
+        self._refused: dict[str, str] = {}
+        """By call, the secret whose token was refused, until its task takes it."""
+        self._listening: dict[str, trio.CancelScope] = {}
+        """By call, the wait for that: cancelled by the task that takes the message or the result in."""
         self.idle_since = 0.0
         """Trio clock; kept by the pool."""
 
@@ -102,6 +118,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
     def gives_up(self, call_id: str) -> bool:
         """No task wants the result of this call any more. True if that is so of each call that it was given."""
         self._given_up.add(call_id)
+        self._wake(call_id)
         return self._given.keys() <= self._given_up
 
     @property
@@ -163,10 +180,36 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         """Send the secrets that the given plan needs. Never waits: a worker that does not read them is lost."""
         self._tell(Secrets(call_id, dict(values)))
 
+    def expect_refusal(self, call_id: str, names: Collection[str]) -> None:
+        """A call has these tokens. Its worker may ask once for another one in the place of one of them."""
+        self._tokens[call_id] = frozenset(names)
+
+    async def refused_token(self, call_id: str) -> str | None:
+        """Read until the worker says that an upstream has refused a token of this call: the name of its secret. None:
+        the call has ended, or is given up, or nothing more can be read. Raises WorkerLost for a broken protocol."""
+        try:
+            with trio.CancelScope() as self._listening[call_id]:
+                async with self._reading:
+                    while self.is_running(call_id) and call_id not in self._refused:
+                        await self._readable()
+                        self._take_in()
+        except (FrameError, ProtocolError) as error:
+            if not isinstance(error, FrameCut):
+                raise self._lose(_fault(error)) from error
+        except _FAULTS:
+            pass  # the notary learns that the worker has ended
+        finally:
+            del self._listening[call_id]
+        return self._refused.pop(call_id, None)
+
+    def is_running(self, call_id: str) -> bool:
+        """True for a call that was given, is wanted, and whose result has not been read."""
+        return self._given.get(call_id, self) is None and call_id not in self._given_up
+
     def drop(self, call_id: str) -> None:
         """The plan that was given does not run here."""
         del self._given[call_id]
-        self._given_up.discard(call_id)
+        self._forget(call_id)
         if self.lost is None:
             self._tell(Drop(call_id))
 
@@ -190,10 +233,22 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         except _FAULTS as error:
             reason, is_sound = _fault(error), self._is_end(error, call_id)
         result = self._given.pop(call_id)
-        self._given_up.discard(call_id)
+        self._forget(call_id)
         if result is None or not is_sound:
             raise self._lose(reason)
         return result
+
+    def _forget(self, call_id: str) -> None:
+        self._given_up.discard(call_id)
+        self._tokens.pop(call_id, None)
+        self._refused.pop(call_id, None)
+        self._wake(call_id)
+
+    def _wake(self, call_id: str) -> None:
+        """Another task has read something of this call."""
+        for waits in (self._waits, self._listening):
+            if (wait := waits.get(call_id)) is not None:
+                wait.cancel()
 
     def _is_end(self, error: Exception, call_id: str) -> bool:
         """True when this is how a worker ends that has kept to the protocol: after its results, or in another's."""
@@ -226,16 +281,26 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
             return  # what that means for another call, its task finds
 
     def _take_in(self) -> None:
-        """Results that have come, of whichever call: several tasks may wait for theirs."""
+        """Messages that have come, of whichever call: several tasks may wait for theirs."""
         while (result := self.receive_now()) is not None:
+            if isinstance(result, TokenRefused):
+                self._take_refusal(result)
+                continue
             if not isinstance(result, Result) or not _is_plausible(result):
                 raise ProtocolError("a result that cannot be")
             if self._given.get(result.call_id, result) is not None:
                 raise ProtocolError("the result of no call")
             self._given[result.call_id] = result
             self._is_leaving = self._is_leaving or result.retiring
-            if (wait := self._waits.get(result.call_id)) is not None:
-                wait.cancel()
+            self._wake(result.call_id)
+
+    def _take_refusal(self, said: TokenRefused) -> None:
+        """SECURITY: a worker gets another token only for a call that runs there and has one, and once."""
+        names = self._tokens.pop(said.call_id, frozenset())
+        if said.secret not in names or self._given.get(said.call_id, said) is not None:
+            raise ProtocolError("a refused token that cannot be")
+        self._refused[said.call_id] = said.secret
+        self._wake(said.call_id)
 
     def retire(self) -> bool:
         """Tell an idle worker to leave; False when it does not take the message. It is the last message."""

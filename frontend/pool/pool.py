@@ -6,7 +6,7 @@ supervisor: what is asked of it is queued by the front's control channel (fronte
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple
@@ -164,6 +164,16 @@ class Pools:
             if self._nursery is not None:
                 self._nursery.start_soon(worker.outlast, call_id)
 
+    def renew(
+        self, worker: WorkerChannel, call_id: str, tokens: Collection[str],
+        renewed: Callable[[str], Awaitable[Mapping[str, str]]],
+    ) -> None:  # fmt: skip
+        """Answer the worker's question for another token of this call, once it asks. `tokens` are the secrets that have
+        one; `renewed` gives the values for the name of one, and raises nothing."""
+        worker.expect_refusal(call_id, tokens)
+        if self._nursery is not None:
+            self._nursery.start_soon(self._renew, worker, call_id, renewed)
+
     def census(self) -> dict[str, Census]:
         """Profile -> what it has now."""
         return {name: Census(pool.idle, pool.members, pool.waiting) for name, pool in self._pools.items()}
@@ -179,6 +189,20 @@ class Pools:
         else:
             self._serves(channel.worker_id)
             pool.greeted(channel)
+
+    async def _renew(
+        self, worker: WorkerChannel, call_id: str, renewed: Callable[[str], Awaitable[Mapping[str, str]]]
+    ) -> None:
+        try:
+            name = await worker.refused_token(call_id)
+            values = {} if name is None else await renewed(name)
+        except WorkerLost as error:
+            self.kill(worker, error.reason)
+            return
+        if values and worker.lost is None and worker.is_running(call_id):
+            worker.give_secrets(call_id, values)
+            if worker.lost is not None:
+                self.kill(worker, worker.lost)
 
     async def _tend(self) -> None:
         pause = max(self.deadlines.min_tend_seconds, min(self.deadlines.tend_seconds, self._idle_seconds))

@@ -81,6 +81,17 @@ class BlockingChannel(Generic[M]):
         if rest:
             self._sock.sendall(rest)
 
+    def offer(self, message: Message) -> bool:
+        """Send a small message if the socket takes it at once; False: nothing was sent. Raises as `send` does."""
+        frame = encode_frame(message, self._cap_out)
+        self._sending.accept(message)
+        try:
+            sent = self._sock.send(frame, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        self.finish(memoryview(frame)[sent:])
+        return True
+
     def receive(self) -> M:
         """Wait for the next message.
 

@@ -19,7 +19,7 @@ from ipc.messages.brokering import (
     StartBroker,
     TokenGiven,
 )
-from ipc.messages.calling import Call, Drop, Result, Retire, Secrets, WorkerReady
+from ipc.messages.calling import Call, Drop, Result, Retire, Secrets, TokenRefused, WorkerReady
 from ipc.messages.control import (
     AttachNotary,
     AttachPolicy,
@@ -106,6 +106,7 @@ class ProtocolState:
 # Messages from a worker to the front.
 WORKER_TO_FRONT: Table = {
     ("starting", WorkerReady): "serving",
+    ("serving", TokenRefused): "serving",
     ("serving", Result): "serving",
 }
 

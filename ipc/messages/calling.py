@@ -25,10 +25,20 @@ class Call(Message, frozen=True, dict=True):
 
 
 class Secrets(Message, frozen=True):
-    """The secret values of a plan, by name. Sent after its Call, once the intent is durable."""
+    """The secret values of a plan, by name. Sent after its Call, once the intent is durable, and after TokenRefused."""
 
     call_id: str
     values: dict[str, str]
+
+
+class TokenRefused(Message, frozen=True):
+    """An upstream has answered 401 to the token of this secret. Sent once for a call, which waits.
+
+    Answered by Secrets with the same token or another one; a call that waits no longer ignores them.
+    """
+
+    call_id: str
+    secret: str
 
 
 class Drop(Message, frozen=True):
@@ -75,6 +85,8 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_sha256: str | None = None
     before_sha256: str | None = None
     error: str | None = None
+    resent: bool = False
+    """True: the upstream refused the token, and the host has sent the request once more with another one."""
 
 
 class Verification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,7 +122,7 @@ class Result(Message, frozen=True):
 
 
 FrontToWorker = Call | Secrets | Drop | Retire
-WorkerToFront = WorkerReady | Result
+WorkerToFront = WorkerReady | TokenRefused | Result
 
 FAILED_OUTCOMES = (
     "provider_error", "fuel", "memory", "timeout", "io_calls", "host_io", "trap", "bad_output", "response_schema",

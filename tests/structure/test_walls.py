@@ -122,7 +122,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "workers": (
         ("template", "check", "examiner"),
         ("loading", "worker"),
-        ("cache", "compile", "crew", "worker_loop"),
+        ("cache", "compile", "crew", "renewals", "worker_loop"),
         ("runtime",),
         ("verifiers",),
         ("host",),

@@ -22,16 +22,18 @@ from ipc.channel.packets import PacketChannel
 from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import NotaryToWorker, Permit
-from ipc.messages.calling import Call, FrontToWorker, ProviderFailure, Result, Verification, WorkerReady
+from ipc.messages.calling import Call, FrontToWorker, ProviderFailure, Result, TokenRefused, Verification, WorkerReady
 from ipc.plan import hash_of
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent
 from workers.crew import Crew
+from workers.host.http import Renew
 from workers.worker_loop import FrontChannel, NotaryChannel, WorkerLoop
 
 GO_ON = signal.SIGUSR1
 """Ends the waiting of a call with the action `wait`."""
 MANY_CALLS = 1_000_000
+DEADLINE = 60.0
 
 
 def result_of(call: Call, **changes: object) -> Result:
@@ -67,6 +69,8 @@ HOSTILE: dict[str, Callable[[Call], bytes]] = {
     ),
     "success without output": lambda call: encode_frame(result_of(call, output=None), MAX_RESULT_FRAME),
     "negative fuel": lambda call: encode_frame(result_of(call, fuel_consumed=-1), MAX_RESULT_FRAME),
+    "a token that it was not given": lambda call: encode_frame(TokenRefused(call.call_id, "token"), MAX_RESULT_FRAME),
+    "a token of no call": lambda _call: encode_frame(TokenRefused("another", "token"), MAX_RESULT_FRAME),
     "deep nesting": lambda _call: (4096).to_bytes(4, "big") + b"\x91" * 4096,
 }
 TOLD_OTHERWISE: dict[str, Callable[[Call], bytes]] = HOSTILE | {
@@ -94,7 +98,7 @@ class EchoRunner:
         self.last: Call | None = None
         self.retires: Callable[[], None] = lambda: None
 
-    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew) -> Result:
         """As workers.runtime.call.Runner."""
         self.served += 1
         self.last = call
@@ -119,6 +123,8 @@ class EchoRunner:
                 signal.pause()
             case "wait":
                 signal.sigwait({GO_ON})
+            case "renews":
+                return result_of(call, output=msgspec.json.encode(renew("token", DEADLINE)).decode())
             case "secrets":
                 return result_of(call, output=msgspec.json.encode(dict(secrets)).decode())
         return result_of(call, io_calls=self.served)
@@ -126,7 +132,7 @@ class EchoRunner:
 
 KNOWN = frozenset(
     {"echo", "pay", "read", "note", "violates", "complains", "retiring", "die", "exit", "hang", "wait", "secrets",
-     "warns", *TOLD_OTHERWISE, *LEAVES_AFTER}
+     "warns", "renews", *TOLD_OTHERWISE, *LEAVES_AFTER}
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from tests.support.escape_frames import LIES
 from tests.support.escape_steps import IS_X86
 from tests.support.escape_table import STEPS
 from workers import template, worker
+from workers.host.http import Renew, no_other
 from workers.runtime.call import Runner
 
 _CODE = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20 (getpid of 32 bits); int 0x80; ret
@@ -34,11 +35,11 @@ def int80() -> Any:
 class EscapingRunner(Runner):
     """Runs the steps that plans name, and everything else as the product does."""
 
-    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew = no_other) -> Result:
         """Try a step."""
         request = json.loads(call.plan.provider_input)
         if "step" not in request:
-            return super().run(call, word, secrets)
+            return super().run(call, word, secrets, renew)
         facts = request["facts"] | {"int80": INT_80, "call_id": call.call_id}
         try:
             got = {"got": (STEPS | LIES)[request["step"]](facts)}

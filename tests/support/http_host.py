@@ -11,7 +11,7 @@ from ipc.plan import Plan
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import Answer, Upstream, upstream
 from workers.host.connection import make_tls
-from workers.host.http import GuestRequest, HttpHost
+from workers.host.http import GuestRequest, HttpHost, Renew, no_other
 from workers.host.kept import KeptConnections
 from workers.host.meter import HostError, Meter
 from workers.host.network import NetworkContext, ProxyLimits
@@ -49,7 +49,7 @@ class Client:
         self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
         tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
         proxy_limits: ProxyLimits = AT_ONCE, proxy_tls: ssl.SSLContext | None = None,
-        kept: KeptConnections | None = None, **outside: Any,
+        kept: KeptConnections | None = None, renew: Renew = no_other, **outside: Any,
     ) -> None:  # fmt: skip
         """`kept`: those of a worker that serves other calls, too; they are the caller's to close. `outside` is the rest
         of the network's context."""
@@ -57,7 +57,7 @@ class Client:
         own = KeptConnections()
         weakref.finalize(self, own.close)
         context = NetworkContext(names or Names(), tls or TLS, proxy_limits, proxy_tls, kept or own, **outside)
-        self.host = HttpHost(plan, secrets or {}, self.meter, context, is_approved=is_approved)
+        self.host = HttpHost(plan, secrets or {}, self.meter, context, is_approved=is_approved, renew=renew)
 
     def send(self, wanted: GuestRequest) -> Response:
         return self.host.send(wanted)

@@ -39,6 +39,8 @@ class Upstream:
     seen: list[Seen] = field(default_factory=list)
     handshakes: int = 0
     """Handshakes of TLS that succeeded."""
+    refused: set[str] = field(default_factory=set)
+    """Paths that are answered with 401, decided as the answer begins."""
     hold: threading.Event = field(default_factory=threading.Event)
     """`/wait` answers once this is set."""
     _held: dict[str, threading.Event] = field(default_factory=dict)
@@ -68,12 +70,16 @@ class _Handler(BaseHTTPRequestHandler):
         status, answer = 200, {"ok": True, "path": self.path}
         if parts[0] == "status":
             status = int(parts[1])
+        elif parts[0] == "bearer" and not headers.get("authorization", "").endswith(parts[1]):
+            status = 401
         elif parts[0] == "slow":
             time.sleep(float(parts[1]) / 1000)
         elif parts[0] == "wait":
             (up.held(parts[1]) if len(parts) > 1 else up.hold).wait(HOLD_SECONDS)
         elif self.path == "/v1/transfers":
             status, answer = 201, {"transfer": "tr-1", "status": "accepted"}
+        if self.path in up.refused:
+            status = 401
         raw = json.dumps(answer).encode()
         self.send_response(status)
         if 300 <= status < 400:

@@ -13,6 +13,7 @@ from ipc.messages.calling import Call, Result, Verification
 from ipc.plan import seal
 from tests.support.worker_plans import make_plan, word_for
 from workers.crew import Crew, EndedCall
+from workers.host.http import Renew
 
 PLAN = make_plan(isolation="shared", profile="http")
 
@@ -25,7 +26,7 @@ class HeldRunner:
     def __init__(self, may_end: threading.Event) -> None:
         self.may_end = may_end
 
-    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew) -> Result:
         assert self.may_end.wait(300)
         if call.call_id == "fails":
             raise MemoryError
@@ -59,6 +60,7 @@ def taken(crew: Crew, count: int) -> list[EndedCall]:
     while len(calls) < count:
         assert poll.poll(60_000), "no call ended in time"
         if (one := crew.take()) is not None:
+            assert isinstance(one, EndedCall)
             calls.append(one)
     return calls
 
@@ -124,10 +126,10 @@ def test_an_error_of_a_runner_is_taken_as_the_end_of_its_call() -> None:
 
 def test_a_thread_that_still_looks_up_a_name_is_the_last_to_get_another_call() -> None:
     class Looking(HeldRunner):
-        def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+        def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew) -> Result:
             self.outside = SimpleNamespace(resolver=SimpleNamespace(is_stuck=call.call_id == "stuck"))
             runners[call.call_id] = self
-            return super().run(call, word, secrets)
+            return super().run(call, word, secrets, renew)
 
     runners: dict[str, HeldRunner] = {}
     may_end = threading.Event()

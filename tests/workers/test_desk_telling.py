@@ -29,6 +29,7 @@ from tests.support.readable import readable
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan
 from workers.crew import Crew
+from workers.host.http import Renew
 from workers.sandbox.places import WalledPaths
 from workers.worker_loop import DROP_SECONDS, WorkerLoop
 
@@ -53,7 +54,7 @@ class FakeRunner:
     outside: FakeOutside | None = None
     ran: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
-    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew) -> Result:
         assert word.call_id == call.call_id
         self.ran.append((call.call_id, secrets))
         return msgspec.structs.replace(self.result, call_id=call.call_id)
@@ -172,9 +173,9 @@ def test_a_worker_leaves_whose_shared_call_does_not_end(seat: Seating, capfd: py
     may_end = threading.Event()
 
     class StuckRunner(FakeRunner):
-        def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+        def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew) -> Result:
             may_end.wait(300)
-            return super().run(call, word, secrets)
+            return super().run(call, word, secrets, renew)
 
     make: Any = StuckRunner
     crew = Crew(make, stuck_seconds=0.05)
@@ -196,11 +197,11 @@ class HeldRunner(FakeRunner):
 
     may_end = threading.Event()
 
-    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew) -> Result:
         if call.call_id == "fails":
             raise MemoryError
         assert self.may_end.wait(300)
-        return super().run(call, word, secrets)
+        return super().run(call, word, secrets, renew)
 
 
 @pytest.fixture

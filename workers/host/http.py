@@ -5,7 +5,8 @@ to and nowhere else (workers/host/added_secrets.py), and that an answer which re
 directly, the name that was allowed is resolved once, that very address connected to, and nothing private reached but
 the networks that the plan names for it; through the egress proxy, nothing is resolved here and what is reached is the
 proxy's to judge.
-Redirects are answers like any other: nothing follows them.
+Redirects are answers like any other: nothing follows them. A request whose token is refused with 401 is sent once more
+if the front has another one: once a call, within its deadline and its I/O budget, and both are observed.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from ipc.network.domains import matches
 from ipc.network.reach import ReachRefused, may_send_plain, reach_of
 from ipc.networks import PlanNetwork
 from ipc.plan import Plan, PlannedTool
+from ipc.secret_ways import AsToken
 from workers.host.added_secrets import added_secrets
 from workers.host.connection import connect
 from workers.host.encoding import to_bytes
@@ -45,6 +47,16 @@ _HOSTS_OWN = frozenset({
 })  # fmt: skip
 """Headers that say how the message travels (RFC 9110 §7.6.1): only the host writes them."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_UNAUTHORIZED = 401
+RENEWAL_SECONDS = 10.0
+"""A request whose token was refused waits no longer for another one, and for no more than half of its time."""
+
+Renew = Callable[[str, float], str | None]
+"""Asks for another value of a secret, of this name, within so many seconds. None: there is none. Raises nothing."""
+
+
+def no_other(_name: str, _seconds: float) -> None:
+    """A `Renew` of calls that get no other token."""
 
 
 class GuestRequest(NamedTuple):
@@ -62,16 +74,19 @@ class HttpHost:
     """Outgoing HTTP of one call."""
 
     def __init__(
-        self, plan: Plan, secrets: Mapping[str, str], meter: Meter, outside: NetworkContext, *, is_approved: bool
-    ) -> None:
+        self, plan: Plan, secrets: Mapping[str, str], meter: Meter, outside: NetworkContext, *, is_approved: bool,
+        renew: Renew = no_other,
+    ) -> None:  # fmt: skip
         """`is_approved`: a person approved this very plan, and with it the domains that it calls unresolved."""
         self._plan = plan
         self._egress = plan.egress
-        self._secrets = secrets
+        self._secrets = dict(secrets)
         self._reflections = Reflections(secrets)
         self._adds_secrets = any(use.way is not None and use.name in secrets for use in plan.secrets)
         self._meter = meter
         self._outside = outside
+        self._renew: Renew | None = renew
+        """None once it was asked: a call asks once."""
         self.answered: Headers = ()
         """Headers of the last answer."""
         # Through the proxy it is not ours to say where a name leads, so neither a port nor a secret follows from it.
@@ -82,14 +97,44 @@ class HttpHost:
         """Send one request. Raises HostError when no response came, IoBudgetExceeded when the call may not go on."""
         planned = self._plan.http_request
         if planned is None or not isinstance(planned.tool, PlannedTool):
-            return self._observed(request.method, request.url, lambda: self._send(request))
+            until = self._until(None if request.timeout_ms is None else request.timeout_ms / 1000)
+            return self._answer(request.method, request.url, lambda: self._send(request, until), until)
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
 
         def carry(one: Outgoing) -> Response:
-            return self._observed(one.method, request.url, lambda: self._exchange(target, one))
+            until = self._until(one.seconds)
+            return self._answer(one.method, request.url, lambda: self._exchange(target, one, until), until)
 
         return ToolCall(planned.tool, request.body, carry, self._meter, self._plan.max_response_bytes).run()
+
+    def _until(self, seconds: float | None) -> float:
+        """The end of a request that may take so long, by the call's own clock."""
+        end = self._meter.deadline
+        return end if seconds is None else min(end, time.monotonic() + seconds)
+
+    def _answer(self, method: str, url: str, act: Callable[[], Response], until: float) -> Response:
+        """The answer to a request; to the second one, if it is sent once more."""
+        response = self._observed(method, url, act)
+        if response.status != _UNAUTHORIZED or not self._has_other_token(parse_url(url).host, until):
+            return response
+        self._meter.note_resent()
+        return self._observed(method, url, act)
+
+    def _has_other_token(self, host: str, until: float) -> bool:
+        """True if a token that this host has refused was replaced by another one."""
+        tokens = (use for use in self._plan.secrets if isinstance(use.way, AsToken) and use.name in self._secrets)
+        name = next((use.name for use in tokens if matches(host, use.domains)), None)
+        seconds = min(RENEWAL_SECONDS, (until - time.monotonic()) / 2)
+        if name is None or self._renew is None or not self._meter.has_more or seconds <= 0:
+            return False
+        renew, self._renew = self._renew, None
+        value = renew(name, seconds)
+        if value is None or value == self._secrets[name] or time.monotonic() >= until:
+            return False
+        self._secrets[name] = value
+        self._reflections.add(name, value)
+        return True
 
     def _observed(self, method: str, url: str, act: Callable[[], Response]) -> Response:
         self._meter.charge()
@@ -109,20 +154,18 @@ class HttpHost:
         self.answered = response.headers
         return response
 
-    def _send(self, request: GuestRequest) -> Response:
+    def _send(self, request: GuestRequest, until: float) -> Response:
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
         # SECURITY: with a planned request, its headers are sent and the guest's are not even looked at.
         planned = self._plan.http_request
         headers = planned.headers if planned is not None else request.headers
-        seconds = None if request.timeout_ms is None else request.timeout_ms / 1000
-        outgoing = Outgoing(request.method, headers, body, self._plan.max_response_bytes, seconds=seconds)
-        return self._exchange(target, outgoing)
+        outgoing = Outgoing(request.method, headers, body, self._plan.max_response_bytes)
+        return self._exchange(target, outgoing, until)
 
-    def _exchange(self, target: Target, one: Outgoing) -> Response:
+    def _exchange(self, target: Target, one: Outgoing, deadline: float) -> Response:
         """Send a request that is permitted."""
-        left = self._meter.remaining()
-        deadline = time.monotonic() + (left if one.seconds is None else min(left, one.seconds))
+        self._meter.remaining()
         added = added_secrets(self._plan, self._secrets, target, may_be_plain=self._may_be_plain(target))
         headers = self._headers(target, one, added.headers)
         # SECURITY: an egress proxy judges each call anew: a tunnel that is kept would outlast its list.

@@ -6,6 +6,8 @@ at most once, and that the first failure of the host is remembered: a provider t
 
 import time
 
+import msgspec
+
 from ipc.messages.calling import Observation, ProviderFailure
 
 MAX_OBSERVATIONS = 1000
@@ -66,6 +68,10 @@ class Meter:
     def observe(self, observation: Observation) -> None:
         """Keep what the host saw."""
         self.observations.append(observation)
+
+    def note_resent(self) -> None:
+        """The request that was observed last is sent once more."""
+        self.observations[-1] = msgspec.structs.replace(self.observations[-1], resent=True)
 
     def note_failure(self, failure: ProviderFailure) -> None:
         """Remember the first failure."""

@@ -35,6 +35,10 @@ class Reflections:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._forms: dict[str, frozenset[bytes]] = {name: _forms(value) for name, value in secrets.items()}
 
+    def add(self, name: str, value: str) -> None:
+        """A secret has another value. The one before was sent, too."""
+        self._forms[name] |= _forms(value)
+
     def found_in(self, response: Response, pulse: Callable[[], object]) -> str | None:
         """Name of a secret that the answer holds. `pulse` is called between steps, and raises when time is over."""
         parts = [response.body, *(f"{name}: {value}".encode("latin-1") for name, value in response.headers)]

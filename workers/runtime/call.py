@@ -17,7 +17,7 @@ from ipc.plan import Plan, ResponseRules, hash_of
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost
 from workers.host.guest_log import GuestLog
-from workers.host.http import HttpHost
+from workers.host.http import HttpHost, Renew, no_other
 from workers.host.idempotency import with_intent_id
 from workers.host.meter import Meter
 from workers.host.network import NetworkContext
@@ -68,7 +68,7 @@ class Runner:
         self.outside = outside
         self._functions = HostFunctions(engine)
 
-    def run(self, call: Call, word: Permit, secrets: Mapping[str, str]) -> Result:
+    def run(self, call: Call, word: Permit, secrets: Mapping[str, str], renew: Renew = no_other) -> Result:
         """Run a plan to its outcome. Raises nothing that the plan or its provider can cause."""
         begun = time.monotonic()
         plan = call.plan
@@ -79,7 +79,7 @@ class Runner:
         except PlanRefused as error:
             ran = _Ran("plan_refused", failure=ProviderFailure("denied", str(error)))
         else:
-            ran, value = self._execute(plan, word, secrets, meter)
+            ran, value = self._execute(plan, word, secrets, meter, renew)
             if ran.outcome == "success":
                 verification = verify(plan, value, tuple(meter.observations), meter.remaining, self.files_dir)
         return Result(
@@ -108,25 +108,27 @@ class Runner:
             raise PlanRefused(f"the plan asks for more memory than a worker has ({MAX_GUEST_MEMORY_MB} MB)")
 
     def _execute(
-        self, plan: Plan, word: Permit, secrets: Mapping[str, str], meter: Meter
+        self, plan: Plan, word: Permit, secrets: Mapping[str, str], meter: Meter, renew: Renew
     ) -> tuple[_Ran, dict[str, Any]]:  # fmt: skip
         """Run the provider; return its outcome, and its answer as a value."""
         module = self._modules.get(plan.provider_module_digest)
         if module is None:
             problem = ProviderFailure("not-found", "this worker does not have the module")
             return _Ran("module_missing", failure=problem), {}
-        calls = self._functions.current = self._host_calls(plan, word, secrets, meter)
+        calls = self._functions.current = self._host_calls(plan, word, secrets, meter, renew)
         try:
             ran = self._run_module(module, plan, meter)
         finally:
             self._functions.current = None
         return _checked(ran, plan, calls.http.answered if calls.http else ())
 
-    def _host_calls(self, plan: Plan, word: Permit, secrets: Mapping[str, str], meter: Meter) -> HostCalls:
+    def _host_calls(
+        self, plan: Plan, word: Permit, secrets: Mapping[str, str], meter: Meter, renew: Renew
+    ) -> HostCalls:  # fmt: skip
         http = files = None
         if self.outside is not None and "http" in plan.required_imports:
             sent = with_intent_id(plan, word.call_id)
-            http = HttpHost(sent, secrets, meter, self.outside, is_approved=word.is_approved)
+            http = HttpHost(sent, secrets, meter, self.outside, is_approved=word.is_approved, renew=renew)
         if plan.files is not None and "fs" in plan.required_imports:
             approved = plan.unresolved_paths if word.is_approved else ()
             files = FileHost(plan.files, meter, self.files_dir, approved, space=self._space)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.messages.calling import Observation, Verification
@@ -75,6 +76,16 @@ def test_http_status_believes_the_host_and_not_the_provider() -> None:
     verification = judge((http(500),), {"status": 200, "body": {"ok": True}}, verifier_kind="http_status")
     assert verification.outcome == "verification_failed"
     assert judge((), {"status": 200}, verifier_kind="http_status").outcome == "verification_failed"
+
+
+def test_http_status_judges_the_answer_to_a_request_that_the_host_sent_once_more() -> None:
+    refused = msgspec.structs.replace(http(401), resent=True)
+    verification = judge((refused, http(201)), verifier_kind="http_status")
+    assert verification.outcome == "verified"
+    shown = json.loads(verification.evidence[0])
+    assert (shown["status"], shown["resent"]) == (201, True)
+    for answers in ((refused, http(401)), (refused, http(None, ok=False)), (refused,), (http(401), http(201))):
+        assert judge(answers, verifier_kind="http_status").outcome == "verification_failed"
 
 
 def test_http_status_wants_an_answer_for_every_request() -> None:
