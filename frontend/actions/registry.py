@@ -27,6 +27,7 @@ from frontend.manifests.yamltree import Node
 from frontend.schemas.validator import Validator
 from ipc.messages.modules import ModuleVerdict
 from ipc.plan import CallLimits, SecretUse
+from ipc.texts.pointers import steps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,6 @@ def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Acti
     reference = manifest.provider_module_digest
     files, egress, io = manifest.files, manifest.egress, manifest.io
     template = _compiled(manifest)
-    pointer = files.path_pointer.split("/")[1:] if files else []
     return Action(
         manifest=manifest,
         action_id=manifest.action_id,
@@ -189,7 +189,7 @@ def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Acti
         response_schema=msgspec.json.encode(io.response_schema).decode() if io.response_schema is not None else None,
         verification_config=msgspec.json.encode(planned_config(manifest), order="sorted").decode(),
         template=template,
-        path_steps=tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer),
+        path_steps=tuple(steps_of(files.path_pointer)) if files else (),
     )
 
 

@@ -23,6 +23,7 @@ from frontend.manifests.yamltree import Node, Path, dotted
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.network.domains import matches
 from ipc.plan import SecretUse
+from ipc.texts.pointers import steps_of
 from ipc.verifiers import VERIFIERS, PointerField, SchemaField
 
 
@@ -198,8 +199,7 @@ class _Checker:
     def _pointer(self, path: Path, pointer: object) -> None:
         """Note a pointer to a value that not every request has."""
         schema: Any = self._manifest.io.request_schema
-        for step in str(pointer).split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
+        for name in steps_of(str(pointer)):
             if not is_object(schema) or name not in properties_of(schema) or name not in required_of(schema):
                 message = f"{dotted(path)} = {pointer}: io.request_schema does not require it."
                 mend = "Declare it there, in an object (type: object), and add it to `required`."

@@ -16,6 +16,7 @@ from frontend.schemas.ambiguity import refuse_exponential
 from frontend.schemas.pattern import PatternRefused
 from frontend.schemas.regexes import parse_pattern
 from frontend.schemas.validator import SchemaRefused, Validator
+from ipc.texts.pointers import value_at
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DATA_KEYWORDS = frozenset({"const", "default", "enum", "examples"})
@@ -94,14 +95,10 @@ def _of_reference(schema: Any, place: Path, keyword: str, value: Any) -> Iterato
 
 
 def _leads_somewhere(schema: Any, reference: str) -> bool:
-    for step in reference.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(schema, list) and name.isdecimal() and int(name) < len(schema):
-            schema = schema[int(name)]
-        elif isinstance(schema, dict) and name in schema:
-            schema = schema[name]
-        else:
-            return False
+    try:
+        value_at(schema, reference[1:])
+    except LookupError:
+        return False
     return True
 
 

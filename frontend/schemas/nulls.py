@@ -15,6 +15,8 @@ from urllib.parse import unquote
 import jsonschema_rs
 from jsonschema_rs import ValidatorMap
 
+from ipc.texts.pointers import value_at
+
 _SAME_VALUE = ("allOf", "anyOf", "oneOf")
 
 
@@ -231,13 +233,10 @@ def _at(schema: Any, reference: str) -> Any:
     """The subschema that `#/…` names, None for anything else (an anchor, say)."""
     if reference != "#" and not reference.startswith("#/"):
         return None
-    for step in reference.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(schema, list):
-            schema = schema[int(step)] if step.isdecimal() and int(step) < len(schema) else None
-        else:
-            schema = schema.get(step) if isinstance(schema, dict) else None
-    return schema
+    try:
+        return value_at(schema, reference)
+    except LookupError:
+        return None
 
 
 def _escaped(name: str) -> str:
