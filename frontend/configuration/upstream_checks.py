@@ -1,15 +1,16 @@
 """Where the fixed hosts of manifests lead, and whether they answer: `gateway check --connect` for actions that go out
 directly.
 
-Each name is looked up as a worker would and judged by the same rule; where a template or the section `mcp` names host
-and port it is connected to, and TLS is agreed on. Sends no request. All within UPSTREAM_SECONDS. A name that can't be
-looked up now says little about a later call: a warning where one of them names it, else nothing.
+Each name is looked up as a worker would and judged by the same rule; where a template, the section `mcp` or a
+`token_url` names host and port it is connected to, and TLS is agreed on. Sends no request. A name that can't be looked
+up now says little about a later call: a warning where one of them names it, else nothing. A host that could not be
+looked at within UPSTREAM_SECONDS is told.
 """
 
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Set
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from ipc.network.own_servers import own_servers
 from ipc.network.reach import NEVER, Reach, ReachRefused, hidden_in, networks_for, networks_of, reach_of
 from ipc.network.tls import client_context, problem_of, show_certificate
 from ipc.networks import NetworkTls, PlanNetwork
+from ipc.secret_ways import AsToken
 from ipc.settings import Settings
 
 UPSTREAM_SECONDS = 60.0
@@ -35,16 +37,24 @@ ANSWER_SECONDS = 5.0
 """For one address."""
 MAX_AT_ONCE = 16
 PRIVATE_NETWORKS = 'docs/egress.md, "Private networks"'
-_FIXED = re.compile(r"(https?)://([a-z0-9.-]+)(?::([0-9]{1,5}))?(?=[/?{]|\Z)")
+_LAST_INDEX = re.compile(r"\[[0-9]+\]\Z")
+_FIXED = re.compile(r"(https?)://([A-Za-z0-9.-]+)(?::([0-9]{1,5}))?(?=[/?{]|\Z)")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class FixedHost(NamedTuple):
-    """A name of a manifest. `scheme` and `port` where its template or section `mcp` names them."""
+    """A name of a manifest. `scheme` and `port` where a template, the section `mcp` or a `token_url` names them."""
 
     name: str
     scheme: str | None = None
     port: int | None = None
+
+
+class NamedHost(NamedTuple):
+    """A host, and the place in the manifest that names it."""
+
+    host: FixedHost
+    place: tuple[str | int, ...]
 
 
 class UpstreamDoubt(NamedTuple):
@@ -59,42 +69,56 @@ async def look_at_upstreams(settings: Settings) -> list[FoundProblem]:
     """A problem for each domain of a manifest that leads where no call may, or that does not answer."""
     manifests, _ = load_manifests(Path(settings.manifests_dir), has_proxy=settings.egress_proxy_url is not None)
     direct = [one for one in manifests if one.egress.profile == DIRECT]
-    hosts = {host for one in direct for host in _hosts(one) if host.name not in settings.egress.unsafe_resolve}
+    named = {one.host for manifest in direct for one in _hosts(manifest)}
+    hosts = {host for host in named if host.name not in settings.egress.unsafe_resolve}
     doubts = await _look(settings, hosts)
     return [problem for manifest in direct for problem in _problems(manifest, doubts)]
 
 
-def _hosts(manifest: Manifest) -> Iterator[FixedHost]:
-    """The names of a manifest without a wildcard, in the order of its list."""
+def _hosts(manifest: Manifest) -> Iterator[NamedHost]:
+    """The names of a manifest without a wildcard, in the order of its lists."""
     urls = [manifest.template and manifest.template.url_template, manifest.mcp and manifest.mcp.url]
-    fixed = next((_FIXED.match(url) for url in urls if url), None)
-    for name in manifest.egress.allowed_domains:
-        if fixed is not None and fixed[2] == name:
-            yield FixedHost(name, fixed[1], int(fixed[3] or _DEFAULT_PORTS[fixed[1]]))
+    fixed = next((host for url in urls if url and (host := _fixed(url))), None)
+    for index, name in enumerate(manifest.egress.allowed_domains):
+        place = ("egress", "allowed_domains", index)
+        if fixed is not None and fixed.name == name:
+            yield NamedHost(fixed, place)
         elif not name.startswith("*."):
-            yield FixedHost(name)
+            yield NamedHost(FixedHost(name), place)
+    for index, use in enumerate(manifest.secrets):
+        if isinstance(use.way, AsToken) and (server := _fixed(use.way.token_url)):
+            yield NamedHost(server, ("secrets", index, "inject", "oauth2_client_credentials", "token_url"))
+
+
+def _fixed(url: str) -> FixedHost | None:
+    found_host = _FIXED.match(url)
+    if found_host is None:
+        return None
+    scheme, name, port = found_host.groups()
+    return FixedHost(name.lower(), scheme, int(port or _DEFAULT_PORTS[scheme]))
 
 
 def _problems(manifest: Manifest, doubts: dict[FixedHost, UpstreamDoubt]) -> Iterator[FoundProblem]:
-    told = [(host, doubts[host]) for host in _hosts(manifest) if host in doubts]
+    told = [(place, doubts[host]) for host, place in _hosts(manifest) if host in doubts]
     tree = read_file(Path(manifest.file), Report(manifest.file)) if told else None
-    for host, doubt in told:
-        index = manifest.egress.allowed_domains.index(host.name)
-        line = tree.line_at(("egress", "allowed_domains", index)) if tree else 0
-        field = f"egress.allowed_domains[{index}]"
-        message = f"egress.allowed_domains: {doubt.message}."
+    for place, doubt in told:
+        line = tree.line_at(place) if tree else 0
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+        message = f"{_LAST_INDEX.sub('', field)}: {doubt.message}."
         said = FileProblem(manifest.file, line, field, message, doubt.mend)
         yield found(said, is_warning=doubt.weight == "warning", is_unreached=doubt.weight == "unreached")
 
 
-async def _look(settings: Settings, hosts: Iterable[FixedHost]) -> dict[FixedHost, UpstreamDoubt]:
+async def _look(settings: Settings, hosts: Set[FixedHost]) -> dict[FixedHost, UpstreamDoubt]:
     doubts: dict[FixedHost, UpstreamDoubt] = {}
+    looked_at: set[FixedHost] = set()
     places = trio.CapacityLimiter(MAX_AT_ONCE)
 
     async def look_at(host: FixedHost) -> None:
         doubt = await trio.to_thread.run_sync(
             partial(doubt_of, host, settings), limiter=places, abandon_on_cancel=True
         )  # fmt: skip
+        looked_at.add(host)
         if doubt is not None:
             doubts[host] = doubt
 
@@ -102,7 +126,12 @@ async def _look(settings: Settings, hosts: Iterable[FixedHost]) -> dict[FixedHos
         async with trio.open_nursery() as nursery:
             for host in sorted(hosts, key=str):
                 nursery.start_soon(look_at, host)
-    return doubts
+    return {host: _late(host) for host in hosts - looked_at} | doubts
+
+
+def _late(host: FixedHost) -> UpstreamDoubt:
+    message = f"{host.name} was not looked at within {UPSTREAM_SECONDS:g} s"
+    return UpstreamDoubt(message, "Look at the name server and at the hosts before it, and check again.", "unreached")
 
 
 def doubt_of(host: FixedHost, settings: Settings) -> UpstreamDoubt | None:

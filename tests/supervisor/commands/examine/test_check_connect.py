@@ -154,6 +154,20 @@ def test_a_host_of_a_template_that_can_not_be_resolved_is_warned_of(tmp_path: Pa
 
 
 @needs_hosts
+def test_the_server_that_gives_tokens_is_looked_at_like_the_hosts_of_calls(tmp_path: Path) -> None:
+    token = {"token_url": "https://login.gateway.test/token", "client_id": "gateway"}
+    manifest = example(
+        "http_fetch", action_id="inward", egress={"allowed_domains": ["api.gateway.test"]},
+        template={"url_template": "https://api.gateway.test/{+path}"},
+        secrets=[{"name": "token", "required": True, "inject": {"oauth2_client_credentials": token}}],
+    )  # fmt: skip
+    code, said = told_of(tmp_path, "8.8.8.8 api.gateway.test\n10.1.2.3 login.gateway.test\n", "", manifest)
+    assert code == Exit.CONFIG
+    place = "secrets[0].inject.oauth2_client_credentials.token_url"
+    assert f"{place}: login.gateway.test leads to 10.1.2.3: add it to [[egress.networks]]." in said
+
+
+@needs_hosts
 def test_the_address_of_an_mcp_server_is_connected_to(tmp_path: Path) -> None:
     with closed_port() as port:
         manifest = {
