@@ -62,7 +62,8 @@ cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
 for _module in (running, desk, approvals, why, watching, audit, checkpoints, exports, receipts, bundles, intents,
-                sessions, learned, policy, webhooks, allowlist, agent, mcp, keys, doctor, context, completion):  # fmt: skip
+                sessions, learned, policy, webhooks, allowlist, agent, mcp, keys, doctor, context,
+                completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
 
