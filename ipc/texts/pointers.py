@@ -16,7 +16,7 @@ Values: TypeAlias = dict[str, Scalar | list[Scalar]]
 """By pointer, as written."""
 
 
-class NotReadable(ValueError):
+class NotScalar(ValueError):
     """The value at `pointer` breaks `rule`. The message holds no value."""
 
     def __init__(self, pointer: str, rule: str) -> None:
@@ -50,13 +50,13 @@ def value_at(document: Any, pointer: str) -> Any:
 
 
 def scalar_at(document: Any, pointer: str) -> Scalar:
-    """The scalar that the pointer names, of at most MAX_SCALAR_BYTES. Raises LookupError, NotReadable."""
+    """The scalar that the pointer names, of at most MAX_SCALAR_BYTES. Raises LookupError, NotScalar."""
     return _scalar(value_at(document, pointer), pointer)
 
 
 def values_at(document: Any, pointers: Iterable[str]) -> Values:
     """The scalar, or the list of at most MAX_SCALARS scalars, at each pointer. Pointers to nothing are left out.
-    Raises NotReadable for any other value."""
+    Raises NotScalar for any other value."""
     values: Values = {}
     for pointer in pointers:
         try:
@@ -66,7 +66,7 @@ def values_at(document: Any, pointers: Iterable[str]) -> Values:
         if not isinstance(value, list):
             values[pointer] = _scalar(value, pointer)
         elif len(value) > MAX_SCALARS:
-            raise NotReadable(pointer, f"must have at most {MAX_SCALARS} items")
+            raise NotScalar(pointer, f"must have at most {MAX_SCALARS} items")
         else:
             values[pointer] = [_scalar(item, pointer) for item in value]
     return values
@@ -74,7 +74,7 @@ def values_at(document: Any, pointers: Iterable[str]) -> Values:
 
 def _scalar(value: Any, pointer: str) -> Scalar:
     if value is not None and not isinstance(value, str | int | float):
-        raise NotReadable(pointer, "must be a text, number, truth value or null, or a list of these")
+        raise NotScalar(pointer, "must be a text, number, truth value or null, or a list of these")
     if isinstance(value, str) and len(value.encode()) > MAX_SCALAR_BYTES:
-        raise NotReadable(pointer, f"must have at most {MAX_SCALAR_BYTES} bytes")
+        raise NotScalar(pointer, f"must have at most {MAX_SCALAR_BYTES} bytes")
     return value

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ipc.texts.pointers import MAX_SCALAR_BYTES, MAX_SCALARS, NotReadable, scalar_at, value_at, values_at
+from ipc.texts.pointers import MAX_SCALAR_BYTES, MAX_SCALARS, NotScalar, scalar_at, value_at, values_at
 
 DOCUMENT: dict[str, Any] = {"a/b": [1, {"~": None}], "": 0, "c": {"d": []}}
 
@@ -33,7 +33,7 @@ def test_values_are_read_by_pointer_as_written_and_absent_ones_are_left_out() ->
     "value", [{}, [[]], [{"a": 1}], ["x"] * (MAX_SCALARS + 1), "x" * (MAX_SCALAR_BYTES + 1), ["ä" * MAX_SCALAR_BYTES]]
 )
 def test_no_value_is_read_that_is_no_scalar_or_short_list_of_short_ones(value: Any) -> None:
-    with pytest.raises(NotReadable, match=r"^/v: must "):
+    with pytest.raises(NotScalar, match=r"^/v: must "):
         values_at({"v": value}, ["/v"])
 
 
@@ -41,5 +41,5 @@ def test_values_at_their_bounds_are_read_and_a_list_is_no_scalar() -> None:
     document = {"list": ["ä" * (MAX_SCALAR_BYTES // 2)] * MAX_SCALARS}
     assert values_at(document, ["/list"]) == {"/list": document["list"]}
     assert scalar_at(document, "/list/31") == document["list"][31]
-    with pytest.raises(NotReadable):
+    with pytest.raises(NotScalar):
         scalar_at(document, "/list")
