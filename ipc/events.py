@@ -70,6 +70,11 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     trust_verdict: str | None = None
     risk_level: str | None = None
     request_hash: str | None = None
+    kept: dict[str, str] | None = None
+    """JSON pointer -> commitment to the value of the request there: `sha256:<hex>` over 16 bytes of salt and the
+    value's canonical form. Value and salt stand beside the ledger, and may be erased there."""
+    summary_template: str | None = None
+    """The line that tells people of the call, with pointers of `kept` in braces."""
     policy_version: str | None = None
     policy_rule: str | None = None
     decision: str | None = None

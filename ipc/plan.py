@@ -10,6 +10,7 @@ from functools import cached_property
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ipc.kept_values import KeptRules
 from ipc.networks import PlanNetwork
 from ipc.secret_ways import AnySecretWay
 
@@ -165,6 +166,8 @@ class Plan(UndecidedPlan, frozen=True, forbid_unknown_fields=True):
     """Budget snapshot when policy was asked; None for a lease without budgets."""
     created_at: str
     """ISO 8601 UTC, milliseconds, `Z`."""
+    kept: KeptRules | UnsetType = UNSET
+    """The values of the request that evidence keeps; absent where it keeps none."""
 
 
 class SealedPlan(msgspec.Struct, frozen=True, dict=True):

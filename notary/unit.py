@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 
 from ipc.events import AuditEvent
+from ipc.kept_values import KeptValues
 from ipc.process.clock import iso, parse_iso
 from ipc.process.logs import log
 from ipc.texts.identifiers import new
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import gateways, intents, page_ring
+from notary.ledger import gateways, intents, kept_values, page_ring
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
 from notary.ledger.outbox import Queued
@@ -51,6 +52,8 @@ class Transaction:
         """The front whose operation is performed."""
         self.number = 0
         """The number of that operation."""
+        self.kept: KeptValues | None = None
+        """Kept values of the operation that is performed, until its intent or its event is written."""
         self.store_us: dict[str, int] = {}
         """Duration of its requests to the store: see Answered."""
         self.woken: set[str] = set()
@@ -151,11 +154,33 @@ class Transaction:
         event = msgspec.structs.replace(event, event_id=new("evt_"), timestamp=iso(self.now), **more)
         if self._head is None:
             self._head = _head_of(self.connection, self._unsettled.entries)
+        event = self._with_kept(event, self._head.seq + 1)
         self._head = write_event(self._entry, self._head, event, receipt)
         self._say("an event is in the ledger", event, intent_id=event.intent_id, event_type=event.event_type)
         self._entry.event_leaves.append(self._next_leaf())
         self._entry.head = (self._head.seq, self._head.hash)
         self.woken.update(write_deliveries(self.connection, self.state.backlog, event, self._queued))
+
+    def _with_kept(self, event: AuditEvent, seq: int) -> AuditEvent:
+        """The event with commitments to the values that the operation brought, whose rows are written with it.
+
+        SECURITY: a proof that was used before proves nothing about who has sent this request.
+        """
+        if event.kept is not None and event.intent_id is not None:
+            self._entry.kept_ends.append((event.intent_id, seq))
+        if self.kept is None or event.kept is not None or event.error_code == "replay_detected":
+            return event
+        return self._keep(event, event.event_id, seq)
+
+    def _keep(self, event: AuditEvent, key: str, seq: int | None) -> AuditEvent:
+        kept, self.kept = self.kept, None
+        if kept is None:
+            return event
+        rows = kept_values.rows_of(key, seq, kept)
+        self._entry.kept.extend(rows)
+        return msgspec.structs.replace(
+            event, kept=kept_values.commitments_of(rows), summary_template=kept.summary
+        )  # fmt: skip
 
     def _say(self, message: str, event: AuditEvent, **fields: object) -> None:
         """A line about a call, once the unit is committed."""
@@ -208,6 +233,8 @@ class Transaction:
     def open(self, intent: OpenIntent, grant: str) -> None:
         """Write an intent, whose id is new."""
         self.has_taken_room = True
+        if self.kept is not None:
+            intent = msgspec.structs.replace(intent, event=self._keep(intent.event, intent.intent_id, None))
         self._entry.intents.append(intents.row_of(intent, grant))
         self._entry.intent_leaves.append(self._next_leaf())
         self._opened[intent.intent_id] = intent

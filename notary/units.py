@@ -114,6 +114,7 @@ class TransactionRunner:
 
     def _performed(self, unit: Transaction, task: Task) -> TaskOutcome:
         unit.front_id, unit.number, unit.part, unit.store_us = task.front_id, task.number, "ledger", {}
+        unit.kept = getattr(task.operation, "kept", None)
         try:
             value = self._handlers[type(task.operation)](unit, task.operation)
             value, kept = value if isinstance(value, SecretAnswer) else (value, None)

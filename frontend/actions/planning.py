@@ -7,12 +7,14 @@ and that an operator is shown the plan that will run. Decides nothing.
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from frontend.actions.networks import planned_networks
 from frontend.actions.registry import Action
 from frontend.actions.targets import NOTHING_LEARNED, Learned, Targets, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
+from ipc.kept_values import KeptValues, values_of
 from ipc.plan import Plan, PlanEgress, PlannedRequest, SecretUse, UndecidedPlan
 from ipc.settings import Settings
 from ipc.texts.canonical import canonical_bytes, sha256_hex
@@ -31,6 +33,8 @@ class Draft(msgspec.Struct, frozen=True):
     """The path that the request names, for policy."""
     has_live_sync: bool
     """The call would go through a proxy whose list the gateway writes."""
+    kept: KeptValues | None = None
+    """The values of the request that evidence keeps."""
 
 
 def draft(
@@ -81,7 +85,7 @@ def draft(
         max_response_bytes=manifest.io.max_response_bytes,
     )
     has_live_sync = action.egress_profile == PROXIED and settings.egress.proxy_allowlist_file is not None
-    return Draft(action, plan, touched.fs_path, has_live_sync)
+    return Draft(action, plan, touched.fs_path, has_live_sync, values_of(manifest.kept, accepted))
 
 
 def build_plan(
@@ -95,7 +99,8 @@ def build_plan(
     """
     undecided = _with_unresolved(drafted) if is_held else drafted.plan
     known = msgspec.structs.astuple(undecided)  # by position: so many names cost five times as much
-    return Plan(*(*known, trace_id, policy_version, policy_rule, calls_remaining, created_at))
+    kept = UNSET if drafted.kept is None else drafted.action.manifest.kept or UNSET
+    return Plan(*(*known, trace_id, policy_version, policy_rule, calls_remaining, created_at, kept))
 
 
 def _with_unresolved(drafted: Draft) -> UndecidedPlan:

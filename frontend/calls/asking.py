@@ -30,6 +30,7 @@ def opening_of(
     return Open(
         new("intent_"), record.event("allow"), terms_of(sealed), worker_id, record.proof, has_budget, approver,
         wants_begun=bool(sealed.plan.secrets), calls_per_hour=record.calls_per_hour,
+        kept=record.kept,
     )  # fmt: skip
 
 

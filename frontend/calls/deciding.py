@@ -65,7 +65,7 @@ class Deciding:
             return draft(action, parse_body(sent), lease, epoch, learned, settings=self.settings())
 
         drafted = await self.large_bodies.run(cost_of(sent), owners, work)
-        record.request_hash = drafted.plan.request_hash
+        record.request_hash, record.kept = drafted.plan.request_hash, drafted.kept
         return drafted
 
     async def decide(self, record: CallRecord, lease: Lease, drafted: Draft) -> Decision:

@@ -180,7 +180,7 @@ class Pipeline:
         unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"
         try:
             with trio.CancelScope(shield=True):  # a refusal is written even if its task is cancelled now
-                answer = await self.notary.ask(Refuse(event, record.proof, record.unless_held))
+                answer = await self.notary.ask(Refuse(event, record.proof, record.unless_held, record.kept))
         except (NotaryUnavailable, NotaryRefused) as problem:
             told = GateError(unavailable, cause=str(problem))
             if isinstance(problem, NotaryUnavailable) and problem.part in STORE_PARTS:

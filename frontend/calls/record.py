@@ -11,12 +11,14 @@ from typing import Any
 
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
+from frontend.calls.kept import kept_of_plan
 from frontend.notary.pending import PendingOperation
 from frontend.policy.question import Decision
 from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import ApprovalRecord
 from ipc.events import ACTION_CALL, AuditEvent
+from ipc.kept_values import KeptValues
 from ipc.operations.calls import CallEnd, Open, ProofRecord, Withdrawn
 from ipc.plan import Plan
 
@@ -35,6 +37,8 @@ class CallRecord:
     request_hash: str | None = None
     decision: Decision | None = None
     plan: Plan | None = None
+    kept: KeptValues | None = None
+    """The values of its request that evidence keeps."""
     calls_before: int | None = None
     calls_per_hour: int | None = None
     """The quota of its principal for one hour."""
@@ -75,7 +79,10 @@ class CallRecord:
     @classmethod
     def of_plan(cls, plan: Plan, identity_method: str, weakened: Weakened) -> "CallRecord":
         """The file of a call that was held, opened again."""
-        return cls(plan.action_id, weakened, plan.trace_id, plan=plan, identity_method=identity_method or None)
+        return cls(
+            plan.action_id, weakened, plan.trace_id, plan=plan, kept=kept_of_plan(plan),
+            identity_method=identity_method or None,
+        )  # fmt: skip
 
     def event(self, decision: str, *, event_type: str = ACTION_CALL, **more: Any) -> AuditEvent:
         """The event for this outcome as far as it is known here; `more` are further fields. The notary completes it.

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from frontend.files.problems import Report
 from frontend.manifests.expressions import TemplateRefused
+from frontend.manifests.kept import check_kept
 from frontend.manifests.manifest import Files, Manifest
 from frontend.manifests.mcp_coherence import check_mcp
 from frontend.manifests.response import check_exchange
@@ -51,6 +52,7 @@ class _Checker:
         if self._manifest.files:
             self._files(self._manifest.files)
         check_mcp(self._manifest, self._note)
+        check_kept(self._manifest, self._note)
 
     def _note(self, path: Path, message: str, mend: str) -> None:
         self._report.add(self._tree.line_at(path), dotted(path), message, mend)

@@ -11,6 +11,7 @@ import msgspec
 from frontend.manifests.imported import ImportedOperation
 from frontend.manifests.mcp import McpTool
 from ipc.effects import profile_of
+from ipc.kept_values import KeptRules
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, ResponseRules, SecretUse
 
@@ -109,6 +110,8 @@ class Manifest(msgspec.Struct, frozen=True):
     file_digest: str = ""
     """`sha256:<hex>` of the file's bytes; evidence tells by it which manifest was in force."""
     mcp: McpTool | None = None
+    kept: KeptRules | None = None
+    """Sections `evidence` and `summary`; None: evidence keeps no value of a request."""
 
     @property
     def profile(self) -> str:

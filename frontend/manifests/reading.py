@@ -16,6 +16,7 @@ from frontend.manifests import sections
 from frontend.manifests.coherence import check_coherence
 from frontend.manifests.fields import Section
 from frontend.manifests.imported import imported
+from frontend.manifests.kept import kept_rules
 from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.mcp import mcp_section
 from frontend.manifests.response import idempotency_header, response
@@ -90,6 +91,7 @@ def read_fields(top: Section) -> Manifest:
         file_digest=top.report.digest,
         module_line=top.line_of("provider_module_digest"),
         mcp=mcp_section(top),
+        kept=kept_rules(top),
     )
     top.refuse_unknown()
     if not manifest.isolation:

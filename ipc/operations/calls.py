@@ -10,6 +10,7 @@ import msgspec
 from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
+from ipc.kept_values import KeptValues
 from ipc.operations.operation import FrontOperation
 
 
@@ -122,6 +123,8 @@ class Open(FrontOperation[CallEnd], frozen=True):
     """The front waits for `Begun`. Without it `Begun` is sent only when the call takes long."""
     calls_per_hour: int | None = None
     """The limit of its principal (ipc/quotas.py). A call with an approver was counted when it was held."""
+    kept: KeptValues | None = None
+    """Values of the request, to stand beside the ledger with commitments in the event."""
 
 
 class Assign(FrontOperation[CallEnd], frozen=True):
@@ -178,3 +181,5 @@ class Refuse(FrontOperation[WrittenRefusal], frozen=True):
     event: AuditEvent
     proof: ProofRecord | None = None
     unless_held: bool = False
+    kept: KeptValues | None = None
+    """As in Open."""

@@ -4,6 +4,7 @@ import msgspec
 
 from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
+from ipc.kept_values import KeptValues
 from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import FrontOperation
 
@@ -30,6 +31,8 @@ class Hold(FrontOperation[HoldInForce | Refusal], frozen=True):
     has_budget: bool = False
     calls_per_hour: int | None = None
     """As in Open."""
+    kept: KeptValues | None = None
+    """As in Open."""
 
 
 class MoveHold(FrontOperation[ApprovalRecord | None], frozen=True):
@@ -46,6 +49,8 @@ class MoveHold(FrontOperation[ApprovalRecord | None], frozen=True):
     holder: str | None = None
     event: AuditEvent | None = None
     refunds: bool = False
+    kept: KeptValues | None = None
+    """As in Open: for the event of a call that ends so."""
 
 
 class VoidHolds(FrontOperation[None], frozen=True):

@@ -29,7 +29,7 @@ class OpenEvent(msgspec.Struct, frozen=True):
 
 def open_event(event: AuditEvent) -> OpenEvent:
     """Encode an event up to its link. Raises NotCanonical."""
-    free = (event.runtime, event.budgets_before, event.budgets_after, event.change, event.signing_keys)
+    free = (event.runtime, event.budgets_before, event.budgets_after, event.change, event.signing_keys, event.kept)
     linked = msgspec.structs.replace(event, prev_hash=None)
     try:
         encoded = _encode(linked) if all(map(is_plain, free)) else durable_bytes(msgspec.to_builtins(linked))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from notary.database import DatabaseGone, OpenTransaction
+from notary.ledger.kept_values import KeptEnd, KeptRow
 
 SLOTS = 512
 """Rows of the ring, two megabytes once it has gone round. The more are settled at once, the fewer pages of indexes are
@@ -51,6 +52,9 @@ class RingEntry(msgspec.Struct, array_like=True):
     event_leaves: list[int] = []
     """Place of each event in the tree. None in an entry from before there was a tree."""
     intent_leaves: list[int] = []
+    kept: list[KeptRow] = []
+    """Kept values of the calls that it opens, holds, refuses or ends."""
+    kept_ends: list[KeptEnd] = []
 
     @property
     def is_settled(self) -> bool:

@@ -9,7 +9,7 @@ import secrets
 from typing import Final
 
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import lease_tokens, outbox, schema, settling
+from notary.ledger import kept_values, lease_tokens, outbox, schema, settling
 from notary.ledger.intents import INSERT_INTENT
 
 _FIRST: Final = """
@@ -84,7 +84,8 @@ _OURS: Final = (
     "SELECT c.oid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE a.attnum = 1"
     " AND c.oid IN (to_regclass('events'), to_regclass('receipts'), to_regclass('intents'), to_regclass('unresolved'),"
     " to_regclass('tiles'), to_regclass('checkpoints'), to_regclass('meta'), to_regclass('epochs'),"
-    " to_regclass('turn'), to_regclass('gateways'), to_regclass('outbox'), to_regclass('given_up'))"
+    " to_regclass('turn'), to_regclass('gateways'), to_regclass('outbox'), to_regclass('given_up'),"
+    " to_regclass('kept_values'))"
 )
 
 OWN: Final = {
@@ -151,5 +152,7 @@ def prepare(connection: OpenTransaction) -> None:
             connection.execute(statement)
         connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)", (number,))
     lease_tokens.take_out_of_gateways(connection)
+    for statement in kept_values.POSTGRES_TABLES:
+        connection.execute(statement)
     if version is None:
         connection.execute("INSERT INTO meta (key, value) VALUES ('ledger_id', ?)", (secrets.token_hex(16),))

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from notary.database import Database, DatabaseGone, OpenTransaction
-from notary.ledger import page_ring
+from notary.ledger import kept_values, page_ring
 from notary.ledger.head import Head, read_head, write_head
 from notary.ledger.intents import INSERT_INTENT
 from notary.ledger.leaves import leaves_of
 from notary.ledger.page_ring import SLOTS, RingContent, RingEntry
 from notary.ledger.writing import INSERT_EVENT, INSERT_RECEIPT
+from notary.store.holds import erasing
 from notary.store.proofs import INSERT_PROOF
 from notary.tree import tiles
 
@@ -64,7 +65,11 @@ def settle(connection: OpenTransaction, entries: Sequence[RingEntry], number: in
     Raises DatabaseGone when the tree is not as they continue it.
     """
     connection.execute(_SETTLED, (str(number),))
-    move(connection, entries)
+    if any(entry.kept for entry in entries):
+        with erasing(connection):  # a page that is split must keep no copy of a value
+            move(connection, entries)
+    else:
+        move(connection, entries)
 
 
 def move(connection: OpenTransaction, entries: Sequence[RingEntry]) -> None:
@@ -83,6 +88,9 @@ def move(connection: OpenTransaction, entries: Sequence[RingEntry]) -> None:
     _insert(connection, _RESOLVE, ((intent_id,) for intent_id in resolved if intent_id not in opened))
     if (head := last_head(entries)) is not None:
         write_head(connection, head)
+    kept = [row for entry in entries for row in entry.kept]
+    if kept or any(entry.kept_ends for entry in entries):
+        kept_values.insert(connection, kept, [end for entry in entries for end in entry.kept_ends])
     _grow(connection, entries)
 
 

@@ -101,11 +101,14 @@ def resolve_intent(unit: Transaction, asked: ResolveIntent) -> IntentResolution 
     view = row[0]
     if unit.may_still_end(asked.intent_id):
         return IntentResolution(view.trace_id, view.action_id, is_under_way=True)
+    intent = unit.intent(asked.intent_id)
     unit.resolve(asked.intent_id)
     look = queries.last_look(unit.connection, asked.intent_id, view.trace_id)
     unit.append(
         asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
         intent_id=asked.intent_id, change={"outcome": asked.outcome}, seen=None if look is None else look.seen,
+        kept=None if intent is None else intent.event.kept,
+        summary_template=None if intent is None else intent.event.summary_template,
     )  # fmt: skip
     return IntentResolution(view.trace_id, view.action_id)
 

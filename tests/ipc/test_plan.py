@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.kept_values import KeptRules
 from ipc.plan import (
     CallLimits,
     FileAccess,
@@ -36,7 +37,7 @@ def plan(**changes: Any) -> Plan:
         "sinks": ("http_read",), "unresolved_domains": (), "unresolved_paths": (), "verifier_kind": "none",
         "verification_config": "{}", "response_schema": "{}", "enforce_response_schema": True,
         "max_response_bytes": 10, "policy_version": "1", "policy_rule": "allow", "calls_remaining": 3, "epoch": 0,
-        "created_at": "2026-01-01T00:00:00.000Z",
+        "created_at": "2026-01-01T00:00:00.000Z", "kept": KeptRules(("/a",), ("/b",), "{a}"),
     }  # fmt: skip
     return Plan(**{**whole, **changes})
 

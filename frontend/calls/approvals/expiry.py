@@ -50,7 +50,9 @@ class Expiry:
             "deny", event_type=APPROVAL_EXPIRED, approval_id=approval.approval_id,
             session_id=approval.session_id, reason=TIME_OVER if approval.expires_at <= self.clock.now() else revoked,
         )  # fmt: skip
-        has_moved = await self.transitions.expire(approval, event, refunds=body is not None and body.has_budget)
+        has_moved = await self.transitions.expire(
+            approval, event, refunds=body is not None and body.has_budget, kept=record.kept
+        )  # fmt: skip
         if has_moved:
             record.say("deny", "approval_expired")
         return has_moved

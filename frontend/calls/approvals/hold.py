@@ -49,7 +49,7 @@ class HoldWriter:
         )  # fmt: skip
         asked = Hold(
             record.event("pending_approval"), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof, has_budget,
-            record.calls_per_hour,
+            record.calls_per_hour, record.kept,
         )  # fmt: skip
         try:
             held = await self._held(asked)

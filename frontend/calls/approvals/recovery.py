@@ -84,7 +84,9 @@ class Recovery:
                 error_code=end.outcome["error_code"], reason="left claimed by a front that did not settle it",
             )  # fmt: skip
         refunds = not end.is_spent and body is not None and body.has_budget
-        if not await self.transitions.end(approval, end.state, event=event, refunds=refunds, **end.outcome):
+        if not await self.transitions.end(
+            approval, end.state, event=event, refunds=refunds, kept=record.kept, **end.outcome
+        ):
             return False
         log.warning(
             "an approval was left claimed", approval_id=approval.approval_id, holder=approval.holder, ends=end.state

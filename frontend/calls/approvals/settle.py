@@ -154,7 +154,7 @@ class Settlement:
                 approval_signature=asked.signature,
             )  # fmt: skip
             if not await self.transitions.end(
-                approval, DENIED, event=denied, refunds=_has_budget(approval), deny_reason=reason
+                approval, DENIED, event=denied, refunds=_has_budget(approval), kept=record.kept, deny_reason=reason
             ):  # fmt: skip
                 raise GateError("approval_not_found")
         record.say("deny", "approval_denied")
@@ -241,7 +241,8 @@ class Settlement:
                 )  # fmt: skip
             try:
                 await self.transitions.end(
-                    approval, FAILED, event=event, refunds=_has_budget(approval), error_code=error.code
+                    approval, FAILED, event=event, refunds=_has_budget(approval), kept=record.kept,
+                    error_code=error.code,
                 )  # fmt: skip
             except GateError as more_problems:
                 log.error("a failed approval left no event", trace_id=record.trace_id, cause=more_problems.cause)

@@ -20,6 +20,7 @@ from frontend.telemetry.metrics import ENDS, Metrics
 from ipc.approvals import CLAIMED, EXPIRED, PENDING, DecisionOutcome
 from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
+from ipc.kept_values import KeptValues
 from ipc.operations.holds import MoveHold, UnsettledHolds
 
 
@@ -53,6 +54,7 @@ class Transitions:
 
     async def end(
         self, record: ApprovalRecord, state: str, *, event: AuditEvent | None, refunds: bool,
+        kept: KeptValues | None = None,
         **outcome: str | None,
     ) -> bool:  # fmt: skip
         """Move a claimed approval on, with the event of that, and give its call back; True when it was this call that
@@ -63,15 +65,17 @@ class Transitions:
             approval_signature=before.approval_signature, **outcome,
         )  # fmt: skip
         moved = await self._move(
-            MoveHold(record.approval_id, CLAIMED, state, encode(after), event=event, refunds=refunds)
+            MoveHold(record.approval_id, CLAIMED, state, encode(after), event=event, refunds=refunds, kept=kept)
         )  # fmt: skip
         if moved is None:
             log.warning("an approval was ended by another task", approval_id=record.approval_id, state=state)
         return moved is not None
 
-    async def expire(self, record: ApprovalRecord, event: AuditEvent, *, refunds: bool) -> bool:
+    async def expire(
+        self, record: ApprovalRecord, event: AuditEvent, *, refunds: bool, kept: KeptValues | None = None
+    ) -> bool:
         """End a hold that no operator decided; True when it was this call that did."""
-        asked = MoveHold(record.approval_id, PENDING, EXPIRED, record.outcome, event=event, refunds=refunds)
+        asked = MoveHold(record.approval_id, PENDING, EXPIRED, record.outcome, event=event, refunds=refunds, kept=kept)
         return await self._move(asked) is not None
 
     async def unresolved_claims(self) -> list[ApprovalRecord]:

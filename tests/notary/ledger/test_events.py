@@ -21,7 +21,8 @@ from tests.notary.samples import make_event
 DOCUMENTED = [
     "event_type", "event_id", "timestamp", "trace_id", "principal", "owner", "session_id", "lease_jti",
     "identity_method", "lease", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
-    "request_hash", "policy_version", "policy_rule", "decision", "deny_reason", "reason", "error_code", "allowed_sinks",
+    "request_hash", "kept", "summary_template", "policy_version", "policy_rule", "decision", "deny_reason", "reason",
+    "error_code", "allowed_sinks",
     "egress_networks", "budgets_before", "budgets_after", "runtime", "response_hash",
     "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
     "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
@@ -38,7 +39,7 @@ DOCUMENTED_TYPES = {
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "lease", "allowed_sinks", "egress_networks", "budgets_before", "budgets_after", "runtime", "change",
-    "seen", "attempts", "signing_keys", "is_repeated", "dev_mode", "sandbox_degraded", "prev_hash",
+    "seen", "attempts", "signing_keys", "is_repeated", "kept", "dev_mode", "sandbox_degraded", "prev_hash",
 }  # fmt: skip
 TEXT_FIELDS = [name for name in DOCUMENTED if name not in NO_TEXTS]
 FREE = st.none() | st.dictionaries(TEXTS, VALUES, max_size=3)
@@ -46,7 +47,7 @@ EVENTS = st.builds(
     lambda texts, sinks, frees, flags: make_event(**texts, allowed_sinks=sinks, **frees, **flags),
     st.fixed_dictionaries({}, optional=dict.fromkeys(TEXT_FIELDS, TEXTS) | {"event_id": TEXTS.filter(bool)}),
     st.none() | st.lists(TEXTS, max_size=3).map(tuple),
-    st.fixed_dictionaries({"runtime": FREE, "budgets_before": FREE, "budgets_after": FREE}),
+    st.fixed_dictionaries({"runtime": FREE, "budgets_before": FREE, "budgets_after": FREE, "kept": FREE}),
     st.fixed_dictionaries({}, optional={"dev_mode": st.booleans(), "sandbox_degraded": st.booleans()}),
 )
 

@@ -1,0 +1,118 @@
+"""Kept values in the ledger: rows beside the events, with the salt of each commitment.
+
+`key` is the id of the intent under which a call was opened, and of every other call the id of its event (`key_of`).
+`seq` is the number of that call's event, null until it is written. An erased row has neither value nor salt, and
+`erased_by` is the number of the EvidenceErased event that lists its commitment. Rows go through the journal, as events
+do. Functions of a connection inside an open transaction.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ipc.kept_values import KEPT, MASKED, MAX_KEPT, MAX_VALUE_BYTES, SALT_BYTES, KeptValues, commitment
+from notary.database import NotStorable, OpenTransaction
+
+TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS kept_values (
+        key TEXT NOT NULL, pointer TEXT NOT NULL, seq INTEGER, kind TEXT NOT NULL, value BLOB, salt BLOB,
+        erased_by INTEGER, PRIMARY KEY (key, pointer)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE INDEX IF NOT EXISTS kept_values_by_value ON kept_values (pointer, value)
+    WHERE kind = 'kept' AND value IS NOT NULL
+    """,
+    "CREATE INDEX IF NOT EXISTS kept_values_by_seq ON kept_values (seq) WHERE value IS NOT NULL",
+)
+POSTGRES_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS kept_values (
+        key text COLLATE "C" NOT NULL, pointer text COLLATE "C" NOT NULL, seq bigint, kind text NOT NULL, value bytea,
+        salt bytea, erased_by bigint, PRIMARY KEY (key, pointer)
+    )
+    """,
+    *TABLES[1:],
+)
+
+KeptRow = tuple[str, str, int | None, str, bytes, bytes]
+"""key, pointer, seq, kind, value (canonical bytes), salt."""
+KeptEnd = tuple[str, int]
+"""key of an intent, and the number of the event that ended it."""
+
+_INSERT: Final = "INSERT INTO kept_values (key, pointer, seq, kind, value, salt) VALUES (?, ?, ?, ?, ?, ?)"
+_END: Final = "UPDATE kept_values SET seq = ? WHERE key = ?"
+_OF: Final = "SELECT pointer, kind, value, salt, erased_by FROM kept_values WHERE key = ? ORDER BY pointer"
+
+
+class StoredValue(NamedTuple):
+    """A row of a call. Without value and salt once it is erased."""
+
+    pointer: str
+    kind: str
+    value: bytes | None
+    salt: bytes | None
+    erased_by: int | None
+
+    @property
+    def commitment(self) -> str | None:
+        """The commitment to it; None once it is erased."""
+        return None if self.value is None or self.salt is None else commitment(self.salt, self.value)
+
+
+class _KeyNames(msgspec.Struct):
+    event_id: str = ""
+    intent_id: str | None = None
+
+
+_names_of = msgspec.json.Decoder(_KeyNames).decode
+
+
+def key_of(stored: bytes) -> str:
+    """The key of the rows of an event, given its stored bytes."""
+    names = _names_of(stored)
+    return names.intent_id or names.event_id
+
+
+def rows_of(key: str, seq: int | None, kept: KeptValues) -> list[KeptRow]:
+    """The rows of a call, with fresh salts. Raises NotStorable for values that no call may keep."""
+    check(kept)
+    return [(key, one.pointer, seq, one.kind, one.text.encode(), os.urandom(SALT_BYTES)) for one in kept.values]
+
+
+def check(kept: KeptValues) -> None:
+    """Raise NotStorable for values that no call may keep: more or larger ones than any front reads."""
+    pointers = {one.pointer for one in kept.values}
+    if len(kept.values) > MAX_KEPT or len(pointers) != len(kept.values):
+        raise NotStorable("more kept values than a call may have")
+    for one in kept.values:
+        if one.kind not in (KEPT, MASKED) or len(one.text.encode()) > MAX_VALUE_BYTES or not one.pointer:
+            raise NotStorable("a kept value that no call may have")
+
+
+def commitments_of(rows: Iterable[KeptRow]) -> dict[str, str] | None:
+    """Member `kept` of the event of these rows."""
+    return {pointer: commitment(salt, value) for _, pointer, _, _, value, salt in rows} or None
+
+
+def insert(connection: OpenTransaction, rows: Sequence[KeptRow], ends: Sequence[KeptEnd]) -> None:
+    """Write rows of the journal to their table, and the numbers of events whose intents were opened before."""
+    opened = {row[0] for row in rows}
+    seqs = dict(ends)
+    if rows:
+        connection.executemany(_INSERT, [(*row[:2], seqs.get(row[0], row[2]), *row[3:]) for row in rows])
+    if late := [(seq, key) for key, seq in ends if key not in opened]:
+        connection.executemany(_END, late)
+
+
+def stored_values(connection: OpenTransaction, key: str) -> list[StoredValue]:
+    """The rows of a call."""
+    return [StoredValue(*_typed(row)) for row in connection.execute(_OF, (key,)).fetchall()]
+
+
+def _typed(row: Sequence[Any]) -> tuple[Any, ...]:
+    pointer, kind, value, salt, erased_by = row
+    return pointer, kind, None if value is None else bytes(value), None if salt is None else bytes(salt), erased_by
