@@ -45,6 +45,7 @@ ENDPOINTS: Final = (
     _row("POST", "/v1/approvals/{id}/approve", seconds=CALL_SECONDS),
     _row("POST", "/v1/approvals/{id}/deny"),
     _row("GET",  "/v1/audit/events"),
+    _row("GET",  "/v1/audit/summary"),
     _row("GET",  "/v1/audit/verify", seconds=VERIFY_SECONDS, is_rare=True),
     _row("GET",  "/v1/receipts/{id}"),
     _row("GET",  "/v1/admin/policy"),

@@ -36,6 +36,7 @@ from ipc.process.logs import log
 from ipc.reloadable import with_reloadable
 from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints
+from notary.counting import Counting
 from notary.database import DatabaseGone
 from notary.executions import Executions
 from notary.fronts import Fronts
@@ -76,6 +77,7 @@ class Service:
         self._upkeep = Upkeep(state)
         self._checkpoints = Checkpoints(state)
         self._announcements = Announcements(state)
+        self._counting = Counting(state)
         self._orphans = Orphans(state)
         self._poll = select.epoll()
         self._poll.register(control.fileno(), select.EPOLLIN)
@@ -84,7 +86,8 @@ class Service:
         self._reads = PacedReads(self._perform)
         self._refusals = CountedRefusals(state)
         self._tended = (
-            self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans, self._refusals,
+            self._upkeep, self._executions, self._checkpoints, self._counting, self._announcements, self._orphans,
+            self._refusals,
         )  # fmt: skip
         assert state.epoch is not None, "it was read at the start"
         assert state.revoked is not None, "so were they"
@@ -295,6 +298,7 @@ class Service:
             self._state.signers.complain(problems if isinstance(problems, list) else [])
             self._tell_changes()
         self._checkpoints.tend()
+        self._counting.tend()
         if task := self._orphans.due():
             self._orphans.heard(task, self._units.perform((task,))[0])
         if task := self._refusals.due():

@@ -9,7 +9,15 @@ const LONG = 4000; // characters of one text that are shown at once
  * attribute that is a function listens to the event of its name.
  */
 export function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  return completed(document.createElement(tag), attributes, children);
+}
+
+/** The same for an element of SVG. */
+export function svg(tag, attributes = {}, ...children) {
+  return completed(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function completed(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name, value);
     else if (value === true) made.setAttribute(name, "");

@@ -12,6 +12,7 @@ import { decisionsView } from "./views/decisions.js";
 import { explainView } from "./views/explain.js";
 import { heldView } from "./views/held.js";
 import { keyView } from "./views/key.js";
+import { overviewView } from "./views/overview.js";
 import { planView } from "./views/plan.js";
 import { policyView } from "./views/policy.js";
 import { sessionsView } from "./views/sessions.js";
@@ -20,6 +21,7 @@ import { told } from "./words.js";
 const STATUS_PAUSE = 5000;
 const VIEWS = [
   // name in the address, with an argument or not, title, view; those without an argument are in the menu
+  ["overview", false, "Overview", overviewView],
   ["held", false, "Held calls", heldView],
   ["held", true, "Held call", planView],
   ["decisions", false, "Decisions", decisionsView],

@@ -21,6 +21,7 @@ from frontend.api.handlers import (
     previews,
     receipts,
     sessions,
+    summaries,
     webhooks,
 )
 from frontend.api.route import Auth, Rate, Route
@@ -50,6 +51,7 @@ ROUTES = (
     Route("POST",   "/v1/approvals/{approval_id}/approve",    ADMIN,  OPERATOR, Rate.WRITE,   approvals.approve),
     Route("POST",   "/v1/approvals/{approval_id}/deny",       ADMIN,  OPERATOR, Rate.WRITE,   approvals.deny),
     Route("GET",    "/v1/audit/events",                       ADMIN,  OPERATOR, Rate.READ,    audit.events),
+    Route("GET",    "/v1/audit/summary",                      ADMIN,  OPERATOR, Rate.READ,    summaries.summary),
     Route("GET",    "/v1/audit/verify",                       ADMIN,  OPERATOR, Rate.READ,    audit.verify),
     Route("GET",    "/v1/audit/checkpoint",                   ADMIN,  OPERATOR, Rate.READ,    audit.checkpoint),
     Route("GET",    "/v1/audit/proof",                        ADMIN,  OPERATOR, Rate.READ,    audit.proof),

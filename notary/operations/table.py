@@ -14,6 +14,7 @@ from notary.operations import (
     reconciling,
     refusing,
     sessions,
+    summarising,
     verifying,
     witnessing,
 )
@@ -23,7 +24,7 @@ __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
     closing, delivering, holding, leases_and_keys, moving, opening, proving, queries, reconciling, refusing, sessions,
-    verifying, witnessing,
+    summarising, verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

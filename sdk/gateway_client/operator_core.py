@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from gateway_client.approval_signatures import sign_decision
+from gateway_client.contract.activity import AuditSummary
 from gateway_client.contract.admin import Drained
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.contract.evidence import Bundle, Consistency, ShownCheckpoint
@@ -112,6 +113,14 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
         query = query_of(limit=limit, **asdict(where))
         answer = yield from self.read(path_of("v1", "audit", "events"), query)
         return decode(EventPage, answer.json(), "events")
+
+    def audit_summary(
+        self, *, after: str | None = None, before: str | None = None, step: str | None = None
+    ) -> Flow[AuditSummary]:
+        """Calls of a span of time, counted by `step` (hour or day) and decision, by action, and by principal."""
+        query = query_of(after=after, before=before, step=step)
+        answer = yield from self.read(path_of("v1", "audit", "summary"), query)
+        return decode(AuditSummary, answer.json(), "summary")
 
     def verify_audit(self, timeout: float = VERIFY_SECONDS) -> Flow[AuditVerification]:
         """Let the gateway walk its whole chain. A broken chain is an answer (`intact` False), not an error."""

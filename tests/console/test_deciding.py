@@ -14,6 +14,7 @@ from tests.support.manifests import PATIENT, all_examples, example, open_policy,
 from tests.support.upstream import Upstream, upstream
 
 VIEWS = (
+    ("overview", "payment_transfer"),
     ("held", "payment_transfer"), ("decisions", "payment_transfer"), ("audit", "payment_transfer"),
     ("actions", "payment_transfer"), ("actions/payment_transfer", "upstream.gateway.test"), ("policy", "actions"),
     ("sessions", "dev:anonymous"), ("explain", "What was decided"),

@@ -42,7 +42,7 @@ def ask(gatectl: Gatectl, command: str, *arguments: str, code: int = 0) -> Any:
 
 
 def test_of_the_running_gateway(gatectl: Gatectl) -> None:
-    for command in ("status", "epoch", "intents list", "reload", "context show", "context list"):
+    for command in ("status", "epoch", "intents list", "audit summary", "reload", "context show", "context list"):
         ask(gatectl, command)
     assert ask(gatectl, "actions list")
     shown = ask(gatectl, "actions show", "text_digest")

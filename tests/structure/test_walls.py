@@ -102,6 +102,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
             "upkeep",
             "checkpoints",
             "announcing",
+            "counting",
         ),
         ("units",),
         ("performing",),

@@ -32,6 +32,7 @@ from gateway_client.cli.commands import (
     receipts,
     running,
     sessions,
+    summary,
     watching,
     webhooks,
     why,
@@ -61,8 +62,8 @@ def _version(context: click.Context, _option: click.Parameter, is_asked: bool) -
 cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
-for _module in (running, desk, approvals, why, watching, audit, checkpoints, exports, receipts, bundles, intents,
-                sessions, learned, policy, webhooks, allowlist, agent, mcp, keys, doctor, context,
+for _module in (running, desk, approvals, why, watching, audit, summary, checkpoints, exports, receipts, bundles,
+                intents, sessions, learned, policy, webhooks, allowlist, agent, mcp, keys, doctor, context,
                 completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
