@@ -27,6 +27,7 @@ _AUTHORIZATION: Final = re.compile(r"DPoP key-[a-z0-9_-]{1,64}")
 _PROOF: Final = re.compile(r"[A-Za-z0-9_.-]{1,4096}")
 _PASSED_ON: Final = {
     b"x-trace-id": TRACE_HEADER, b"retry-after": "Retry-After", b"x-receipt-id": "X-Receipt-Id",
+    b"x-failure": "X-Failure", b"x-may-have-run": "X-May-Have-Run",
 }  # fmt: skip
 _VISIBLE: Final = re.compile(r"[!-~]{1,256}")
 

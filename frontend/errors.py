@@ -8,6 +8,8 @@ import json
 from types import TracebackType
 from typing import Any
 
+from contract.failures import CallFailure, FailureName
+
 STATUS: dict[str, int] = {
     # authentication
     "lease_expired": 401,
@@ -115,6 +117,8 @@ class GateError(Exception):
         self.extra = extra
         self.receipt_id: str | None = None
         """The receipt of a call that ran and failed, in the header `X-Receipt-Id`."""
+        self.failure: CallFailure | None = None
+        """The failure of a call, in the headers `X-Failure` and `X-May-Have-Run`."""
         self.provider_error: str | None = None
         """The provider's own message, cleaned and cut, if its manifest exposes it: `X-Provider-Error`."""
         self.is_told = False
@@ -133,9 +137,19 @@ class GateError(Exception):
             headers.append(("Retry-After", str(self.retry_after)))
         if self.receipt_id is not None:
             headers.append(("X-Receipt-Id", self.receipt_id))
+        if self.failure is not None:
+            headers += self.failure.headers()
         if self.provider_error is not None:
             headers.append(("X-Provider-Error", json.dumps(self.provider_error)))  # ASCII, whatever it holds
         return tuple(headers)
+
+
+class CallFailed(GateError):
+    """502 of a call that fails before anything of it is sent."""
+
+    def __init__(self, name: FailureName, cause: str) -> None:
+        super().__init__("action_execution_failed", cause=cause)
+        self.failure = CallFailure(name, "no")
 
 
 class errors_as:  # noqa: N801 (a context manager reads as a verb, like contextlib.suppress)

@@ -9,6 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from contract.failures import FailureName, MayHaveRun
+
 ACTION_CALL: Final = "ActionCall"
 ACTION_PREVIEWED: Final = "ActionPreviewed"
 LEASE_ISSUED: Final = "LeaseIssued"
@@ -82,6 +84,10 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     deny_reason: str | None = None
     reason: str | None = None
     error_code: str | None = None
+    failure: FailureName | None = None
+    """Why the call failed, as its agent is told in the header `X-Failure`."""
+    may_have_run: MayHaveRun | None = None
+    """no, yes or unknown: whether it may have had its effect, as its agent is told in the header `X-May-Have-Run`."""
     allowed_sinks: tuple[str, ...] | None = None
     egress_networks: tuple[str, ...] | None = None
     """Names of the private networks that the call's target may lead into."""

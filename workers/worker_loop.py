@@ -310,7 +310,7 @@ class WorkerLoop:
                 rest = self._front.begin(result)
             except FrameError:
                 smaller = broken_result(result.call_id, result.observations)
-                result = msgspec.structs.replace(smaller, retiring=result.retiring)
+                result = msgspec.structs.replace(smaller, retiring=result.retiring, may_have_run=result.may_have_run)
                 rest = self._front.begin(result)
         self._told.append(result)
         self._notary.send(result)

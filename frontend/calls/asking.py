@@ -4,6 +4,7 @@ from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
+from ipc.effects import COMPUTE
 from ipc.operations.calls import Approver, GrantTerms, Open, Refusal
 from ipc.operations.holds import Hold
 from ipc.plan import SealedPlan
@@ -19,7 +20,7 @@ def terms_of(sealed: SealedPlan) -> GrantTerms:
         plan_hash=sealed.digest, module_digest=plan.provider_module_digest, epoch=plan.epoch,
         verifier_kind=plan.verifier_kind, max_response_bytes=plan.max_response_bytes, fuel=limits.fuel,
         memory_mb=limits.memory_mb, timeout_seconds=limits.timeout_seconds, max_io_calls=limits.max_io_calls,
-        file=kept_file(plan),
+        only_computes=plan.profile == COMPUTE, file=kept_file(plan),
     )  # fmt: skip
 
 

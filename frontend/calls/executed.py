@@ -39,7 +39,7 @@ class ExecutedCall:
     def failure(self) -> GateError:
         """The error of a call whose provider failed; the log line of the call is written already."""
         error = GateError(self.code, cause=self.closed.outcome)
-        error.receipt_id, error.is_told = self.closed.receipt_id, True
+        error.receipt_id, error.failure, error.is_told = self.closed.receipt_id, self.closed.failure, True
         if self.exposes_error and self.closed.outcome == OF_THE_PROVIDER:
             error.provider_error = (self.closed.reason or "").removeprefix(f"{OF_THE_PROVIDER}: ")
         return error

@@ -21,7 +21,7 @@ from frontend.calls.record import CallRecord
 from frontend.calls.reserving import Reservation
 from frontend.calls.withdrawing import withdraw
 from frontend.deadlines import CallDeadlines
-from frontend.errors import GateError, errors_as
+from frontend.errors import CallFailed, GateError
 from frontend.notary.client import NotaryClient
 from frontend.pool.pool import Pools
 from frontend.secrets.files import SecretMissing
@@ -60,8 +60,10 @@ class Execution:
         plan = sealed.plan
         opened: Open | None = None
         self._check_way(plan)
-        with errors_as("action_execution_failed", SecretMissing):
+        try:
             secrets = await self.secrets.values_of(plan)
+        except SecretMissing as error:
+            raise CallFailed("secret_missing", str(error)) from None
         try:
             for _ in range(self.deadlines.max_workers):
                 async with self._reserved(sealed, is_open=opened is not None) as worker:
@@ -100,7 +102,7 @@ class Execution:
     def _check_way(self, plan: Plan) -> None:
         """A proxy that hangs must not hold a worker for as long as each call may take."""
         if plan.egress.proxy_url is not None and self.is_proxy_down():
-            raise GateError("action_execution_failed", cause="the egress proxy can't be reached: it answers nothing")
+            raise CallFailed("upstream_unreachable", "the egress proxy can't be reached: it answers nothing")
 
     def _reserved(self, sealed: SealedPlan, *, is_open: bool) -> Reservation:
         """A worker for the call. A small plan may go to a worker that has other calls: beside them in a shared worker,
@@ -121,8 +123,8 @@ class Execution:
     def _check_networks(self, plan: Plan, approver: Approver | None) -> None:
         """SECURITY: a call that has waited for a token or a worker enters no network that a reload has taken away."""
         if not are_in_force(plan, self.settings_now().egress.networks):
-            code = "action_execution_failed" if approver is None else "plan_integrity"
-            raise GateError(code, cause="the plan's private networks are not the configured ones any more")
+            cause = "the plan's private networks are not the configured ones any more"
+            raise CallFailed("upstream_denied", cause) if approver is None else GateError("plan_integrity", cause=cause)
 
     async def _withdraw(self, record: CallRecord, opened: Open, error: GateError) -> None:
         await withdraw(self.notary, record, opened, error, self.deadlines.clean_up_seconds)

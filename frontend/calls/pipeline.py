@@ -14,6 +14,7 @@ from functools import partial
 import trio
 
 from contract.execution import PendingApproval
+from contract.failures import fields_of
 from frontend.actions.planning import build_plan
 from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.hold import HoldWriter
@@ -175,6 +176,7 @@ class Pipeline:
             "error_code": error.code,
             "deny_reason": error.extra.get("deny_reason"),
             "reason": error.cause or error.extra.get("reason"),
+            **fields_of(error.failure),
         }
         event = record.event(decision, **bounded(more))
         unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"

@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from frontend.broker.client import BrokerClient, BrokerSilent
-from frontend.errors import GateError, errors_as
+from frontend.errors import CallFailed, errors_as
 from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
 from frontend.telemetry.logs import log
 from ipc.messages.brokering import digest_of
@@ -60,7 +60,7 @@ class PlanSecrets:
                 refused=self.refused.pop(way, None),
             )  # fmt: skip
         except BrokerSilent as error:
-            raise GateError("action_execution_failed", cause=f"no token for the secret {name}: {error}") from None
+            raise CallFailed("secret_missing", f"no token for the secret {name}: {error}") from None
 
 
 class TokenRenewal:

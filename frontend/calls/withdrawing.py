@@ -52,7 +52,8 @@ async def withdraw(
 
 def withdrawal(opened: Open, error: GateError) -> Withdraw:
     """The question that withdraws the call for this reason."""
-    return Withdraw(opened.intent_id, "error" if error.status >= 500 else "deny", error.code, error.cause)
+    decision = "error" if error.status >= 500 else "deny"
+    return Withdraw(opened.intent_id, decision, error.code, error.cause, error.failure)
 
 
 def _told(notary: NotaryClient, opened: Open, error: GateError) -> PendingOperation[Withdrawn]:

@@ -4,6 +4,8 @@ from functools import cached_property
 
 import msgspec
 
+from contract.failures import FailureName as FailureName  # workers import ipc alone
+from contract.failures import MayHaveRun as MayHaveRun
 from ipc.messages.message import Message
 from ipc.plan import Plan, decode_plan
 
@@ -117,6 +119,10 @@ class Result(Message, frozen=True):
     io_calls: int
     retiring: bool = False
     """True: this worker has run its number of calls, and exits once its front has closed the channel."""
+    failure_name: FailureName | None = None
+    """The failure as the agent hears it, where the host knows more than `outcome` tells."""
+    may_have_run: MayHaveRun = "unknown"
+    """As far as the host saw."""
     violation: str | None = None
     """How the output breaks the action's response schema, "<JSON pointer>: <keyword>", where that only warns."""
 

@@ -7,6 +7,7 @@ under the same number, and gets the answer that the killed notary gave or would 
 
 import msgspec
 
+from contract.failures import CallFailure
 from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
@@ -45,6 +46,8 @@ class GrantTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     memory_mb: int
     timeout_seconds: float
     max_io_calls: int
+    only_computes: bool = False
+    """The plan has no effect outside its worker."""
     file: FileToLeave | None = None
     """The file that a verifier can still compare with when nothing else of the call is left."""
 
@@ -76,6 +79,8 @@ class Closed(msgspec.Struct, frozen=True, tag=True):
     """`sha256:<hex>` of the output that the evidence is about; None without success."""
     violation: str | None = None
     """The `violation` of a Result that succeeded; its event has it, too."""
+    failure: CallFailure | None = None
+    """Why the call failed; its event has it, too. None after success."""
 
 
 class Refusal(msgspec.Struct, frozen=True, tag=True):
@@ -162,6 +167,7 @@ class Withdraw(FrontOperation[Withdrawn], frozen=True):
     decision: str
     error_code: str
     reason: str | None = None
+    failure: CallFailure | None = None
 
 
 class WrittenRefusal(msgspec.Struct, frozen=True):

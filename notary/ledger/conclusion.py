@@ -1,7 +1,7 @@
 """From what a worker reports to what evidence says: one table from worker outcome to receipt.
 
 Pure. The receipt's fields are those of docs/contract.md, "Receipt"; which worker outcome becomes which
-`normalized_result.kind` and `failure_class` stands in `CONCLUSIONS` and nowhere else.
+`normalized_result.kind`, `failure_class` and name of a failure stands in `CONCLUSIONS` and nowhere else.
 """
 
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from contract.failures import CallFailure, FailureName, MayHaveRun
 from ipc.limits import MAX_VALUES_JSON
 from ipc.messages.calling import ProviderFailure, Result, Verification
 from ipc.operations.calls import GrantTerms
@@ -20,23 +21,23 @@ from ipc.verifiers import JUDGED, VERIFIERS
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Attested, LedgerReceipt, ReceiptDecision, Signs, build_receipt
 
-CONCLUSIONS: dict[str, tuple[str, str | None]] = {
-    # worker outcome: (normalized_result.kind, failure_class)
-    "success": ("success", None),
-    "provider_error": ("provider_failure", "provider_error"),
-    "host_io": ("provider_failure", "provider_error"),
-    "io_calls": ("provider_failure", "policy_violation"),
-    "fuel": ("provider_failure", "policy_violation"),
-    "memory": ("provider_failure", "policy_violation"),
-    "timeout": ("timeout", "timeout"),
-    "trap": ("provider_failure", "provider_error"),
-    "bad_output": ("provider_failure", "provider_error"),
-    "response_schema": ("provider_failure", "provider_error"),
-    "tool_changed": ("provider_failure", "policy_violation"),
-    "plan_refused": ("internal_error", "internal_error"),
-    "module_missing": ("internal_error", "internal_error"),
-    "worker_lost": ("internal_error", "internal_error"),
-    "cut": ("cancelled", "internal_error"),
+CONCLUSIONS: dict[str, tuple[str, str | None, FailureName | None]] = {
+    # worker outcome: (normalized_result.kind, failure_class, the failure as the agent hears it)
+    "success": ("success", None, None),
+    "provider_error": ("provider_failure", "provider_error", "provider_failed"),
+    "host_io": ("provider_failure", "provider_error", "provider_failed"),
+    "io_calls": ("provider_failure", "policy_violation", "limit_io"),
+    "fuel": ("provider_failure", "policy_violation", "limit_fuel"),
+    "memory": ("provider_failure", "policy_violation", "limit_memory"),
+    "timeout": ("timeout", "timeout", "limit_time"),
+    "trap": ("provider_failure", "provider_error", "provider_failed"),
+    "bad_output": ("provider_failure", "provider_error", "provider_failed"),
+    "response_schema": ("provider_failure", "provider_error", "provider_failed"),
+    "tool_changed": ("provider_failure", "policy_violation", "upstream_denied"),
+    "plan_refused": ("internal_error", "internal_error", "worker_lost"),
+    "module_missing": ("internal_error", "internal_error", "worker_lost"),
+    "worker_lost": ("internal_error", "internal_error", "worker_lost"),
+    "cut": ("cancelled", "internal_error", "worker_lost"),
 }
 
 OF_NO_WORKER = frozenset({"worker_lost", "cut"})
@@ -62,6 +63,14 @@ class Conclusion(msgspec.Struct, frozen=True):
     """Details of a failure for `provider_receipt`."""
     violation: str | None = None
     """How a success breaks its response schema, where that only warns."""
+    failure_name: FailureName | None = None
+    may_have_run: MayHaveRun = "unknown"
+
+    def failure(self, terms: GrantTerms) -> CallFailure | None:
+        """The failure as the agent hears it. None after success."""
+        if self.failure_name is None:
+            return None
+        return CallFailure(self.failure_name, "no" if terms.only_computes else self.may_have_run)
 
 
 def conclude(result: Result, terms: GrantTerms) -> Conclusion:
@@ -100,7 +109,7 @@ def _check(result: Result, terms: GrantTerms) -> None:
 
 def _conclude(result: Result, terms: GrantTerms) -> Conclusion:
     outcome = _limit_or_outcome(result, terms)
-    kind, failure_class = CONCLUSIONS[outcome]
+    kind, failure_class, failure_name = CONCLUSIONS[outcome]
     succeeded = kind == "success"
     verification = result.verification
     if succeeded and verification.outcome == "verification_failed":
@@ -124,7 +133,15 @@ def _conclude(result: Result, terms: GrantTerms) -> Conclusion:
         },
         detail={"outcome": result.outcome, "io_calls": result.io_calls, "failure": _bounded(result.failure)},
         violation=clean_reason(result.violation) if succeeded and result.violation else None,
+        failure_name=None if succeeded else _refined(failure_name, result),
+        may_have_run=result.may_have_run,
     )
+
+
+def _refined(name: FailureName | None, result: Result) -> FailureName | None:
+    """The host's word where the outcome leaves it open. A limit and a lost worker are never anything else."""
+    is_open = result.outcome in ("host_io", "timeout", "provider_error")
+    return result.failure_name if is_open and result.failure_name is not None else name
 
 
 def _bounded(failure: ProviderFailure | None) -> dict[str, Any] | None:
@@ -142,11 +159,11 @@ def conclude_lost(reason: str) -> Conclusion:
 
 
 def _without_result(outcome: str, reason: str) -> Conclusion:
-    kind, failure_class = CONCLUSIONS[outcome]
+    kind, failure_class, failure_name = CONCLUSIONS[outcome]
     return Conclusion(
         kind=kind, failure_class=failure_class, reason=reason, output=None, response_hash=None,
         verification=NOT_VERIFIED, evidence=[], runtime={"duration_ms": 0, "exit_code": -1, "fuel_consumed": 0},
-        detail={"outcome": outcome},
+        detail={"outcome": outcome}, failure_name=failure_name,
     )  # fmt: skip
 
 

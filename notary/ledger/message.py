@@ -15,7 +15,8 @@ from notary.tree.checkpoint import Checkpoint
 MAX_BODY_BYTES: Final = 16 * 1024
 _FIELDS: Final = (
     "event_id", "trace_id", "action_id", "action_version", "principal", "owner", "session_id", "decision", "risk_level",
-    "request_hash", "policy_version", "policy_rule", "deny_reason", "error_code", "approval_id", "approved_by",
+    "request_hash", "policy_version", "policy_rule", "deny_reason", "error_code", "failure", "may_have_run",
+    "approval_id", "approved_by",
     "receipt_id", "receipt_hash", "grant_id", "verification_outcome", "dev_mode",
 )  # fmt: skip
 _CUTS: Final = (500, 100, 20)

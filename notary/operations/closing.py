@@ -7,6 +7,7 @@ from the supervisor's message that the worker has ended.
 
 from typing import Any
 
+from contract.failures import fields_of
 from ipc.approvals import APPROVED, CLAIMED, FAILED
 from ipc.backends.store import ApprovalRecord
 from ipc.events import INTENT_RESOLVED
@@ -79,6 +80,7 @@ def withdraw_call(unit: Transaction, asked: Withdraw) -> Withdrawn:
         "reason": None if asked.reason is None else clean_reason(asked.reason),
         "intent_id": intent.intent_id,
         "grant_id": intent.grant_id,
+        **fields_of(asked.failure),
     }
     _give_back(unit, intent)
     if event.budgets_before is not None:
@@ -128,7 +130,7 @@ def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Clo
     """Receipt and event of a call that was dispatched."""
     unit.resolve(intent.intent_id)
     receipt = receipt_of(conclusion, intent, iso(unit.now), unit.state.signers.receipts)
-    succeeded = conclusion.kind == "success"
+    succeeded, failure = conclusion.kind == "success", conclusion.failure(intent.terms)
     more: dict[str, Any] = {
         "decision": "allow" if succeeded else "error",
         "runtime": conclusion.runtime,
@@ -141,13 +143,14 @@ def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Clo
         "error_code": None if succeeded else code_of_failure(conclusion.detail["outcome"]),
         "reason": conclusion.reason,
         "response_schema_violation": conclusion.violation,
+        **fields_of(failure),
     }
     unit.append(intent.event, receipt, **more)
     _end_approval(unit, intent, APPROVED, receipt)
     return Closed(
         intent.grant_id, receipt.receipt_id, conclusion.kind, conclusion.detail["outcome"],
         conclusion.verification.outcome, conclusion.runtime, conclusion.reason, conclusion.response_hash,
-        conclusion.violation,
+        conclusion.violation, failure,
     )  # fmt: skip
 
 

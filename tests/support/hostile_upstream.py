@@ -82,6 +82,7 @@ def _redirect(status: bytes) -> Script:
 
 SCRIPTS: dict[str, Script] = {
     "fine": _json(b'{"ok":true}'),
+    "unavailable": _says(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}"),
     # sizes
     "endless-body": _for_ever(_OK + b"\r\n", _KIB),
     "endless-chunks": _for_ever(_OK + b"Transfer-Encoding: chunked\r\n\r\n", b"400\r\n" + _KIB + b"\r\n"),

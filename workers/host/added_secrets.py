@@ -52,7 +52,7 @@ def added_secrets(plan: Plan, secrets: Mapping[str, str], target: Target, *, may
     for use in plan.secrets:
         value = secrets.get(use.name)
         if value is None and use.required:
-            raise HostError("unavailable", "a secret that the action needs was not given")
+            raise HostError("unavailable", "a secret that the action needs was not given", name="secret_missing")
         if value is None or use.way is None or not matches(target.host, use.domains):
             continue
         if use.name == plan.egress.proxy_secret:

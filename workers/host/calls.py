@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Linker
 
-from ipc.messages.calling import ProviderFailure
+from ipc.messages.calling import FailureName, ProviderFailure
 from workers.host.encoding import BASE64, UTF8, to_text
 from workers.host.fs import FileHost
 from workers.host.functions import define
@@ -88,17 +88,18 @@ class HostFunctions:
         """`act` as a host function; `answer_failure` makes of a failure a value of the function's result."""
 
         def call(*arguments: Any) -> Any:
+            name: FailureName
             try:
                 return act(*arguments)
             except IoBudgetExceeded:
                 raise WasmtimeError("the call's I/O budget is used up") from None
             except HostError as error:
-                failure = error.failure
+                failure, name = error.failure, error.name
             except BaseException as error:  # SECURITY: whatever left this function would end the process.
                 write_failure("host call failed", error)
-                failure = _BROKEN
+                failure, name = _BROKEN, "provider_failed"
             if self.current is not None:
-                self.current.meter.note_failure(failure)
+                self.current.meter.note_failure(failure, name)
             return answer_failure(failure)
 
         return call

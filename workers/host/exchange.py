@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from workers.host.connection import UpstreamConnection, is_quiet
 from workers.host.kept import KeptConnection, KeptConnections
 from workers.host.layered import Stream
-from workers.host.meter import UPSTREAM, HostError
+from workers.host.meter import UPSTREAM, HostError, Meter
 from workers.host.wire import IsEnough, Response, read_response
 
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE", "OPTIONS"})
@@ -47,6 +47,8 @@ class Exchange:
     max_body: int
     is_enough: IsEnough | None = None
     """Ends the reading of an event stream."""
+    meter: Meter | None = None
+    """Hears that the request leaves, and that its answer comes. None: a request that has no effect."""
 
     def run(self, data: bytes, accept: Callable[[Response], None]) -> Response:
         """Send the bytes of the request; `accept` raises HostError for an answer that is refused. Raises HostError."""
@@ -61,16 +63,21 @@ class Exchange:
         except HostError as error:
             why = error.failure
             message = f"{why.message}; {_SENT_BEFORE}"
-            raise HostError(why.kind, message, details=why.details, retryable=why.retryable) from None
+            raise HostError(why.kind, message, details=why.details, retryable=why.retryable, name=error.name) from None
 
     def _over_new(self, data: bytes, accept: Callable[[Response], None]) -> Response:
         stream = self.open_stream()
         if not is_quiet(stream):
             stream.close()
-            raise HostError("unavailable", f"{UPSTREAM} answered or hung up before it was asked", retryable=True)
+            problem = f"{UPSTREAM} answered or hung up before it was asked"
+            raise HostError("unavailable", problem, retryable=True, name="upstream_reset")
         response = self._over(self.kept.opened(self.key or b"", stream), data, accept)
         assert response is not None, "only a connection that was kept is given up"
         return response
+
+    def _note_answer(self) -> None:
+        if self.meter is not None:
+            self.meter.note_answer()
 
     def _patience(self) -> float:
         return float("inf") if self.method in _REPEATABLE else FRESH_SECONDS
@@ -80,14 +87,18 @@ class Exchange:
         connection = UpstreamConnection(way.stream, self.deadline)
         may_repeat = way.is_used and self.method in _REPEATABLE
         try:
+            if self.meter is not None:
+                self.meter.note_sending()
             connection.send(data)
             if way.is_used:
                 connection.confirm_at_once()
-            response = read_response(connection.receive, self.method, self.max_body, self.is_enough)
+            response = read_response(connection.receive, self.method, self.max_body, self.is_enough, self._note_answer)
             accept(response)
         except BaseException as error:
             way.stream.close()
             is_broken = isinstance(error, HostError) and error.failure.kind == "unavailable"
+            if isinstance(error, HostError) and is_broken:
+                error.name = "upstream_reset"
             if may_repeat and is_broken and not connection.has_heard:
                 return None
             raise

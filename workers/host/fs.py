@@ -31,6 +31,8 @@ from workers.host.paths import TEMPORARY_PREFIX, split_path
 from workers.host.space import FileSpace
 
 MAX_ENTRIES = 1000
+_CREATING = ("write", "append")
+_CHANGING = (*_CREATING, "delete")
 
 T = TypeVar("T")
 
@@ -91,6 +93,7 @@ class FileHost:
                 open_folder(root, segments[:-1], create=True) as folder,
             ):
                 before = digest_in(folder, segments[-1], self._meter.remaining)
+                self._meter.note_sending()
                 replace(folder, segments[-1], content, self._meter.remaining)
             return len(content), _Effect(before, _digest_of(content), len(content))
 
@@ -108,6 +111,7 @@ class FileHost:
                 open_folder(root, segments[:-1], create=True) as folder,
             ):
                 flags = os.O_RDWR | os.O_APPEND
+                self._meter.note_sending()
                 try:
                     with open_file(folder, name, flags, alone=True) as file:
                         return self._append(file, content, before=digest(file, self._meter.remaining))
@@ -161,6 +165,7 @@ class FileHost:
         def act(root: int, segments: list[str]) -> tuple[None, _Effect]:
             with open_folder(root, segments[:-1]) as folder:
                 before = digest_in(folder, segments[-1], self._meter.remaining)
+                self._meter.note_sending()
                 os.unlink(segments[-1], dir_fd=folder)
                 os.fsync(folder)
             return None, _Effect(before=before)
@@ -173,13 +178,17 @@ class FileHost:
         try:
             self._meter.remaining()
             segments = self._permitted(operation, path)
-            creates = operation in ("write", "append")
+            creates = operation in _CREATING
             with _translated_errors(), open_root(self._files_dir, self._access.root, create=creates) as root:
                 value, effect = act(root, segments)
         except HostError as error:
             problem = f"{error.failure.kind}: {error.failure.message}"
             self._meter.observe(Observation("fs", target[:500], ok=False, error=problem))
+            if error.failure.kind == "unavailable":  # the disk is full
+                error.name = "provider_failed"
             raise
+        if operation in _CHANGING:
+            self._meter.note_answer()
         self._meter.observe(
             Observation(
                 "fs", target, ok=True, bytes=effect.size, body_sha256=effect.after, before_sha256=effect.before

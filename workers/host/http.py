@@ -180,6 +180,7 @@ class HttpHost:
             deadline=deadline,
             max_body=one.max_body,
             is_enough=one.is_enough,
+            meter=self._meter if one.has_effect else None,
         )
         if not is_shared:
             headers = (*headers, ("connection", "close"))
@@ -215,7 +216,7 @@ class HttpHost:
         if name is None:
             return None
         if name not in self._secrets:
-            raise HostError("unavailable", "the credentials of the proxy were not given")
+            raise HostError("unavailable", "the credentials of the proxy were not given", name="secret_missing")
         return self._secrets[name]
 
     def _permitted(self, request: GuestRequest, body: bytes) -> Target:

@@ -5,15 +5,21 @@ at most once, and that the first failure of the host is remembered: a provider t
 """
 
 import time
+from typing import Final
 
 import msgspec
 
-from ipc.messages.calling import Observation, ProviderFailure
+from ipc.messages.calling import FailureName, MayHaveRun, Observation, ProviderFailure
 
 MAX_OBSERVATIONS = 1000
 """Beyond this host calls are refused whatever the budget says: observations travel in one frame."""
 UPSTREAM, PROXY = "the upstream", "the egress proxy"
 """The peer at fault, in the words of errors."""
+_NAMES: Final[dict[str, FailureName]] = {
+    "denied": "upstream_denied", "unavailable": "upstream_unreachable", "timeout": "upstream_timeout",
+    "too-large": "limit_io",
+}  # fmt: skip
+"""`kind` of an error -> the name of its failure, where the code that raises it knows none; else provider_failed."""
 
 
 class HostError(Exception):
@@ -23,9 +29,14 @@ class HostError(Exception):
     secret, an address behind a name, or a path outside the grant.
     """
 
-    def __init__(self, kind: str, message: str, *, details: str | None = None, retryable: bool = False) -> None:
+    def __init__(
+        self, kind: str, message: str, *, details: str | None = None, retryable: bool = False,
+        name: FailureName | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.failure = ProviderFailure(kind, message, details, retryable)
+        self.name: FailureName = name or _NAMES.get(kind, "provider_failed")
+        """The failure as the agent hears it."""
 
 
 class IoBudgetExceeded(Exception):
@@ -41,6 +52,8 @@ class Meter:
         self.io_calls = 0
         self.observations: list[Observation] = []
         self.failure: ProviderFailure | None = None
+        self.failure_name: FailureName | None = None
+        self.may_have_run: MayHaveRun = "no"
         self.fails_as = "host_io"
         """`Result.outcome` of a call that fails because of the host."""
         self.is_exceeded = False
@@ -50,7 +63,7 @@ class Meter:
         """Seconds left. Raises HostError timeout at 0."""
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise HostError("timeout", "the call's time is over")
+            raise HostError("timeout", "the call's time is over", name="limit_time")
         return left
 
     @property
@@ -73,7 +86,16 @@ class Meter:
         """The request that was observed last is sent once more."""
         self.observations[-1] = msgspec.structs.replace(self.observations[-1], resent=True)
 
-    def note_failure(self, failure: ProviderFailure) -> None:
+    def note_failure(self, failure: ProviderFailure, name: FailureName) -> None:
         """Remember the first failure."""
         if self.failure is None:
-            self.failure = failure
+            self.failure, self.failure_name = failure, name
+
+    def note_sending(self) -> None:
+        """The next byte of a request leaves for the upstream, or a file is opened for writing."""
+        if self.may_have_run == "no":
+            self.may_have_run = "unknown"
+
+    def note_answer(self) -> None:
+        """The upstream has answered, or a file was changed."""
+        self.may_have_run = "yes"

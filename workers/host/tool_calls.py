@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import msgspec
 
 from ipc.mcp_tools import tool_digest
+from ipc.messages.calling import FailureName
 from ipc.plan import PlannedTool
 from ipc.texts.canonical import NotCanonical, canonical_bytes
 from workers.host.event_stream import EventStream
@@ -47,6 +48,8 @@ class Outgoing(NamedTuple):
     is_enough: IsEnough | None = None
     seconds: float | None = None
     """A bound besides the call's own deadline."""
+    has_effect: bool = True
+    """False for requests around the call: none of them runs the tool."""
 
 
 Carry = Callable[[Outgoing], Response]
@@ -125,7 +128,7 @@ class ToolCall:
         wanted = _request(_LIST_ID, _LIST, {})
         response = self._post(wanted, MAX_LISTING_BYTES)
         if response.status in (401, 403, 407, 429) or response.status >= 500:
-            raise _unusable(f"it answered {response.status}")
+            raise _unusable(f"it answered {response.status}", response.status)
         answer = _answer_in(response, _LIST_ID)
         result = None if answer is None else answer.get("result")
         return result if isinstance(result, dict) else None
@@ -146,7 +149,7 @@ class ToolCall:
         note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         accepted = self._post(note, MAX_LISTING_BYTES).status
         if not 200 <= accepted < 300:
-            raise _unusable(f"it answered {accepted} to the end of the handshake")
+            raise _unusable(f"it answered {accepted} to the end of the handshake", accepted)
 
     def _end_session(self) -> None:
         """Tell the server that its session is over, as far as time and budget allow."""
@@ -154,7 +157,7 @@ class ToolCall:
             return
         with suppress(HostError):
             seconds = min(_FAREWELL_SECONDS, self._meter.remaining() / 2)
-            self._carry(Outgoing("DELETE", self._headers({}), b"", 65_536, seconds=seconds))
+            self._carry(Outgoing("DELETE", self._headers({}), b"", 65_536, seconds=seconds, has_effect=False))
 
     def _result(self, message: Message) -> Message:
         return _result_in(_needed(self._post(message, MAX_LISTING_BYTES), message["id"]))
@@ -177,7 +180,10 @@ class ToolCall:
         wanted = message.get("id")
         events = EventStream(lambda data: _is_answer(data, wanted))
         body = canonical_bytes(sent)
-        return self._carry(Outgoing("POST", self._headers(message), body, max_body, events.feed, seconds))
+        is_call = message is self._call
+        return self._carry(
+            Outgoing("POST", self._headers(message), body, max_body, events.feed, seconds, has_effect=is_call)
+        )
 
     def _with_envelope(self, message: Message) -> Message:
         """The message with the members that each request of the stateless revision has."""
@@ -209,8 +215,9 @@ def _request(number: int, method: str, params: Message) -> Message:
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
-def _unusable(why: str) -> HostError:
-    return HostError("unavailable", f"{_SERVER} can't be used: {why}")
+def _unusable(why: str, status: int = 200) -> HostError:
+    name: FailureName = "upstream_status" if status >= 400 else "upstream_reset"
+    return HostError("unavailable", f"{_SERVER} can't be used: {why}", name=name)
 
 
 def _is_session_id(text: str) -> bool:
@@ -233,7 +240,8 @@ def _needed_bytes(response: Response, number: int) -> bytes:
     """The answer to the request of this number. Raises HostError if none came."""
     data = _bytes_of_answer(response, number)
     if data is None:
-        raise _unusable(f"its answer with the status {response.status} holds no answer to the request")
+        problem = f"its answer with the status {response.status} holds no answer to the request"
+        raise _unusable(problem, response.status)
     return data
 
 

@@ -50,13 +50,18 @@ def encode_request(method: str, path: str, headers: Headers, body: bytes) -> byt
     return "\r\n".join(lines).encode("latin-1") + body
 
 
-def read_response(receive: Receive, method: str, max_body: int, is_enough: IsEnough | None = None) -> Response:
-    """The upstream's final response to a request of this method. `is_enough` ends the reading of an event stream.
+def read_response(
+    receive: Receive, method: str, max_body: int, is_enough: IsEnough | None = None,
+    note_answer: Callable[[], None] = lambda: None,
+) -> Response:  # fmt: skip
+    """The upstream's final response to a request of this method. `is_enough` ends the reading of an event stream;
+    `note_answer` is called once the final head has come.
 
     Raises HostError: too-large beyond a cap, unavailable for what is no HTTP/1.1 response or ends early.
     """
     reader = _Reader(receive, UPSTREAM)
     version, status, headers = _final_head(reader)
+    note_answer()
     if is_enough is not None and media_type(headers) == EVENT_STREAM:
         reader.is_enough = is_enough
     body = _body(reader, method, status, headers, version, max_body)

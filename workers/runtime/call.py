@@ -7,12 +7,12 @@ secrets of one call for its length.
 
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from wasmtime import Engine, Store, WasmtimeError
 
 from ipc.messages.attesting import Permit
-from ipc.messages.calling import Call, Observation, ProviderFailure, Result, Verification
+from ipc.messages.calling import Call, FailureName, Observation, ProviderFailure, Result, Verification
 from ipc.plan import Plan, ResponseRules, hash_of
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost
@@ -34,6 +34,8 @@ from workers.sandbox.profiles import MAX_GUEST_MEMORY_MB, MIB, Profile
 from workers.verifiers.schema import SchemaViolated, check_schema
 from workers.verifiers.verify import FAILED_BEFORE, verify
 
+ERROR_STATUS: Final = 400
+"""An upstream says from here on that it did not do as it was asked (RFC 9110 §15)."""
 MAX_INSTANCES, MAX_TABLES, MAX_TABLE_ELEMENTS, MAX_MEMORIES = 64, 64, 100_000, 1
 """Bounds of one store. One memory, because the limit on memory is per memory."""
 
@@ -93,6 +95,8 @@ class Runner:
             duration_us=int((time.monotonic() - begun) * 1e6),
             io_calls=meter.io_calls,
             violation=ran.violation,
+            failure_name=_failure_name(ran.outcome, meter),
+            may_have_run=meter.may_have_run,
         )
 
     def _check(self, call: Call, word: Permit) -> None:
@@ -186,6 +190,14 @@ def _failed(ran: _Ran, meter: Meter) -> _Ran:
     return ran
 
 
+def _failure_name(outcome: str, meter: Meter) -> FailureName | None:
+    """The failure as the host knows it. None: the outcome tells all."""
+    if outcome == meter.fails_as or (outcome, meter.failure_name) == ("timeout", "upstream_timeout"):
+        return meter.failure_name
+    seen = meter.observations[-1:] if outcome == "provider_error" else []
+    return "upstream_status" if any((one.status or 0) >= ERROR_STATUS for one in seen) else None
+
+
 def _checked(ran: _Ran, plan: Plan, headers: Headers) -> tuple[_Ran, dict[str, Any]]:
     """The answer as a value, once it is what an answer must be. `headers` are those of the upstream's last answer."""
     if ran.outcome != "success" or ran.text is None:
@@ -213,6 +225,7 @@ def refused_result(call_id: str, reason: str) -> Result:
     return Result(
         call_id=call_id, outcome="plan_refused", output=None, failure=ProviderFailure("denied", reason),
         verification=FAILED_BEFORE, observations=(), fuel_consumed=None, duration_us=0, io_calls=0,
+        may_have_run="no",
     )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ characters) and `ath` (base64url of the SHA-256 of the token). No proof is taken
 in `message`, `reason`, `deny_reason` and others; 5xx bodies never do, and the log has the cause under the trace id. 401
 carries `WWW-Authenticate: DPoP`; 429, and 503 where it is known, `Retry-After` in seconds; 502 of an action the id
 of its receipt, `X-Receipt-Id`, and where its manifest says so the provider's words, `X-Provider-Error`, a JSON string.
+It also says why the call failed, `X-Failure`, and whether it may have had its effect, `X-May-Have-Run`: `no`, `yes` or
+`unknown`. After `no` the call may be repeated.
 Every path answers 405 `method_not_allowed` with `Allow` to another method; every unknown path is 404 `not_found`.
 
 **Order.** Path, method, media type, credentials, rate, identifiers in the path, query, body: who may not ask learns

@@ -14,6 +14,7 @@ import msgspec
 
 from contract.approvals import Denied
 from contract.execution import ApprovalNote, ExecutionResult
+from contract.failures import fields_of
 from frontend.actions.networks import are_in_force
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
@@ -235,7 +236,7 @@ class Settlement:
         elif not record.is_dispatched:
             event = None
             if not record.is_decided:
-                more = {"error_code": error.code, "reason": error.cause}
+                more = {"error_code": error.code, "reason": error.cause, **fields_of(error.failure)}
                 event = record.event(
                     decision, approval_id=approval.approval_id, session_id=approval.session_id, **bounded(more)
                 )  # fmt: skip

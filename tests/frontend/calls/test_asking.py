@@ -29,7 +29,7 @@ def asked(proof: ProofRecord | None = None, **changes: object) -> Open:
 def test_the_notary_keeps_of_a_plan_what_its_result_is_judged_by() -> None:
     assert GrantTerms(
         plan_hash=seal(PLAN).digest, module_digest="sha256:00", epoch=6, verifier_kind="http_status",
-        max_response_bytes=5, fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4,
+        max_response_bytes=5, fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4, only_computes=True,
     ) == TERMS  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from contract.failures import CallFailure
 from frontend.calls.executed import ExecutedCall
 from ipc.operations.calls import Closed
 from tests.support.plans import a_plan
@@ -28,6 +29,13 @@ def test_an_answer_has_the_output_the_evidence_and_what_it_took() -> None:
         "verification": {"outcome": "verified", "is_fully_successful": True},
         "runtime": {"duration_ms": 1, "exit_code": 0, "fuel_consumed": 2},
     }  # fmt: skip
+
+
+def test_a_failure_and_whether_it_may_have_run_are_headers_beside_a_bare_body() -> None:
+    failure = CallFailure("upstream_reset", "unknown")
+    error = executed(None, outcome="host_io", kind="provider_failure", failure=failure).failure()
+    assert error.body() == {"error": "action_execution_failed"}
+    assert {"X-Failure": "upstream_reset", "X-May-Have-Run": "unknown"}.items() <= dict(error.headers()).items()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from contract.failures import CallFailure
 from ipc.limits import MAX_VALUES_JSON
 from ipc.messages.calling import FAILED_OUTCOMES, ProviderFailure, Result, Verification
 from ipc.operations.calls import Approver
@@ -42,9 +43,34 @@ def result(outcome: str = "success", **changes: Any) -> Result:
 @pytest.mark.parametrize("outcome", ["success", *FAILED_OUTCOMES])
 def test_every_outcome_that_a_worker_may_report_has_a_row(outcome: str) -> None:
     conclusion = conclude(result(outcome), TERMS)
-    assert (conclusion.kind, conclusion.failure_class) == CONCLUSIONS[outcome]
+    assert (conclusion.kind, conclusion.failure_class, conclusion.failure_name) == CONCLUSIONS[outcome]
     assert (conclusion.kind == "success") == (outcome == "success")
     assert (conclusion.verification == NOT_VERIFIED) == (outcome != "success")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told", "name"),
+    [
+        ("host_io", "upstream_reset", "upstream_reset"),
+        ("timeout", "upstream_timeout", "upstream_timeout"),
+        ("provider_error", "upstream_status", "upstream_status"),
+        ("fuel", "upstream_reset", "limit_fuel"),
+        ("plan_refused", "upstream_reset", "worker_lost"),
+    ],
+)
+def test_the_host_names_a_failure_only_where_the_outcome_leaves_it_open(outcome: str, told: Any, name: str) -> None:
+    conclusion = conclude(result(outcome, failure_name=told, may_have_run="yes"), TERMS)
+    assert conclusion.failure(TERMS) == CallFailure(name, "yes")  # type: ignore[arg-type]
+
+
+def test_a_success_is_no_failure_and_a_call_without_effects_has_not_run() -> None:
+    computes = make_terms(only_computes=True)
+    assert conclude(result(), TERMS).failure(TERMS) is None
+    assert conclude_lost("killed").failure(TERMS) == CallFailure("worker_lost", "unknown")
+    assert conclude_lost("killed").failure(computes) == CallFailure("worker_lost", "no")
+    assert conclude(result("trap", may_have_run="yes"), computes).failure(computes) == CallFailure(
+        "provider_failed", "no"
+    )
 
 
 @pytest.mark.parametrize(
