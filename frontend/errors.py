@@ -29,6 +29,8 @@ STATUS: dict[str, int] = {
     "scope_not_permitted": 403,
     "approval_session_mismatch": 403,
     "approval_signature_required": 403,
+    "own_request": 403,
+    "role_required": 403,
     "invalid_approval_signature": 403,
     # the request itself
     "invalid_request": 400,

@@ -50,6 +50,12 @@ class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """User id (decimal text) -> mapping."""
 
 
+APPROVE_ROLE: Final = "approve"
+READ_ROLE: Final = "read"
+ADMINISTER_ROLE: Final = "administer"
+OPERATOR_ROLES: Final = (APPROVE_ROLE, READ_ROLE, ADMINISTER_ROLE)
+
+
 class OperatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[[operators]]`: a named credential. Exactly one of `api_key` and `api_key_sha256`."""
 
@@ -58,6 +64,12 @@ class OperatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """RFC 7638 thumbprint of the operator's key; required outside dev mode."""
     api_key: str | None = None
     api_key_sha256: str | None = None
+    groups: tuple[str, ...] = ()
+    """Names that `approvals.quorum` asks approvals of."""
+    roles: tuple[str, ...] = OPERATOR_ROLES
+    """The kinds of requests that this operator may make."""
+    owner: str | None = None
+    """The operator's name as the owner of leases: calls of that owner need the approval of another operator."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

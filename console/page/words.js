@@ -21,6 +21,8 @@ const REFUSALS = {
   approval_not_found: "It is decided already, has expired, or never was.",
   plan_integrity: "Not run: the plan, its module or the epoch is not what it was when the call was held.",
   approval_signature_required: "The gateway wants the operator's signature and got none.",
+  role_required: "Your operator lacks the role that this needs.",
+  own_request: "The call is your own: another operator must approve it.",
   invalid_approval_signature: "The gateway does not accept the signature. Is this machine's clock right?",
   action_execution_failed: "Approved, and the call failed.",
   principal_not_found: "No such principal.",

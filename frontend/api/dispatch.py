@@ -135,11 +135,19 @@ class Dispatch:
         elif route.auth is Auth.OPERATOR:
             caller = await self._operator(request, may_be_copied=route.tells_of_outages)
             self._services.rates.take(route.rate.value, caller.name)
+            await self._check_role(request, caller, route)
         return await route.operation.answer(self._services, request, caller, match.identifiers())
 
     async def _operator(self, request: Request, *, may_be_copied: bool) -> OperatorCaller:
         try:
             return await self._services.authentication.operator(request, may_be_copied=may_be_copied)
+        except GateError as error:
+            await self._services.refused_operators.note(request, error)
+            raise
+
+    async def _check_role(self, request: Request, operator: OperatorCaller, route: Route) -> None:
+        try:
+            operator.require_role(route.roles)
         except GateError as error:
             await self._services.refused_operators.note(request, error)
             raise

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from frontend.api.operation import Handler, HandlerSignature
+from frontend.auth.roles import ADMINISTRATORS, READERS
 from frontend.contract.identifiers import IDENTIFIERS
 
 
@@ -49,9 +50,16 @@ class Route:
     auth: Auth
     rate: Rate
     handler: Handler
+    roles: frozenset[str] = frozenset()
+    """One of these an operator must have. Not given: `read` for a GET, `administer` for everything else."""
     operation: HandlerSignature = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.auth is not Auth.OPERATOR:
+            if self.roles:
+                raise ValueError(f"{self.path}: roles are for operators")
+        elif not self.roles:
+            object.__setattr__(self, "roles", READERS if self.method == "GET" else ADMINISTRATORS)
         # A parameter that narrows what an operator changes must not go unread because it is mistyped.
         is_strict = self.auth is Auth.OPERATOR and self.method != "GET"
         object.__setattr__(self, "operation", HandlerSignature(self.handler, is_strict=is_strict))
@@ -87,5 +95,5 @@ OF_AUTH = {
     Auth.DEV: (),
     Auth.LEASE: _LEASE,
     Auth.PIPELINE: _LEASE,
-    Auth.OPERATOR: ("invalid_operator_token", *_PROVEN),
+    Auth.OPERATOR: ("invalid_operator_token", "role_required", *_PROVEN),
 }

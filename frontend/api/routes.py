@@ -1,4 +1,4 @@
-"""The table of endpoints: method, path, socket(s), authentication, rate class, handler. Reads like the contract.
+"""The table of endpoints: method, path, socket(s), authentication, rate class, handler, roles. Reads like the contract.
 
 frontend/api/dispatch.py finds the row of a request and does what the row says. The handler's signature declares
 inputs and answers (frontend/api/operation.py); docs/openapi.json is made from both.
@@ -25,9 +25,12 @@ from frontend.api.handlers import (
     webhooks,
 )
 from frontend.api.route import Auth, Rate, Route
+from frontend.auth.roles import ANY_ROLE, APPROVERS, READERS
 
 CLIENT, ADMIN, BOTH, METRICS = ("client",), ("admin",), ("client", "admin"), ("metrics",)
 NONE, DEV, LEASE, OPERATOR, PIPELINE = Auth
+SEE, VOTE, VIEW, ANY = READERS, APPROVERS, READERS | APPROVERS, ANY_ROLE
+"""Roles of operators, where they are not those of the method (frontend/api/route.py `Route.roles`)."""
 
 
 # fmt: off
@@ -46,10 +49,10 @@ ROUTES = (
     Route("GET",    "/v1/receipts/{receipt_id}",              CLIENT, LEASE,    Rate.SESSION, receipts.by_agent),
     Route("GET",    "/v1/receipts/{receipt_id}",              ADMIN,  OPERATOR, Rate.READ,    receipts.by_operator),
     Route("GET",    "/v1/receipt-keys",                       ADMIN,  OPERATOR, Rate.READ,    keys.receipt_keys),
-    Route("GET",    "/v1/approvals",                          ADMIN,  OPERATOR, Rate.READ,    approvals.listing),
-    Route("GET",    "/v1/approvals/{approval_id}",            ADMIN,  OPERATOR, Rate.READ,    approvals.detail),
-    Route("POST",   "/v1/approvals/{approval_id}/approve",    ADMIN,  OPERATOR, Rate.WRITE,   approvals.approve),
-    Route("POST",   "/v1/approvals/{approval_id}/deny",       ADMIN,  OPERATOR, Rate.WRITE,   approvals.deny),
+    Route("GET",    "/v1/approvals",                          ADMIN,  OPERATOR, Rate.READ,    approvals.listing, VIEW),
+    Route("GET",    "/v1/approvals/{approval_id}",            ADMIN,  OPERATOR, Rate.READ,    approvals.detail, VIEW),
+    Route("POST",   "/v1/approvals/{approval_id}/approve",    ADMIN,  OPERATOR, Rate.WRITE,   approvals.approve, VOTE),
+    Route("POST",   "/v1/approvals/{approval_id}/deny",       ADMIN,  OPERATOR, Rate.WRITE,   approvals.deny, VOTE),
     Route("GET",    "/v1/audit/events",                       ADMIN,  OPERATOR, Rate.READ,    audit.events),
     Route("GET",    "/v1/audit/summary",                      ADMIN,  OPERATOR, Rate.READ,    summaries.summary),
     Route("GET",    "/v1/audit/verify",                       ADMIN,  OPERATOR, Rate.READ,    audit.verify),
@@ -57,7 +60,7 @@ ROUTES = (
     Route("GET",    "/v1/audit/proof",                        ADMIN,  OPERATOR, Rate.READ,    audit.proof),
     Route("GET",    "/v1/audit/consistency",                  ADMIN,  OPERATOR, Rate.READ,    audit.consistency),
     Route("GET",    "/metrics",                               ADMIN,  OPERATOR, Rate.READ,    metrics.metrics),
-    Route("GET",    "/v1/admin/status",                       ADMIN,  OPERATOR, Rate.READ,    admin.status),
+    Route("GET",    "/v1/admin/status",                       ADMIN,  OPERATOR, Rate.READ,    admin.status, ANY),
     Route("POST",   "/v1/admin/drain",                        ADMIN,  OPERATOR, Rate.WRITE,   admin.drain),
     Route("GET",    "/v1/admin/intents",                      ADMIN,  OPERATOR, Rate.READ,    intents.listing),
     Route("GET",    "/v1/admin/intents/{intent_id}",          ADMIN,  OPERATOR, Rate.READ,    intents.show),
@@ -71,10 +74,10 @@ ROUTES = (
     Route("GET",    "/v1/admin/epoch",                        ADMIN,  OPERATOR, Rate.READ,    admin.epoch),
     Route("GET",    "/v1/admin/sessions",                     ADMIN,  OPERATOR, Rate.READ,    sessions.listing),
     Route("POST",   "/v1/admin/sessions/{session_id}/revoke", ADMIN,  OPERATOR, Rate.WRITE,   sessions.revoke),
-    Route("POST",   "/v1/admin/actions/{action_id}/preview",  ADMIN,  OPERATOR, Rate.READ,    previews.by_operator),
+    Route("POST",   "/v1/admin/actions/{action_id}/preview", ADMIN,  OPERATOR, Rate.READ,    previews.by_operator, SEE),
     Route("GET",    "/v1/admin/policy",                       ADMIN,  OPERATOR, Rate.READ,    policies.show),
     Route("GET",    "/v1/admin/policy/{principal}",           ADMIN,  OPERATOR, Rate.READ,    policies.show_principal),
-    Route("POST",   "/v1/admin/policy/explain",               ADMIN,  OPERATOR, Rate.READ,    policies.explain),
+    Route("POST",   "/v1/admin/policy/explain",               ADMIN,  OPERATOR, Rate.READ,    policies.explain, SEE),
     Route("POST",   "/v1/admin/policy/grant",                 ADMIN,  OPERATOR, Rate.WRITE,   policies.grant),
     Route("POST",   "/v1/admin/policy/revoke",                ADMIN,  OPERATOR, Rate.WRITE,   policies.revoke),
     Route("POST",   "/v1/admin/policy/allowlist",             ADMIN,  OPERATOR, Rate.WRITE,   policies.allow),

@@ -22,6 +22,7 @@ from frontend.notary.in_force import NotaryFacts
 from frontend.telemetry.logs import log
 from ipc.operations import calls
 from ipc.operations.calls import UseProof
+from ipc.settings import OPERATOR_ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,17 @@ class OperatorCaller:
     name: str
     jkt: str
     proof_jti: str
+    roles: frozenset[str] = frozenset(OPERATOR_ROLES)
+    groups: frozenset[str] = frozenset()
+    owner: str | None = None
+
+    def require_role(self, roles: frozenset[str]) -> None:
+        """Raises GateError role_required unless the operator has one of these roles."""
+        if not self.roles & roles:
+            needed = " or ".join(role for role in OPERATOR_ROLES if role in roles)
+            had = ", ".join(role for role in OPERATOR_ROLES if role in self.roles) or "none"
+            message = f"this needs the role {needed}, and operator {self.name} has {had} (`roles` in [[operators]])"
+            raise GateError("role_required", message=message)
 
 
 def asker_of(caller: Caller | OperatorCaller) -> str:
@@ -134,7 +146,9 @@ class Authentication:
             log.warning(
                 "an operator's read was allowed while the store is down", operator=operator.name, cause=error.cause
             )
-        return OperatorCaller(operator.name, proof.jkt, proof.jti)
+        return OperatorCaller(
+            operator.name, proof.jkt, proof.jti, operator.roles, operator.groups, operator.owner
+        )  # fmt: skip
 
     def named_operator(self, request: Request) -> tuple[str | None, str | None]:
         """For a refused request: the operator whose API key it has, and the thumbprint of the key that signed its

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from frontend.errors import GateError
-from ipc.settings import OperatorSettings
+from ipc.settings import OPERATOR_ROLES, OperatorSettings
 
 MAX_KEY_CHARACTERS = 512
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -23,6 +23,9 @@ class Operator:
 
     name: str
     dpop_jkt: str | None
+    roles: frozenset[str] = frozenset(OPERATOR_ROLES)
+    groups: frozenset[str] = frozenset()
+    owner: str | None = None
 
 
 def _digest_of(settings: OperatorSettings) -> bytes:
@@ -48,7 +51,8 @@ class Operators:
             for other_digest, other in self._by_digest:
                 if other.name == one.name or other_digest == digest:
                     raise ValueError(f"operator {one.name}: the name or the key is taken by operator {other.name}")
-            self._by_digest.append((digest, Operator(one.name, one.dpop_jkt)))
+            operator = Operator(one.name, one.dpop_jkt, frozenset(one.roles), frozenset(one.groups), one.owner)
+            self._by_digest.append((digest, operator))
 
     def follow(self, others: "Operators") -> None:
         """Be these operators from now on: a key of any other is refused with its next request."""

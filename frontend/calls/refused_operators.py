@@ -1,4 +1,5 @@
-"""Operators that could not prove who they are: counted like other refusals, and told whose credential it was."""
+"""Operators that could not prove who they are, or that lack a role: counted like other refusals, with the name of the
+operator whose credential it was."""
 
 from dataclasses import dataclass
 
@@ -20,9 +21,10 @@ class RefusedOperators:
 
     async def note(self, request: Request, error: GateError) -> None:
         """A request that needs an operator was refused with this. Raises nothing."""
-        if error.status != 401:  # nothing was found out
+        if error.status == 401:
+            self.metrics.operator_auth_failures.add(error.code)
+        elif error.code != "role_required":  # nothing was found out
             return
-        self.metrics.operator_auth_failures.add(error.code)
         operator, thumbprint = self.authentication.named_operator(request)
         who = {"operator": operator, "thumbprint": thumbprint}
         await self.refusals.note(RefusedRequest(OPERATOR_AUTH_FAILED, request.uid, error, who=who))

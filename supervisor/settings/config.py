@@ -276,7 +276,7 @@ class _ConfigReader:
                 text = f"approvals.{part} = {own}: must not be above {most}, half of approvals.{whole}."
                 self.note(("approvals", name), text, "One principal must not keep all others from waiting.")
 
-    def operators(self, rows: dict[int, dict[str, str]]) -> list[OperatorSettings]:
+    def operators(self, rows: dict[int, dict[str, Any]]) -> list[OperatorSettings]:
         """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
         made: dict[int, OperatorSettings] = {}
         for index, row in rows.items():
@@ -349,9 +349,10 @@ class _ConfigReader:
         return [network_tables.network_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
 
 
-def _outline(row: dict[str, str]) -> OperatorSettings:
+def _outline(row: dict[str, Any]) -> OperatorSettings:
     """Return the settings of an operator whose credential can't be used, without the credential."""
-    return OperatorSettings(name=row.get("name", ""), dpop_jkt=row.get("dpop_jkt"))
+    known = {name: row[name] for name in ("dpop_jkt", "groups", "roles", "owner") if name in row}
+    return OperatorSettings(name=row.get("name", ""), **known)
 
 
 def _unknown(key: str, table: schema.SettingsTable, path: Path) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ipc.backends.servers import BACKENDS
 from ipc.process.log_level import DEBUG, INFO
 from ipc.quotas import MAX_QUOTA
-from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
+from ipc.settings import MOST_CALLS, OPERATOR_ROLES, WEBHOOK_KINDS
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, ValueKind, Wrong, kind, place
 from supervisor.settings.sections import addresses, networks, stores, webhooks, witnesses
@@ -139,6 +139,9 @@ SCHEMA = SettingsTable(
                     "api_key": Leaf(value_kinds.secret_text),
                     "api_key_file": Leaf(value_kinds.path),
                     "api_key_sha256": Leaf(value_kinds.sha256),
+                    "groups": Leaf(value_kinds.list_of(value_kinds.name)),
+                    "roles": Leaf(value_kinds.list_of(value_kinds.choice(*OPERATOR_ROLES))),
+                    "owner": Leaf(value_kinds.principal),
                 }
             )
         ),

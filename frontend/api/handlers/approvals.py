@@ -3,6 +3,7 @@
 from contract.approvals import ApprovalDetail, ApprovalList, ApprovalPoll, Denied
 from contract.execution import ExecutionResult
 from frontend.auth.authentication import Caller, OperatorCaller
+from frontend.auth.roles import ADMINISTRATORS
 from frontend.calls.approvals.record import detailed, listed, polled
 from frontend.calls.approvals.signatures import SignedRequest
 from frontend.calls.approvals.states import state_at
@@ -63,6 +64,7 @@ async def detail(
     "approval_store_unavailable", "overloaded", "unknown_action", "invalid_domain", "invalid_path", "too_many_rules",
     "learned_rules_unavailable", "allowlist_sync_failed", "draining", "ledger_full", "approval_signature_required",
     "invalid_approval_signature", "secrets_unavailable", "policy_engine_unavailable", "action_digest_mismatch",
+    "own_request",
 )  # fmt: skip
 async def approve(
     services: Services, query: ApproveQuery, body: ApproveRequest, operator: OperatorCaller, approval_id: str
@@ -70,8 +72,11 @@ async def approve(
     """Let a held call run: execute the plan as it was stored.
 
     One operator wins; one who loses, or comes when it has expired, gets 404. Goes on when the connection drops.
-    A rule to learn must be one that the action may have; it is stored once the call has succeeded.
+    A rule to learn must be one that the action may have; it is stored once the call has succeeded. To teach one needs
+    the role `administer`, too. An operator whose `owner` is that of the caller may not approve its calls.
     """
+    if query.learn_domain is not None or query.learn_path is not None:
+        operator.require_role(ADMINISTRATORS)
     asked = SignedRequest(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)
     with services.admission.enter(while_draining=True):
         approved = await services.settlement.approve(approval_id, operator, asked)

@@ -17,7 +17,7 @@ from frontend.api.openapi.schemas import components_of, schema_of, structs_in
 from frontend.api.openapi.texts import ERROR, GATECTL, HEADERS, INFO, RATES, SCHEMES, SECURITY, SERVERS, TAGS
 from frontend.api.route import Route
 from frontend.contract.identifiers import IDENTIFIERS
-from ipc.settings import Settings
+from ipc.settings import OPERATOR_ROLES, Settings
 
 LINE = 120
 """Characters of a line of the document, where its texts let it."""
@@ -106,7 +106,7 @@ def _operation(rows: list[Route], components: dict[str, Any]) -> dict[str, Any]:
         "tags": [tag_of(first)],
         "operationId": f"{first.handler.__module__.rpartition('.')[2]}_{first.handler.__name__}",
         "summary": summary.rstrip("."),
-        "description": "\n\n".join(part for part in (more, rate) if part),
+        "description": "\n\n".join(part for part in (more, _roles(rows), rate) if part),
         "servers": _servers(rows),
         "security": [way for row in rows for way in SECURITY[row.auth]],
     }
@@ -123,6 +123,11 @@ def _operation(rows: list[Route], components: dict[str, Any]) -> dict[str, Any]:
         operation["x-codeSamples"] = [{"lang": "Shell", "label": "gatectl", "source": command}]
     operation["responses"] = dict(sorted((answers_of(rows, components) | errors_of(rows)).items()))
     return operation
+
+
+def _roles(rows: list[Route]) -> str:
+    roles = [role for role in OPERATOR_ROLES if any(role in row.roles for row in rows)]
+    return f"Operators need the role {' or '.join(f'`{role}`' for role in roles)}." if roles else ""
 
 
 def _docs(route: Route) -> str:

@@ -107,6 +107,7 @@ class Settlement:
                 wish = self._wish(approval, asked)
                 await self.signatures.check(asked, approval, operator)
                 record = self._opened(approval)
+                _check_owner(approval, operator)
                 await self.policy.require_life()
                 try:
                     body = self._recheck(approval)
@@ -250,6 +251,17 @@ class Settlement:
         record.say(decision, error.code, error.cause)
         error.is_told = True
         return error
+
+
+def _check_owner(approval: ApprovalRecord, operator: OperatorCaller) -> None:
+    """Raises GateError own_request for an operator who would approve a call of their own."""
+    body = readable_body(approval)
+    if body is not None and operator.owner is not None and operator.owner == body.plan.owner:
+        log.warning("an operator may not approve a call of their own", operator=operator.name)
+        message = (
+            f"the call is of {operator.owner}, the owner of operator {operator.name}: another operator must approve"
+        )
+        raise GateError("own_request", message=message)
 
 
 def _has_budget(approval: ApprovalRecord) -> bool:

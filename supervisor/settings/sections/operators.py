@@ -7,6 +7,7 @@ child ever holds one in clear.
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 from ipc.process.private_files import PrivateFileError, read_private
 from ipc.settings import OperatorSettings
@@ -28,7 +29,7 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def operator_settings(row: dict[str, str]) -> OperatorSettings:
+def operator_settings(row: dict[str, Any]) -> OperatorSettings:
     """One checked `[[operators]]` table -> settings that hold the key's digest alone.
 
     Raises KeyRefused unless exactly one key is there and has the form `key-<name>-<32 hex>`.
@@ -44,7 +45,8 @@ def operator_settings(row: dict[str, str]) -> OperatorSettings:
         if not re.fullmatch(rf"key-{re.escape(row['name'])}-[0-9a-f]{{32}}", key):
             raise CredentialRefused(source, f"must have the form key-{row['name']}-<32 hexadecimal digits>.")
         digest = digest_of(key)
-    return OperatorSettings(name=row["name"], dpop_jkt=row.get("dpop_jkt"), api_key_sha256=digest)
+    more = {name: row[name] for name in ("dpop_jkt", "groups", "roles", "owner") if name in row}
+    return OperatorSettings(name=row["name"], api_key_sha256=digest, **more)
 
 
 def _read_key(file: Path) -> str:

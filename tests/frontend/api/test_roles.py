@@ -1,0 +1,97 @@
+"""Roles of operators: each route of the admin interface names those of which an operator needs one."""
+
+from pathlib import Path
+
+import msgspec
+
+from frontend.api.route import Auth
+from frontend.api.routes import ROUTES
+from frontend.auth.operators import Operators
+from frontend.http.peercred import PeerCredentials
+from frontend.http.requests import CompleteBody, Request
+from ipc.settings import OPERATOR_ROLES, IdentitySettings, OperatorSettings, PrincipalMapping
+from tests.support.front_core import API_KEY, HOLD, Agent, Core, front_core
+from tests.support.held_calls import held, state_of
+from tests.support.proofs import Key
+
+MAPPED = IdentitySettings(principals={"1004": PrincipalMapping("billing", owner="team-a")})
+EXAMPLES = {"approval_id": "apr_1", "receipt_id": "rcpt_1", "intent_id": "intent_1", "session_id": "ses_1"}
+
+
+def become(core: Core, *roles: str, owner: str | None = None) -> None:
+    """Put the core's one operator in force anew, as a reload does."""
+    one = OperatorSettings("op", dpop_jkt=core.operator_key.jkt, api_key=API_KEY, roles=roles, owner=owner)
+    core.services.authentication.operators.follow(Operators([one]))
+
+
+async def held_of_user(core: Core, uid: int) -> str:
+    """A held call of a mapped user of this host."""
+    key, core.policy.answer = Key(), HOLD
+    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": key.jwk})
+    fields = [("content-length", str(len(body)))]
+    peer = PeerCredentials(1, uid, uid)
+    answer = await core.dispatch.respond(Request("POST", "/v1/leases", "", fields, peer=peer, body=CompleteBody(body)))
+    lease = msgspec.json.decode(answer.body)
+    status, pending = await Agent(core, key, lease["lease_jwt"], lease["session_id"]).call("echo", {"n": 1})
+    assert status == 202
+    return str(pending["approval_id"])
+
+
+async def test_every_operators_route_is_refused_to_one_who_has_only_the_other_roles(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        for route in ROUTES:
+            if route.auth is not Auth.OPERATOR:
+                continue
+            assert route.roles, route.path
+            become(core, *(role for role in OPERATOR_ROLES if role not in route.roles))
+            path = route.path
+            for name in route.operation.segments:
+                path = path.replace("{" + name + "}", EXAMPLES.get(name, "some"))
+            status, body = await core.operate(route.method, path)
+            assert (status, body["error"]) == (403, "role_required"), (route.path, body)
+            assert " or ".join(role for role in OPERATOR_ROLES if role in route.roles) in body["message"]
+            core.clock.ahead += 1
+
+
+async def test_a_reader_sees_a_held_call_and_decides_nothing_until_a_reload_gives_the_role(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core)
+        path = f"/v1/approvals/{approval_id}"
+        become(core, "read")
+        assert (await core.operate("GET", path))[0] == 200
+        for verb in ("approve", "deny"):
+            status, body = await core.operate("POST", f"{path}/{verb}")
+            assert (status, body["error"]) == (403, "role_required")
+        assert await state_of(core, approval_id) == "pending"
+        (refused,) = await core.events(event_type="OperatorAuthFailed", decision="deny")
+        assert refused["error_code"] == "role_required"
+        assert refused["attempts"]["operator"] == "op"
+        become(core, "approve")
+        assert (await core.operate("GET", "/v1/approvals"))[0] == 200
+        assert (await core.operate("GET", "/v1/audit/events"))[0] == 403
+        assert (await core.operate("POST", f"{path}/approve"))[0] == 200
+
+
+async def test_to_teach_a_rule_by_an_approval_needs_the_role_that_changes_rules(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core)
+        become(core, "approve")
+        for query in ("learn_domain=bank.example", "learn_path=a"):
+            status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?{query}")
+            assert (status, body["error"]) == (403, "role_required")
+            assert "administer" in body["message"]
+        assert await state_of(core, approval_id) == "pending"
+
+
+async def test_an_operator_denies_and_does_not_approve_a_call_of_their_own(tmp_path: Path) -> None:
+    async with front_core(tmp_path, identity=MAPPED) as core:
+        approval_id = await held_of_user(core, 1004)
+        become(core, *OPERATOR_ROLES, owner="team-a")
+        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert (status, body["error"]) == (403, "own_request")
+        assert await state_of(core, approval_id) == "pending"
+        become(core, *OPERATOR_ROLES, owner="team-b")
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        approval_id = await held_of_user(core, 1004)
+        become(core, *OPERATOR_ROLES, owner="team-a")
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))[0] == 200
