@@ -98,10 +98,7 @@ def build_services(
     measured = MeasuredPolicy(policy := _policy(start, control, metrics, memory, deadlines), metrics)
     pools, presence = _pools(settings, control, metrics, deadlines), Presence(memory)
     rule_file = RuleFile(rules_path(settings), deadlines.files)
-    allow_list = ProxyAllowList(
-        list_file(settings.egress.proxy_allowlist_file, Path(settings.fronts_folder), deadlines.files),
-        current.registry_now, rule_file.every, presence, deadlines.egress, is_successor=start.is_successor,
-    )  # fmt: skip
+    allow_list = _allow_list(start, current, rule_file, presence, deadlines)
     policy_file = PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files, has_rules=settings.opa_url is None)
     configuration = Configuration(
         current, control, measured, pools, notary, allow_list, memory, policy_file, deadlines.configuration, operators
@@ -116,11 +113,13 @@ def build_services(
         current.settings_now, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
-    registry, use_newest = current.registry_now, configuration.use_newest_policy
-    deciding = Deciding(current.settings_now, registry, measured, BudgetCheck(notary), learned.for_action, use_newest)
+    registry, use_newest, policy_files = current.registry_now, configuration.use_newest_policy, current.policy_files_now
+    deciding = Deciding(
+        current.settings_now, registry, measured, BudgetCheck(notary), learned.for_action, use_newest, policy_files
+    )
     pipeline = Pipeline(
         clock, weakened, admission, authentication, deciding, HoldWriter(clock, notary, metrics), execution, notary,
-        sessions, metrics, refusals, Quotas(current.identity_now, current.policy_files_now),
+        sessions, metrics, refusals, Quotas(current.identity_now, policy_files),
     )  # fmt: skip
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary,
@@ -131,11 +130,22 @@ def build_services(
         revocation=Revocation(known, journal, notary, expiry, configuration.rights), metrics=metrics, memory=memory,
         refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks, rates=rates,
-        explaining=Explaining(registry, policy, learned.for_action, current.settings_now, use_newest), learned=learned,
+        explaining=Explaining(registry, policy, learned.for_action, current.settings_now, use_newest, policy_files),
+        learned=learned,
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,
         broker=execution.secrets.broker,
+    )  # fmt: skip
+
+
+def _allow_list(
+    start: StartFront, current: Current, rule_file: RuleFile, presence: Presence, deadlines: Deadlines
+) -> ProxyAllowList:
+    settings = start.settings
+    return ProxyAllowList(
+        list_file(settings.egress.proxy_allowlist_file, Path(settings.fronts_folder), deadlines.files),
+        current.registry_now, rule_file.every, presence, deadlines.egress, is_successor=start.is_successor,
     )  # fmt: skip
 
 

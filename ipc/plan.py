@@ -168,6 +168,8 @@ class Plan(UndecidedPlan, frozen=True, forbid_unknown_fields=True):
     """ISO 8601 UTC, milliseconds, `Z`."""
     kept: KeptRules | UnsetType = UNSET
     """The values of the request that evidence keeps; absent where it keeps none."""
+    policy_input: str = "{}"
+    """JSON text of the values of the request that policy was asked about, by pointer (manifest `policy_input`)."""
 
 
 class SealedPlan(msgspec.Struct, frozen=True, dict=True):

@@ -10,6 +10,7 @@ TEXT: Final = "a text"
 TEXT_OR_NULL: Final = "a text or null"
 TEXTS: Final = "a list of texts"
 BUDGET: Final = "an object with calls_remaining"
+VALUES: Final = "an object of texts, numbers, truth values, nulls and lists of these, by JSON pointer"
 
 FIELDS: Final[dict[str, str]] = {
     "principal": TEXT,
@@ -29,6 +30,7 @@ FIELDS: Final[dict[str, str]] = {
     "fs_path": TEXT_OR_NULL,
     "budgets_before": BUDGET,
     "request_hash": TEXT,
+    "request": VALUES,
 }
 """Field -> what stands there, in words. Every field is always there."""
 

@@ -18,6 +18,7 @@ from ipc.kept_values import KeptValues, values_of
 from ipc.plan import Plan, PlanEgress, PlannedRequest, SecretUse, UndecidedPlan
 from ipc.settings import Settings
 from ipc.texts.canonical import canonical_bytes, sha256_hex
+from ipc.texts.pointers import NotScalar, Values, values_at
 
 PROXIED = "proxy_allowlist"
 PROXY_PATIENCE_SECONDS = 10
@@ -35,6 +36,10 @@ class Draft(msgspec.Struct, frozen=True):
     """The call would go through a proxy whose list the gateway writes."""
     kept: KeptValues | None = None
     """The values of the request that evidence keeps."""
+    values: Values = {}
+    """The values of the request at the pointers of the manifest's `policy_input`."""
+    policy_input: str = "{}"
+    """The same as canonical JSON text: what policy is asked about and the plan keeps."""
 
 
 def draft(
@@ -85,7 +90,8 @@ def draft(
         max_response_bytes=manifest.io.max_response_bytes,
     )
     has_live_sync = action.egress_profile == PROXIED and settings.egress.proxy_allowlist_file is not None
-    return Draft(action, plan, touched.fs_path, has_live_sync, values_of(manifest.kept, accepted))
+    drafted = Draft(action, plan, touched.fs_path, has_live_sync, values_of(manifest.kept, accepted))
+    return _with_values(drafted, accepted) if manifest.policy_input else drafted
 
 
 def build_plan(
@@ -100,7 +106,17 @@ def build_plan(
     undecided = _with_unresolved(drafted) if is_held else drafted.plan
     known = msgspec.structs.astuple(undecided)  # by position: so many names cost five times as much
     kept = UNSET if drafted.kept is None else drafted.action.manifest.kept or UNSET
-    return Plan(*(*known, trace_id, policy_version, policy_rule, calls_remaining, created_at, kept))
+    decided = (trace_id, policy_version, policy_rule, calls_remaining, created_at, kept, drafted.policy_input)
+    return Plan(*(*known, *decided))
+
+
+def _with_values(drafted: Draft, accepted: Any) -> Draft:
+    """The draft with the values that policy may decide by. Raises GateError schema_violation for any that it can't."""
+    try:
+        values = values_at(accepted, drafted.action.manifest.policy_input)
+    except NotScalar as error:
+        raise GateError("schema_violation", reason=str(error)) from None
+    return msgspec.structs.replace(drafted, values=values, policy_input=canonical_bytes(values).decode())
 
 
 def _with_unresolved(drafted: Draft) -> UndecidedPlan:

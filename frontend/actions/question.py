@@ -28,4 +28,5 @@ def question_of(drafted: Draft, calls_remaining: int | UnsetType | None) -> Ques
         fs_path=drafted.fs_path,
         calls_remaining=calls_remaining,
         request_hash=plan.request_hash,
+        request=drafted.policy_input,
     )

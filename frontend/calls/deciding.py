@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from frontend.actions.planning import Draft, draft
 from frontend.actions.question import question_of
@@ -18,8 +18,10 @@ from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.lease import Lease
 from frontend.calls.budgets import BudgetCheck
 from frontend.calls.record import CallRecord
+from frontend.calls.thresholds import with_thresholds
 from frontend.errors import GateError
 from frontend.limits.turns import Owners
+from frontend.policy.acl import PolicyFiles
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import BudgetUnread, Decision
 from frontend.schemas.large_bodies import LargeBodies, cost_of
@@ -39,6 +41,7 @@ class Deciding:
     budgets: BudgetCheck
     learned: Callable[[str], Learned]
     use_newest_policy: Callable[[], Awaitable[None]]
+    policy_files: Callable[[], PolicyFiles | None]
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
 
     def resolve(self, record: CallRecord) -> Action:
@@ -78,7 +81,7 @@ class Deciding:
             record.calls_before = await self.budgets.snapshot(lease)
             # SECURITY: a right that was revoked meanwhile must hold nothing: its holds have been ended by now.
             await self.use_newest_policy()
-            decision = await self.policy.decide(question_of(drafted, record.calls_before))
+            decision = await self._decided(drafted, record.calls_before)
         record.decision = decision
         refusal = denial_of(decision, drafted)
         if refusal is not None:
@@ -87,10 +90,14 @@ class Deciding:
             raise refusal
         return decision
 
+    async def _decided(self, drafted: Draft, calls_remaining: int | UnsetType | None) -> Decision:
+        decision = await self.policy.decide(question_of(drafted, calls_remaining))
+        return with_thresholds(decision, drafted, self.policy_files())
+
     async def _decided_unread(self, drafted: Draft) -> Decision | None:
         """The decision without the budget; None if it may depend on that."""
         try:
-            return await self.policy.decide(question_of(drafted, UNSET))
+            return await self._decided(drafted, UNSET)
         except BudgetUnread:
             return None
 

@@ -13,7 +13,9 @@ from frontend.actions.registry import Registry
 from frontend.actions.supposed import lease_of, mapping_of
 from frontend.actions.targets import Learned
 from frontend.calls.deciding import TRUST_CODES, denial_of
+from frontend.calls.thresholds import with_thresholds
 from frontend.errors import GateError
+from frontend.policy.acl import PolicyFiles
 from frontend.policy.engine import PolicyEngine
 from ipc.settings import Settings
 
@@ -40,6 +42,7 @@ class Explaining:
     learned: Callable[[str], Learned]
     settings: Callable[[], Settings]
     use_newest_policy: Callable[[], Awaitable[None]]
+    policy_files: Callable[[], PolicyFiles | None]
 
     async def explain(
         self, principal: str, action_id: str, request: Any, calls_remaining: int | None
@@ -66,6 +69,7 @@ class Explaining:
             return replace(supposed, code=error.code, reason=reason)
         await self.use_newest_policy()
         decision = await self.policy.decide(question_of(drafted, calls_remaining))
+        decision = with_thresholds(decision, drafted, self.policy_files())
         supposed = replace(
             supposed, rule=decision.rule, policy_version=decision.policy_version, request_hash=drafted.plan.request_hash
         )

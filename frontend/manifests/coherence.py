@@ -14,6 +14,7 @@ from frontend.manifests.expressions import TemplateRefused
 from frontend.manifests.kept import check_kept
 from frontend.manifests.manifest import Files, Manifest
 from frontend.manifests.mcp_coherence import check_mcp
+from frontend.manifests.policy_input import check_policy_input
 from frontend.manifests.response import check_exchange
 from frontend.manifests.schemacheck import check_schema
 from frontend.manifests.shapes import is_object, properties_of, required_of
@@ -53,6 +54,7 @@ class _Checker:
             self._files(self._manifest.files)
         check_mcp(self._manifest, self._note)
         check_kept(self._manifest, self._note)
+        check_policy_input(self._manifest, self._note)
 
     def _note(self, path: Path, message: str, mend: str) -> None:
         self._report.add(self._tree.line_at(path), dotted(path), message, mend)

@@ -112,6 +112,8 @@ class Manifest(msgspec.Struct, frozen=True):
     mcp: McpTool | None = None
     kept: KeptRules | None = None
     """Sections `evidence` and `summary`; None: evidence keeps no value of a request."""
+    policy_input: tuple[str, ...] = ()
+    """JSON pointers to the values of a request that policy may decide by."""
 
     @property
     def profile(self) -> str:

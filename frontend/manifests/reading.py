@@ -19,6 +19,7 @@ from frontend.manifests.imported import imported
 from frontend.manifests.kept import kept_rules
 from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.mcp import mcp_section
+from frontend.manifests.policy_input import MAX_POINTERS
 from frontend.manifests.response import idempotency_header, response
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
@@ -92,6 +93,7 @@ def read_fields(top: Section) -> Manifest:
         module_line=top.line_of("provider_module_digest"),
         mcp=mcp_section(top),
         kept=kept_rules(top),
+        policy_input=top.texts("policy_input", sections.POINTER, most=MAX_POINTERS),
     )
     top.refuse_unknown()
     if not manifest.isolation:

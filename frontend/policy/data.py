@@ -5,11 +5,14 @@ are problems with their line. Other names at the top level belong to the policy'
 """
 
 import json
+import math
 import re
-from typing import Any
+from decimal import Decimal
+from typing import Annotated, Any
 
 import msgspec
 
+from frontend.policy.value_rules import MAX_RULES, Cap, Threshold, exact
 from ipc.limits import MAX_DEPTH_JSON
 from ipc.quotas import NO_QUOTA, Quota
 
@@ -55,9 +58,18 @@ class PolicyData(msgspec.Struct, frozen=True):
     denied_actions: dict[str, str] = {}
     """Action -> the reason why no principal may call it."""
     limits: QuotaData = QuotaData()
+    thresholds: dict[str, tuple[Threshold, ...]] = {}
+    caps: dict[str, tuple[Cap, ...]] = {}
 
 
-_SECTIONS: dict[str, Any] = {"acl": AclEntry, "allowlist": dict[str, bool], "denied_actions": str}
+_SECTIONS: dict[str, Any] = {
+    "acl": AclEntry,
+    "allowlist": dict[str, bool],
+    "denied_actions": str,
+    "thresholds": Annotated[tuple[Threshold, ...], msgspec.Meta(max_length=MAX_RULES)],
+    "caps": Annotated[tuple[Cap, ...], msgspec.Meta(max_length=MAX_RULES)],
+}
+_OF_VALUES = ("thresholds", "caps")
 
 
 def parse_data(text: str) -> PolicyData | list[str]:
@@ -79,6 +91,8 @@ def parse_data(text: str) -> PolicyData | list[str]:
     if _depth(document) > MAX_DEPTH_JSON:
         return [f": nested deeper than {MAX_DEPTH_JSON}"]
     problems = _structure_problems(document, text)
+    if any(section in document for section in _OF_VALUES):
+        problems += _rounded_numbers(text)
     return problems or msgspec.convert(document, PolicyData)
 
 
@@ -109,6 +123,20 @@ def _structure_problems(document: dict[str, Any], text: str) -> list[str]:
         msgspec.convert(document.get("limits", {}), QuotaData)
     except msgspec.ValidationError as error:
         note(str(error), "limits")
+    return problems
+
+
+def _rounded_numbers(text: str) -> list[str]:
+    """Problems with numbers of thresholds and caps that would be compared as other numbers than stand there."""
+    document = json.loads(text, parse_float=Decimal)
+    problems = []
+    for section in _OF_VALUES:
+        waiting = [document.get(section)]
+        while waiting:
+            item = waiting.pop()
+            waiting += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+            if isinstance(item, Decimal) and not (math.isfinite(float(item)) and exact(float(item)) == item):
+                problems.append(f":{_line_of(text, section)}: {section}: {item} has more digits than can be compared")
     return problems
 
 

@@ -16,7 +16,7 @@ from frontend.policy.rules import RegoRule, blanked, rules_of
 
 PACKAGE = "gateway"
 CONDITION = "applies_"
-SECTIONS = frozenset({"policy_version", "acl", "allowlist", "denied_actions"})
+SECTIONS = frozenset({"policy_version", "acl", "allowlist", "denied_actions", "thresholds", "caps"})
 """Names that data.json may have at any time (frontend/policy/data.py), even if it lacks them now."""
 
 _DATA = re.compile(r"(?<![\w.])data\.(?P<root>[A-Za-z_]\w*)(?:\.(?P<member>[A-Za-z_]\w*))?")

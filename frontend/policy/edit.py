@@ -20,6 +20,7 @@ from ipc.texts.canonical import canonical_bytes, sha256_hex
 WILDCARD = "*"
 
 _SECTIONS = ("acl", "allowlist", "denied_actions")
+_OF_VALUES = ("thresholds", "caps")
 _MARK = re.compile(r"\+[0-9a-f]{8}$")
 _MARK_LENGTH = 9
 
@@ -87,12 +88,12 @@ def disallow(data: PolicyData, action_id: str, agent_id: str) -> PolicyData:
 
 
 def rewritten(files: PolicyFiles, data: PolicyData) -> PolicyFiles:
-    """The policy `files` with acl and allowlist of `data`, and a version that tells it from every other.
+    """The policy `files` with what operators change of `data`, and a version that tells it from every other.
 
     Raises TooLarge.
     """
     document: dict[str, Any] = json.loads(files.sources.data)
-    for section in ("acl", "allowlist"):
+    for section in ("acl", "allowlist", *_OF_VALUES):
         before, after = getattr(files.data, section), getattr(data, section)
         if after != before:
             kept = document.get(section, {})
@@ -127,5 +128,7 @@ def _without(whole: Mapping[str, V], name: str) -> dict[str, V]:
 
 def _version(document: Mapping[str, Any]) -> str:
     base = _MARK.sub("", str(document["policy_version"]))[: MAX_VERSION - _MARK_LENGTH]
-    decides = canonical_bytes({section: document.get(section, {}) for section in _SECTIONS})
-    return f"{base}+{sha256_hex(decides).removeprefix('sha256:')[:8]}"
+    decides = {section: document.get(section, {}) for section in _SECTIONS}
+    decides |= {section: document[section] for section in _OF_VALUES if document.get(section)}
+    digest = sha256_hex(canonical_bytes(decides)).removeprefix("sha256:")
+    return f"{base}+{digest[:8]}"

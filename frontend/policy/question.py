@@ -43,6 +43,8 @@ class Question(msgspec.Struct, frozen=True):
     calls_remaining: int | UnsetType | None
     """None for a lease without budgets. UNSET: not read yet; only a policy that does not read it may decide."""
     request_hash: str
+    request: str = "{}"
+    """JSON text: the values of the request at the pointers of the manifest's `policy_input`."""
 
     def as_input(self) -> dict[str, object]:
         """The input document. Every field is always there, so that no rule meets an undefined one."""
@@ -64,6 +66,7 @@ class Question(msgspec.Struct, frozen=True):
             "fs_path": self.fs_path,
             "budgets_before": {"calls_remaining": None if self.calls_remaining is UNSET else self.calls_remaining},
             "request_hash": self.request_hash,
+            "request": {} if self.request == "{}" else json.loads(self.request),
         }
 
 

@@ -91,6 +91,7 @@ QUESTIONS = st.fixed_dictionaries(
         "fs_path": st.none() | TEXTS,
         "calls_remaining": st.sampled_from([None, 0, 1, 2]),
         "request_hash": TEXTS,
+        "request": st.sampled_from(["{}", '{"/a":1}', '{"/a":true}', '{"/a":"1"}', '{"/a":[1]}']),
         **dict.fromkeys(("scopes", "required_scopes", "requested_sinks", "targets", "unresolved_domains"), LISTS),
     },
 )

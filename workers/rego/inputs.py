@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from ipc.question import FIELDS, MEMBERS
+from ipc.question import FIELDS, MEMBERS, VALUES
 from workers.rego.nodes import children, leaf_text, type_name
 from workers.rego.program import place_of, sections
 from workers.rego.withs import blanked
@@ -68,10 +68,13 @@ def _text_of(literal: str) -> str:
 def _unknown(field: str, name: str) -> str | None:
     """The problem of an unknown member of a field, or of _WHOLE; None for a known one."""
     members = FIELDS if field == _WHOLE else MEMBERS.get(FIELDS[field], ())
-    if name in members:
+    has_pointers = field != _WHOLE and FIELDS[field] == VALUES
+    if name in members or (has_pointers and name.startswith("/")):
         return None
     before = _WHOLE if field == _WHOLE else f"{_WHOLE}.{field}"
     read = f"{before}.{name}" if name.isidentifier() else f"{before}[{json.dumps(name)}]"
+    if has_pointers:
+        return f"{read}: the members of {before} are JSON pointers as manifests write them, such as /amount_cents"
     if not members:
         return f"{read}: {before} is {FIELDS[field]}, which has no members"
     (nearest,) = difflib.get_close_matches(name, members, n=1, cutoff=0.0)

@@ -61,7 +61,7 @@ def probe_inputs(data: str) -> Iterator[tuple[str, dict[str, Any]]]:
         "action_risk_level": "low", "action_trust_verdict": "digest_ok", "scopes": ["tools:call"],
         "required_scopes": ["tools:call"], "requested_sinks": sinks, "requested_secrets": [], "egress_profile": "none",
         "targets": [], "unresolved_domains": [], "unresolved_paths": [], "fs_path": None,
-        "budgets_before": {"calls_remaining": 3}, "request_hash": "sha256:" + "0" * 64,
+        "budgets_before": {"calls_remaining": 3}, "request_hash": "sha256:" + "0" * 64, "request": {},
     }  # fmt: skip
     yield f"{principal} calls {action}", base
     variations: dict[str, dict[str, Any]] = {

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from frontend.files.problems import FileProblem, Report, did_you_mean, shown
-from ipc.question import FIELDS, TEXT, TEXT_OR_NULL, TEXTS
+from ipc.question import FIELDS, TEXT, TEXT_OR_NULL, TEXTS, VALUES
+from ipc.texts.pointers import MAX_SCALARS
 
 MAX_BYTES = 1_048_576
 
@@ -124,7 +125,14 @@ def _fits(value: object, says: str) -> bool:
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if says == TEXT_OR_NULL:
         return value is None or isinstance(value, str)
+    if says == VALUES:
+        return isinstance(value, dict) and all(name.startswith("/") and _is_value(one) for name, one in value.items())
     return isinstance(value, str if says == TEXT else dict)
+
+
+def _is_value(value: object) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return len(items) <= MAX_SCALARS and not any(isinstance(item, dict | list) for item in items)
 
 
 def _keys(text: str) -> list[tuple[int, str, int]]:

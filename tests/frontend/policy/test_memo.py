@@ -33,7 +33,7 @@ def decision(rule: str = "r", **changes: Any) -> Decision:
 def test_every_field_of_the_input_is_made_of_one_attribute_that_is_known() -> None:
     assert set(ATTRIBUTES) == set(question().as_input())
     assert sorted(ATTRIBUTES.values()) == sorted(Question.__struct_fields__)
-    changed: dict[str, object] = dict.fromkeys(ATTRIBUTES, ("other",))
+    changed: dict[str, object] = dict.fromkeys(ATTRIBUTES, ("other",)) | {"request": '{"/a":1}'}
     for name, attribute in ATTRIBUTES.items():
         before, after = question().as_input(), question(**{attribute: changed[name]}).as_input()
         assert [field for field in before if before[field] != after[field]] == [name]

@@ -1,0 +1,40 @@
+"""Thresholds on a policy's answer: an allowed call may become held or denied, a held one denied, never the reverse.
+
+They stand beside the engine, so that they hold for every policy, embedded or by an OPA. The allowlist lifts holds.
+"""
+
+from msgspec.structs import replace
+
+from frontend.actions.planning import Draft
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.data import PolicyData
+from frontend.policy.question import Decision
+from frontend.policy.value_rules import RULE, strictest
+
+
+def with_thresholds(decision: Decision, drafted: Draft, files: PolicyFiles | None) -> Decision:
+    """The decision, as strict as the thresholds of the policy in force ask for; without a policy there are none, and
+    its engine decides nothing."""
+    plan = drafted.plan
+    data = PolicyData("") if files is None else files.data
+    thresholds = data.thresholds.get(plan.action_id)
+    if decision.allow and data.caps.get(plan.action_id):
+        # SECURITY: until sums are counted, an action with a cap runs for no caller.
+        return _denied(decision, f"{plan.action_id} has a cap, which this gateway does not count", "cap")
+    if not thresholds or not decision.allow:
+        return decision
+    found = strictest(thresholds, drafted.values)
+    if found is None:
+        return decision
+    outcome, threshold = found
+    if outcome == "deny":
+        reason = f"denied by a threshold of {plan.action_id}: {threshold.said()}"
+        return _denied(decision, reason, RULE)
+    is_spared = data.allowlist.get(plan.action_id, {}).get(plan.principal, False)
+    if decision.requires_approval or is_spared:
+        return decision
+    return replace(decision, requires_approval=True, rule=RULE)
+
+
+def _denied(decision: Decision, reason: str, rule: str) -> Decision:
+    return replace(decision, allow=False, requires_approval=False, deny_reason=reason, rule=rule, allowed_sinks=())
