@@ -7,9 +7,10 @@ not (see each class). Guarantees that no token, key or proof is ever part of an 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
-from gateway_client.hints import HINTS, hint_for
+from gateway_client.contract.failures import FAILURE_HEADER, MAY_HAVE_RUN_HEADER, FailureName, MayHaveRun
+from gateway_client.hints import HINTS, OF_NOT_RUN, hint_for
 from gateway_client.visible import has_looks
 
 MAX_REASON = 500
@@ -18,6 +19,7 @@ MAX_VIOLATIONS = 16
 _MAY_BE_WRITTEN = {
     "approval_store_unavailable", "epoch_store_unavailable", "evidence_store_unavailable", "learned_rules_unavailable",
 }  # fmt: skip
+_MAY_PASS = {"upstream_unreachable", "upstream_reset", "upstream_timeout", "worker_lost"}
 _NOT_REPEATABLE = {"identity_provider_unavailable"}
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _TRACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
@@ -32,7 +34,8 @@ class GatewayError(Exception):
     of the policy that denied it. `violations`: every place of a request that does not fit its schema, where there are
     several. `suggestions`: names that are close to one that is not known. `trace_id`: what the gateway's log and audit
     know this call by. `approval_id` and `receipt_id`: the hold and the receipt that the error is about, where they are
-    known.
+    known. `intent_id`: of a call whose outcome is unknown. `failure`: why an action failed, and `effect`: whether it may
+    have had its effect (`no`, `yes` or `unknown`); both where the gateway says so (its docs/errors.md).
     """
 
     def __init__(
@@ -54,6 +57,9 @@ class GatewayError(Exception):
         self.retry_after = retry_after
         self.trace_id = trace_id if trace_id is not None and _TRACE.fullmatch(trace_id) else None
         self.approval_id: str | None = None
+        self.intent_id: str | None = None
+        self.failure: FailureName | None = None
+        self.effect: MayHaveRun | None = None
         self.receipt_id = receipt_id if receipt_id is not None and _TRACE.fullmatch(receipt_id) else None
         self.violations = tuple(clean(one) for one in violations[:MAX_VIOLATIONS])
         self.rule = None if rule is None else clean(rule)
@@ -171,7 +177,22 @@ class Unavailable(GatewayError):
 
 
 class ActionFailed(GatewayError):
-    """502: the provider ran and failed, or hit a limit; its receipt (`receipt_id`) says which."""
+    """502: the provider ran and failed, or hit a limit; its receipt (`receipt_id`) says which, `failure` why."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """False only where the gateway says that it has not."""
+        return self.effect != "no"
+
+    @property
+    def is_retryable(self) -> bool:
+        """True for a failure that may pass, of a call that has not run."""
+        return not self.may_have_run and self.failure in _MAY_PASS
+
+    @property
+    def hint(self) -> str:
+        """As its code says, or that nothing was sent."""
+        return super().hint if self.may_have_run else OF_NOT_RUN
 
 
 class GatewayFault(GatewayError):
@@ -252,9 +273,9 @@ def error_for(
     code = body.get("error")
     reasons = [body.get(name) for name in ("deny_reason", "reason", "message")]
     reasons.append(_quoted(headers.get("x-provider-error")))
-    trace_id, receipt_id = (headers.get(name) for name in ("x-trace-id", "x-receipt-id"))
+    trace_id, receipt_id, intent_id = (headers.get(f"x-{name}-id") for name in ("trace", "receipt", "intent"))
     rule = body.get("rule")
-    return kind(
+    error = kind(
         code if isinstance(code, str) else f"http_{status}",
         status=status,
         reason=next((_without(text, secrets) for text in reasons if isinstance(text, str)), None),
@@ -265,6 +286,12 @@ def error_for(
         violations=_texts(body.get("violations"), secrets),
         rule=_without(rule, secrets) if isinstance(rule, str) else None,
     )
+    if intent_id is not None and _TRACE.fullmatch(intent_id):
+        error.intent_id = _without(intent_id, secrets)
+    failure, effect = headers.get(FAILURE_HEADER.lower()), headers.get(MAY_HAVE_RUN_HEADER.lower())
+    error.failure = next((name for name in get_args(FailureName) if name == failure), None)
+    error.effect = next((name for name in get_args(MayHaveRun) if name == effect), None)
+    return error
 
 
 def _texts(listed: object, secrets: tuple[str, ...]) -> tuple[str, ...]:

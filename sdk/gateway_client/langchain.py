@@ -78,5 +78,6 @@ def _said(outcome: Outcome) -> str:
         "error": outcome.code, "reason": outcome.reason, "violations": list(outcome.violations) or None,
         "did_you_mean": list(outcome.suggestions) or None, "next": outcome.hint,
         "retry_after_seconds": outcome.retry_after if outcome.is_retryable else None,
+        "failure": outcome.failure, "effect": outcome.effect,
     }  # fmt: skip
     return json.dumps({name: value for name, value in said.items() if value is not None}, ensure_ascii=False)

@@ -22,8 +22,8 @@ LEASE = {
     "scopes": ["tools:call"], "expires_in": 3600, "expires_at": "2999-01-01T00:00:00.000Z",
 }  # fmt: skip
 MEMBERS = {
-    "error", "message", "exit_code", "status", "retry_after", "trace_id", "approval_id", "may_have_run", "violations",
-    "did_you_mean", "next",
+    "error", "message", "exit_code", "status", "retry_after", "trace_id", "approval_id", "may_have_run", "failure",
+    "effect", "intent_id", "violations", "did_you_mean", "next",
 }  # fmt: skip
 
 

@@ -219,6 +219,7 @@ def test_a_denied_call_says_why_and_that_repeating_it_does_not_help(host: Host) 
 def test_a_failed_action_names_its_receipt_and_says_that_it_may_have_done_something(host: Host) -> None:
     told = host.told("http_fetch", {"path": "/status/503"})
     assert (told["error"], told["is_retryable"], told["may_have_run"]) == ("action_execution_failed", False, True)
+    assert (told["failure"], told["effect"]) == ("upstream_status", "yes")
     assert told["receipt_id"].startswith("rcpt_")
 
 

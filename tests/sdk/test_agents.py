@@ -119,6 +119,7 @@ def test_errors_come_by_code(agent: AgentClient) -> None:
     with pytest.raises(ActionFailed) as failed:
         agent.execute("http_fetch", {"path": "/status/503"})
     assert (failed.value.code, failed.value.may_have_run) == ("action_execution_failed", True)
+    assert (failed.value.failure, failed.value.effect) == ("upstream_status", "yes")
     with pytest.raises(NotFound, match="receipt_not_found"):
         agent.receipt("rcpt_none")
     with pytest.raises(NotFound, match="approval_not_found"):

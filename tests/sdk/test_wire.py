@@ -115,6 +115,26 @@ def test_only_an_answer_before_dispatch_says_that_nothing_ran() -> None:
     assert answer(200, {}).error().may_have_run
 
 
+@pytest.mark.parametrize(
+    ("failure", "effect", "may_have_run", "is_retryable"),
+    [
+        ("upstream_unreachable", "no", False, True),
+        ("limit_fuel", "no", False, False),
+        ("upstream_reset", "unknown", True, False),
+        ("upstream_status", "yes", True, False),
+        ("of_a_newer_gateway", "perhaps", True, False),
+    ],
+)
+def test_a_failed_action_may_be_repeated_only_where_the_gateway_says_that_it_has_not_run(
+    failure: str, effect: str, may_have_run: bool, is_retryable: bool
+) -> None:
+    error = answer(502, {"error": "action_execution_failed"}, x_failure=failure, x_may_have_run=effect).error()
+    is_known = effect != "perhaps"
+    assert (error.failure, error.effect) == ((failure, effect) if is_known else (None, None))
+    assert (error.may_have_run, error.is_retryable) == (may_have_run, is_retryable)
+    assert ("may be repeated" in error.hint) is not may_have_run
+
+
 def test_an_error_says_what_is_worth_another_try_and_never_of_what_may_have_run() -> None:
     for status in (400, 401, 403, 404, 409, 422, 429, 500, 502, 503):
         for code in HINTS:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway_client.cli.exits import Failure, ScriptExit, exit_of
 from gateway_client.cli.safe import json_text, safe
-from gateway_client.errors import GatewayError, Unreachable
+from gateway_client.errors import ActionFailed, GatewayError, Unreachable
 
 NEXT = {
     "invalid_operator_token": "check operator_key_file of the context: gatectl doctor",
@@ -69,6 +69,8 @@ NEXT = {
     "internal_error": "report it with the trace id",
 }
 """Code to what a person does next. Codes that are not here explain themselves in docs/errors.md."""
+RUN_AGAIN = "nothing was sent, it may be repeated"
+LOOK_FIRST = "it may have happened, look before you run it again"
 FALLBACK = "docs/errors.md explains the code"
 
 
@@ -77,6 +79,7 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
     if isinstance(error, Failure):
         members: dict[str, Any] = {"error": error.code, "message": error.message, "exit_code": int(error.exit_code)}
         members |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None, "may_have_run": False}
+        members |= {"failure": None, "effect": None, "intent_id": None}
         return members | {"violations": [], "did_you_mean": [], "next": error.mend or None}
     return {
         "error": error.code,
@@ -87,6 +90,9 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
         "trace_id": error.trace_id,
         "approval_id": error.approval_id,
         "may_have_run": error.may_have_run,
+        "failure": error.failure,
+        "effect": error.effect,
+        "intent_id": error.intent_id,
         "violations": list(error.violations),
         "did_you_mean": list(error.suggestions),
         "next": _next(error),
@@ -110,6 +116,8 @@ def line_of(error: GatewayError | Failure) -> str:
         parts, mend = [error.code, safe(error.message)], safe(error.mend)
     else:
         parts, mend = [error.code], _next(error)
+        if error.failure:
+            parts[0] += f" ({error.failure})"
         if error.reason:
             parts.append(safe(error.reason))
         if error.suggestions:
@@ -128,6 +136,8 @@ def _places(error: GatewayError | Failure) -> list[str]:
 
 def _next(error: GatewayError) -> str:
     text = NEXT.get(error.code, FALLBACK)
+    if isinstance(error, ActionFailed) and error.effect is not None:
+        text = f"{RUN_AGAIN if error.effect == 'no' else LOOK_FIRST}: {text}"
     if error.code in {"timed_out", "connection_lost"} and isinstance(error, Unreachable) and not error.was_sent:
         text = NEXT["unreachable"]
     if error.retry_after is not None and "wait" in text:

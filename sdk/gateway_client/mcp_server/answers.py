@@ -64,7 +64,7 @@ def failed(error: GatewayError) -> CallToolResult:
         "status": error.status, "reason": error.reason, "rule": error.rule,
         "next": BY_RULE.get(error.rule or "", error.hint), "is_retryable": error.is_retryable,
         "retry_after_seconds": error.retry_after, "may_have_run": error.may_have_run,
-        "violations": list(error.violations) or None,
+        "failure": error.failure, "effect": error.effect, "violations": list(error.violations) or None,
         "did_you_mean": [name_of(one) for one in error.suggestions] or None, "trace_id": error.trace_id,
         "receipt_id": error.receipt_id, "approval_id": error.approval_id,
     }  # fmt: skip
