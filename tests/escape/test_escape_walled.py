@@ -1,6 +1,6 @@
-"""A compromised front, notary, deliverer, template or compiler can do nothing of its table. The processes are those
-of a running gateway. Their targets are its own ledger and keys (front, deliverer, compiler), or the files of others
-beside it (notary, which holds those, and template). See tests/support/escape_inside.py.
+"""A compromised front, notary, deliverer, broker, template or compiler can do nothing of its table. The processes are
+those of a running gateway. Their targets are its own ledger and keys (front, deliverer, broker, compiler), or the files
+of others beside it (notary, which holds those, and template). See tests/support/escape_inside.py.
 """
 
 import json
@@ -14,7 +14,7 @@ from tests.support.escape_steps import IS_X86
 from tests.support.escape_surroundings import surroundings
 from tests.support.escape_walled import ROWS_BY_NAME, WALLED
 from tests.support.gateway import START_SECONDS, config_for, gateway, wait_for
-from tests.support.manifests import patient
+from tests.support.manifests import example, patient, write_manifests
 
 pytestmark = pytest.mark.skipif(not IS_X86, reason="the steps know the numbers of system calls of x86_64 alone")
 
@@ -31,6 +31,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
         one.mkdir()
     (folder / "elsewhere" / "key.pem").write_text("secret")
     top = patient(folder / "actions")
+    token = {"token_url": "https://nowhere.invalid/token", "client_id": "gateway"}
+    secrets = [{"name": "client", "inject": {"oauth2_client_credentials": token}}]
+    write_manifests(folder / "actions", example("http_post", secrets=secrets))
     program = (sys.executable, "-m", "tests.support.escape_inside_gateway", str(reports))
     with surroundings(other) as facts:
         facts |= {
@@ -42,10 +45,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
             "outside": str(state), "key": str(state / "keys" / "receipt.pem"), "new": str(state / "new"),
             "ledger": str(state / "ledger.sqlite3"),
         }  # fmt: skip
-        told = {"front": own, "deliverer": own, "compiler": own, "notary": theirs, "template": theirs}
+        told = {"front": own, "deliverer": own, "broker": own, "compiler": own, "notary": theirs, "template": theirs}
         (reports / FACTS).write_text(json.dumps(told))
         state.mkdir(mode=0o700)  # where nothing is compiled yet, so that a compiler runs
-        with gateway(folder, config_for("127.0.0.1:9", top) + _HOOK, program=program) as running:
+        (state / "secrets.json").touch(mode=0o600)
+        (state / "secrets.json").write_text(json.dumps({"client": "c" * 20}))
+        config = f'{config_for("127.0.0.1:9", top)}[secrets]\nfile = "{state}/secrets.json"\n{_HOOK}'
+        with gateway(folder, config, program=program) as running:
+            assert running.agent().execute("http_post", {"path": "messages", "message": "x"}).status_code == 502
             assert running.agent().execute("text_digest", {"text": "after it"}).status_code == 200
             wait_for(
                 lambda: all((reports / f"{kind}.json").exists() for kind in WALLED), "the results of all rows",

@@ -25,8 +25,10 @@ WAIT_SECONDS = 60.0
 _confine = Confinement.confine
 
 
-def kind_of(walls: Walls) -> str | None:
+def kind_of(walls: Walls, module: str) -> str | None:
     """Return the kind of process that builds these walls, or None for a process whose table stands elsewhere."""
+    if module == "broker.main":
+        return "broker"
     if walls.has_files:
         return "template"
     if walls.checks_owners:
@@ -36,8 +38,8 @@ def kind_of(walls: Walls) -> str | None:
     return None if walls.limits else "compiler"
 
 
-def _confined(confinement: Confinement, folder: Path) -> None:
-    kind = kind_of(confinement._walls)
+def _confined(confinement: Confinement, folder: Path, module: str) -> None:
+    kind = kind_of(confinement._walls, module)
     if kind is not None and not (folder / f"{kind}.json").exists():
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text())[kind] | {"parent": os.getppid()}
         _wait_for(Path(facts["ledger"]))
@@ -58,8 +60,8 @@ def main() -> None:
     """Run the program, and try at its walls."""
     folder = Path(sys.argv[1])
     STEPS.update((row.name, row.step) for row in OWN)
-    setattr(Confinement, "confine", lambda confinement: _confined(confinement, folder))  # noqa: B010
     module, sys.argv = sys.argv[2], sys.argv[2:]
+    setattr(Confinement, "confine", lambda confinement: _confined(confinement, folder, module))  # noqa: B010
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

@@ -1,5 +1,5 @@
-"""The steps that the walls of front, notary, deliverer, template and compiler refuse: rows of the escape table, and
-their own."""
+"""The steps that the walls of front, notary, deliverer, broker, template and compiler refuse: rows of the escape table,
+and their own."""
 
 import os
 
@@ -47,6 +47,14 @@ WALLED: dict[str, tuple[str, ...]] = {
         *_SEALED,
         *_FILES,
         *(one for one in _ALONE if "UDP" not in one),
+        "remove the lock of the state directory",
+        "open the secrets of actions",
+    ),
+    "broker": (
+        *_EVERYBODY,
+        *_SEALED,
+        *_FILES,
+        "open /etc/shadow",
         "remove the lock of the state directory",
         "open the secrets of actions",
     ),
