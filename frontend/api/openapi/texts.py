@@ -39,6 +39,7 @@ TAGS = {
     "approvals": "Calls that wait for a person.",
     "receipts": "What came of each call, signed.",
     "audit": "Everything that was decided, in one chain.",
+    "summaries": "Counts of decisions by time, action and principal.",
     "keys": "Public keys, to check leases and receipts with.",
     "admin": "Operating the gateway.",
     "intents": "Calls that were dispatched, and whose effect is unknown.",
