@@ -67,6 +67,8 @@ class ListedApproval(ApprovalItem, frozen=True, kw_only=True):
     deny_reason: str | None = None
     error_code: str | None = None
     """Why an approved call did not come to its end."""
+    summary: NeverNull[str] = LEFT_OUT
+    """The line by which people know the call, made of its kept values; absent without one."""
 
 
 class ApprovalList(Noun, frozen=True, kw_only=True):
@@ -148,6 +150,9 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     trace_id: NeverNull[str]
     description: NeverNull[str] = LEFT_OUT
     """The action's description when the call was held. Absent where it had none, and of holds of an earlier version."""
+    summary: NeverNull[str] = LEFT_OUT
+    """The line by which people know the call, made of its kept values. Absent without one, and once the request is not
+    kept any more."""
     request: Any
     """The canonical request, exactly as it will be executed. Null once it is not kept any more."""
     request_json: str | None

@@ -45,11 +45,16 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     has_budget: bool
     description: str | None = None
     """The action's description when the call was held; None if it had none, or if an earlier version held the call."""
+    summary: str | None = None
+    """The line of kept values that lists show of it; None for an action whose manifest has no `summary`."""
 
     @classmethod
-    def of(cls, sealed: SealedPlan, identity_method: str, *, has_budget: bool, description: str | None = None) -> Self:
+    def of(
+        cls, sealed: SealedPlan, identity_method: str, *, has_budget: bool, description: str | None = None,
+        summary: str | None = None,
+    ) -> Self:  # fmt: skip
         """The body of a call that is held now."""
-        return cls(msgspec.Raw(sealed.encoded), sealed.digest, identity_method, has_budget, description)
+        return cls(msgspec.Raw(sealed.encoded), sealed.digest, identity_method, has_budget, description, summary)
 
     @cached_property
     def sealed(self) -> SealedPlan:
@@ -93,6 +98,7 @@ class Summary(msgspec.Struct, frozen=True):
     """A body as a list has it."""
 
     plan: Listed = Listed()
+    summary: str | None = None
 
 
 _body = msgspec.json.Decoder(HeldBody).decode

@@ -8,9 +8,11 @@ person reads is what runs.
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from ipc.approvals import HeldBody, RemainingPlan, Remains
 from ipc.backends.store import ApprovalRecord
+from ipc.kept_values import summary_of, values_of
 from ipc.plan import FileAccess, Plan
 from ipc.process.clock import iso
 from ipc.texts.canonical import NotCanonical, canonical_bytes, sha256_hex
@@ -84,8 +86,11 @@ def _of_plan(plan: Plan | RemainingPlan, description: str | None) -> dict[str, A
 
 
 def _of_request(plan: Plan) -> dict[str, Any]:
+    request = msgspec.json.decode(plan.request)
+    summary = None if plan.kept is UNSET else summary_of(values_of(plan.kept, request))
     return {
-        "request": visible(msgspec.json.decode(plan.request)),
+        **({} if summary is None else {"summary": summary}),
+        "request": visible(request),
         "request_json": in_ascii(plan.request),
         "approved_request": visible(msgspec.to_builtins(plan.http_request)),
         "unresolved_paths": [visible(path) for path in plan.unresolved_paths],

@@ -1,8 +1,8 @@
-"""Counts of calls by hour: how many there were of each decision, action and principal.
+"""Counts of calls by hour and by day: how many there were of each decision, action and principal.
 
 The counts are made from events that have come to their tables, a slice at a time, in a transaction that also notes the
 last event that was counted. So no event is counted twice or left out, whichever process ends when, and a call pays
-nothing for it. Guarantees a bounded number of rows: by age, and of names in an hour. The counts are no evidence.
+nothing for it. Guarantees a bounded number of rows: by age, and of names in an hour or day. The counts are no evidence.
 """
 
 from collections import Counter
@@ -13,28 +13,32 @@ import msgspec
 
 from ipc.events import ACTION_CALL, APPROVAL_DENIED, APPROVAL_EXPIRED, APPROVAL_GRANTED
 from notary.database import DatabaseGone, OpenTransaction
+from notary.ledger import activity_sums
+from notary.ledger.activity_sums import HOUR_MS, STEPS
 
-HOUR_MS: Final = 3_600_000
 KEPT_HOURS: Final = 400 * 24
-NAMES_AN_HOUR: Final = 500
-"""Actions, and principals, that are counted by name in one hour; calls of more are counted without their names."""
+NAMES: Final = 500
+"""Actions, and principals, that are counted by name in one hour or day; others are counted without their names."""
 OTHERS: Final = ""
 DECISION, ACTION, PRINCIPAL = "decision", "action", "principal"
+# `step` is 1 for the counts of an hour, 24 for those of a day, and `hour` the first hour since the Unix epoch.
 TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS activity (
-        hour INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, count INTEGER NOT NULL,
-        PRIMARY KEY (hour, kind, name)
+        step INTEGER NOT NULL, hour INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (step, hour, kind, name)
     ) STRICT, WITHOUT ROWID
     """,
+    *activity_sums.TABLES,
 )
 POSTGRES_TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS activity (
-        hour bigint NOT NULL, kind text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL, count bigint NOT NULL,
-        PRIMARY KEY (hour, kind, name)
+        step bigint NOT NULL, hour bigint NOT NULL, kind text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
+        count bigint NOT NULL, PRIMARY KEY (step, hour, kind, name)
     )
     """,
+    *activity_sums.POSTGRES_TABLES,
 )
 _POSITION: Final = "SELECT value FROM meta WHERE key = 'counted'"
 _MOVE: Final = "INSERT OR REPLACE INTO meta (key, value) VALUES ('counted', ?)"
@@ -43,12 +47,12 @@ _EVENTS: Final = (
     "SELECT seq, time, event_type, decision, action_id, principal,"
     " CASE WHEN decision <> 'allow' THEN bytes END FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 )
-_NAMES: Final = "SELECT kind, name FROM activity WHERE hour = ?"
+_NAMES: Final = "SELECT kind, name FROM activity WHERE step = ? AND hour = ?"
 _ADD: Final = (
-    "INSERT INTO activity (hour, kind, name, count) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (hour, kind, name) DO UPDATE SET count = activity.count + excluded.count"
+    "INSERT INTO activity (step, hour, kind, name, count) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (step, hour, kind, name) DO UPDATE SET count = activity.count + excluded.count"
 )
-_FORGET: Final = "DELETE FROM activity WHERE hour < ?"
+_FORGET: Final = "DELETE FROM activity WHERE step = ? AND hour < ?"
 _TYPES: Final = frozenset({ACTION_CALL, APPROVAL_GRANTED, APPROVAL_DENIED, APPROVAL_EXPIRED})
 _DECISIONS: Final = frozenset({"allow", "deny", "pending_approval", "error"})
 
@@ -63,8 +67,8 @@ class _CountedEvent(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_CountedEvent).decode
-ActivityCounts = Counter[tuple[int, str, str]]
-"""(hour, kind, name) -> calls."""
+ActivityCounts = Counter[tuple[int, int, str, str]]
+"""(step, hour, kind, name) -> calls."""
 
 
 class CountedSlice(NamedTuple):
@@ -90,16 +94,26 @@ def count_slice(connection: OpenTransaction, limit: int) -> CountedSlice:
     rows = connection.execute(_EVENTS, (before, limit)).fetchall()
     if not rows:
         return CountedSlice(0, before)
+    last = int(rows[-1][0])
     counts = _bounded(connection, _counts_of(rows))
     if counts:
         connection.executemany(_ADD, [(*key, count) for key, count in counts.items()])
-    connection.execute(_MOVE, (str(rows[-1][0]),))
-    return CountedSlice(len(rows), int(rows[-1][0]))
+    activity_sums.add_between(connection, before, last)
+    connection.execute(_MOVE, (str(last),))
+    return CountedSlice(len(rows), last)
+
+
+def forget_values(connection: OpenTransaction, keys: Iterable[str]) -> None:
+    """Take kept values that are about to be erased out of the sums. `keys`: those of their rows."""
+    activity_sums.take_out(connection, keys, position(connection))
 
 
 def forget_before(connection: OpenTransaction, now: float) -> None:
-    """Remove counts that are older than KEPT_HOURS."""
-    connection.execute(_FORGET, (int(now // 3600) - KEPT_HOURS,))
+    """Remove counts and sums that are older than KEPT_HOURS."""
+    first = int(now // 3600) - KEPT_HOURS
+    for step in STEPS:
+        connection.execute(_FORGET, (step, first))
+    activity_sums.forget_before(connection, first)
 
 
 def _counts_of(rows: Iterable[tuple[Any, ...]]) -> ActivityCounts:
@@ -107,14 +121,16 @@ def _counts_of(rows: Iterable[tuple[Any, ...]]) -> ActivityCounts:
     for _, time, event_type, decision, action_id, principal, stored in rows:
         if event_type not in _TYPES or decision not in _DECISIONS:
             continue
-        hour, number = int(time) // HOUR_MS, 1 if stored is None else _number_of(stored)
+        number = 1 if stored is None else _number_of(stored)
         if not number:
             continue
-        counts[hour, DECISION, decision] += number
-        if action_id:
-            counts[hour, ACTION, action_id] += number
-        if principal:
-            counts[hour, PRINCIPAL, principal] += number
+        for step in STEPS:
+            hour = int(time) // HOUR_MS // step * step
+            counts[step, hour, DECISION, decision] += number
+            if action_id:
+                counts[step, hour, ACTION, action_id] += number
+            if principal:
+                counts[step, hour, PRINCIPAL, principal] += number
     return counts
 
 
@@ -130,17 +146,17 @@ def _number_of(stored: bytes) -> int:
 
 
 def _bounded(connection: OpenTransaction, counts: ActivityCounts) -> ActivityCounts:
-    """The same counts, with those of new names beyond NAMES_AN_HOUR put together."""
-    known: dict[int, dict[str, set[str]]] = {}
+    """The same counts, with those of new names beyond NAMES put together."""
+    known: dict[tuple[int, int], dict[str, set[str]]] = {}
     bounded: ActivityCounts = Counter()
-    for (hour, kind, name), count in counts.items():
-        if hour not in known:
-            known[hour] = {DECISION: set(), ACTION: set(), PRINCIPAL: set()}
-            for its_kind, its_name in connection.execute(_NAMES, (hour,)):
-                known[hour].setdefault(its_kind, set()).add(its_name)
-        names = known[hour][kind]
-        if name not in names and len(names) >= NAMES_AN_HOUR:
+    for (step, hour, kind, name), count in counts.items():
+        if (step, hour) not in known:
+            known[step, hour] = {DECISION: set(), ACTION: set(), PRINCIPAL: set()}
+            for its_kind, its_name in connection.execute(_NAMES, (step, hour)):
+                known[step, hour].setdefault(its_kind, set()).add(its_name)
+        names = known[step, hour][kind]
+        if name not in names and len(names) >= NAMES:
             name = OTHERS
         names.add(name)
-        bounded[hour, kind, name] += count
+        bounded[step, hour, kind, name] += count
     return bounded

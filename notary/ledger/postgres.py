@@ -85,7 +85,7 @@ _OURS: Final = (
     " AND c.oid IN (to_regclass('events'), to_regclass('receipts'), to_regclass('intents'), to_regclass('unresolved'),"
     " to_regclass('tiles'), to_regclass('checkpoints'), to_regclass('meta'), to_regclass('epochs'),"
     " to_regclass('turn'), to_regclass('gateways'), to_regclass('outbox'), to_regclass('given_up'),"
-    " to_regclass('kept_values'), to_regclass('activity'))"
+    " to_regclass('kept_values'), to_regclass('activity'), to_regclass('activity_sums'))"
 )
 
 OWN: Final = {

@@ -21,7 +21,8 @@ PAGE = Path(__file__).resolve().parents[2] / "console" / "page"
 EVIL = "</dd><img src=x onerror=hacked()><script>hacked()</script>\u202e\u0000" + "x" * 300
 EVIL_TOOL = {"name": EVIL, "digest": EVIL}
 DETAIL = {
-    "approval_id": "apr_1", "action_id": EVIL, "action_version": EVIL, "state": "pending", "status": "pending",
+    "approval_id": "apr_1", "summary": EVIL,
+    "action_id": EVIL, "action_version": EVIL, "state": "pending", "status": "pending",
     "principal": EVIL, "session_id": EVIL, "owner": EVIL, "risk_level": EVIL, "request_hash": EVIL, "created_at": EVIL,
     "expires_at": "2999-01-01T00:00:00.000Z", "trace_id": EVIL, "request": {EVIL: EVIL}, "request_json": EVIL,
     "approved_targets": [EVIL], "approved_secrets": [EVIL], "secret_domains": {EVIL: [EVIL]},

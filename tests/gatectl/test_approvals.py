@@ -64,6 +64,18 @@ def test_the_description_that_was_held_is_shown_and_not_that_of_the_manifest(gat
     assert "GET /v1/actions/http_fetch" not in server.requests
 
 
+def test_lists_and_plans_name_a_call_by_the_summary_of_its_kept_values(gatectl: Gatectl) -> None:
+    one = DETAIL | {"summary": "120.00 EUR for inv_77\x1b"}
+    page = {"approvals": [one, DETAIL | {"approval_id": "apr_2"}], "count": 2, "total": 2}
+    with scripted_gateway({SHOW: (200, one), "GET /v1/approvals": (200, page)}) as server:
+        there = pointed_at(gatectl, server.url)
+        listed, shown = there.done("approvals").out, there.done("approvals", "show", "apr_1").out
+    first, second = listed.splitlines()[1:]
+    assert " http_fetch · 120.00 EUR for inv_77\\u001b " in first
+    assert " http_fetch " in second
+    in_order(shown, "summary     120.00 EUR for inv_77\\u001b", "will send")
+
+
 def test_the_tool_that_will_be_called_is_shown_with_its_digest(gatectl: Gatectl) -> None:
     tool = {"name": "read_file", "digest": "sha256:44"}
     detail = DETAIL | {"approved_request": DETAIL["approved_request"] | {"tool": tool}}

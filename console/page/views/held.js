@@ -55,6 +55,7 @@ function item(one) {
   const isHeld = one.state === "pending";
   return el("li", { "data-id": one.approval_id, class: "card" },
     el("h2", {}, el("a", { href: `#/held/${one.approval_id}` }, one.action_id, " ", one.action_version ?? "")),
+    one.summary ? el("p", { class: "summary" }, one.summary) : null,
     el("p", { class: "tags" }, tag(one.risk_level ?? "risk unknown"), tag(one.state),
       isHeld ? el("span", { class: "left", "data-until": one.expires_at }, left(one.expires_at)) : null),
     el("p", {}, "asked by ", el("strong", {}, one.principal ?? "unknown"), one.owner ? ` (owner ${one.owner})` : "",

@@ -23,7 +23,7 @@ export async function planView(root, { abort, argument }) {
   document.title = `${visible(detail.action_id)} – Gateway console`;
   const about = await description(detail, abort);
   root.append(state, el("section", { class: "card", "aria-label": "What will happen" },
-    facts([...about, ...effects(detail)]),
+    facts([...(detail.summary ? [["summary", detail.summary]] : []), ...about, ...effects(detail)]),
     request(detail)), el("section", { class: "card", "aria-label": "Who asks" }, facts(asker(detail))), decision, wrong,
   everything(detail));
   showState(state, detail);

@@ -19,6 +19,7 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, HeldBody
 from ipc.backends.store import ApprovalRecord
+from ipc.kept_values import summary_of
 from ipc.operations.calls import Refusal
 from ipc.operations.holds import GetHold, Hold, HoldInForce
 from ipc.plan import SealedPlan
@@ -41,7 +42,13 @@ class HoldWriter:
         `record.is_decided` says whether its event is written.
         """
         now, plan = self.clock.now(), sealed.plan
-        body = HeldBody.of(sealed, record.identity_method or "", has_budget=has_budget, description=description or None)
+        body = HeldBody.of(
+            sealed,
+            record.identity_method or "",
+            has_budget=has_budget,
+            description=description or None,
+            summary=summary_of(record.kept),
+        )
         approval = ApprovalRecord(
             approval_id=new("apr_"), session_id=plan.session_id, action_id=plan.action_id,
             request_hash=plan.request_hash, state=PENDING, created_at=now, expires_at=now + TTL_SECONDS,

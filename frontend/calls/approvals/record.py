@@ -7,6 +7,7 @@ state moves. Front and notary make the detail with ipc/keys/shown.py.
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
@@ -96,7 +97,8 @@ _TOLD = ("claimed_by", "receipt_id", "deny_reason", "error_code")
 
 def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
     """One item of the operator's list. Fields of the plan are null if it can't be read."""
-    plan = summary_of(approval.body).plan
+    summary = summary_of(approval.body)
+    plan = summary.plan
     state = state_at(approval.state, approval.expires_at, now)
     members: dict[str, Any] = {
         "approval_id": approval.approval_id,
@@ -114,7 +116,7 @@ def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
     }
     outcome = msgspec.to_builtins(outcome_of(approval))
     members |= {name: outcome.get(name) for name in _TOLD}
-    return ListedApproval(**members)
+    return ListedApproval(**members, summary=UNSET if summary.summary is None else summary.summary)
 
 
 class ShownHold(NamedTuple):

@@ -65,6 +65,8 @@ class PlanView:
         if self._is_over:
             yield "ENDED", f"{safe(self._detail.state)} {self._ended()}; what follows is the plan as it was held"
             yield from self._outcome()
+        if self._detail.summary:
+            yield "summary", safe(self._detail.summary)
         if self._detail.description:
             yield "action", safe(self._detail.description)
         yield from self._effects()

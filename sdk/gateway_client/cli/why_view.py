@@ -91,4 +91,6 @@ def _receipt(receipt: Receipt) -> Iterator[tuple[str, object]]:
 def _approval(detail: ApprovalDetail) -> Iterator[tuple[str, object]]:
     by = f" by {plain(detail.claimed_by)}" if detail.claimed_by else ""
     at = detail.completed_at or detail.claimed_at
+    if detail.summary is not None:
+        yield "summary", plain(detail.summary)
     yield "approval", f"{plain(detail.approval_id)}, {plain(detail.state)}{by}{f' at {plain(at)}' if at else ''}"

@@ -5,10 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 import rfc8785
+from msgspec import UNSET, UnsetType
 
 from frontend.calls.approvals.record import detailed
 from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.backends.store import ApprovalRecord
+from ipc.kept_values import KeptRules
 from ipc.keys.shown import NOT_HASHED, hash_of, shown
 from ipc.plan import seal
 from ipc.texts.canonical import sha256_hex
@@ -18,9 +20,9 @@ NOW = 1_000.0
 
 
 def a_held(
-    request: str = '{"to":"acct"}', description: str | None = None, **given: Any
+    request: str = '{"to":"acct"}', description: str | None = None, kept: KeptRules | UnsetType = UNSET, **given: Any
 ) -> tuple[ApprovalRecord, HeldBody]:  # fmt: skip
-    plan = a_plan(request=request, calls_remaining=3)
+    plan = a_plan(request=request, calls_remaining=3, kept=kept)
     body = HeldBody.of(seal(plan), "peercred", has_budget=True, description=description)
     fields: dict[str, Any] = {
         "approval_id": "apr_1", "session_id": plan.session_id, "action_id": plan.action_id,
@@ -86,6 +88,15 @@ def test_the_description_is_kept_when_the_request_is_not() -> None:
     record, _ = a_held(description="Pays.", state="denied")
     ended = sent(msgspec.structs.replace(record, body=remains_of(record.body)))
     assert (ended["request"], ended["description"]) == (None, "Pays.")
+
+
+def test_the_summary_of_a_hold_follows_from_its_plan_and_is_hashed() -> None:
+    record, body = a_held(kept=KeptRules(("/to",), (), "to {to}"))
+    detail = sent(record)
+    assert (detail["summary"], detail["shown_hash"]) == ("to acct", hash_of(shown(record, body)))
+    assert detail.keys() == shown(record, body).keys() | NOT_HASHED
+    ended = sent(msgspec.structs.replace(record, state="denied", body=remains_of(record.body)))
+    assert "summary" not in ended
 
 
 def test_a_number_without_a_canonical_form_leaves_nothing_to_sign() -> None:

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from contract.activity import AuditSummary, CountedPrincipal
+from ipc.kept_values import KeptValue, KeptValues
 from ipc.operations.activity import SummariseAudit
+from ipc.operations.calls import ProofRecord, Refuse
 from notary.ledger import activity
 from notary.operations import summarising
 from tests.notary.running import Running, query
-from tests.notary.samples import NOW, make_approval, make_hold, make_note, make_refuse, record_call
+from tests.notary.samples import NOW, make_approval, make_hold, make_note, make_open, make_refuse, record_call
 from tests.support.asking import Asker
 
 HOUR = int(NOW // 3600)
@@ -98,12 +100,50 @@ def test_the_busiest_actions_and_principals_come_first_and_the_rest_has_no_name(
 
 
 def test_an_hour_counts_a_bounded_number_of_names(kept: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "NAMES_AN_HOUR", 2)
+    monkeypatch.setattr(activity, "NAMES", 2)
     for name in "abcda":
         refuse(kept.front, principal=name)
         asked(kept.front)
     named = {one.principal: one.count for one in asked(kept.front).principals}
     assert named == {"a": 2, "b": 1, None: 2}
+
+
+def test_kept_numbers_of_executed_calls_are_summed_exactly(kept: Running) -> None:
+    def values(amount: str) -> KeptValues:
+        return KeptValues(
+            (KeptValue("/amount", amount), KeptValue("/to", '"acct-7"'), KeptValue("/iban", '"3"', "masked"))
+        )
+
+    for amount in ("0.1", "0.2", "1e21", "-3"):
+        kept.front.ask(make_open(kept=values(amount)))
+    kept.front.ask(make_hold(kept=values("500")))
+    kept.front.ask(Refuse(make_refuse().event, ProofRecord("p"), kept=values("7000")))
+    for first, end, step in ((HOUR, HOUR + 1, 1), (HOUR // 24 * 24, HOUR // 24 * 24 + 24, 24)):
+        (total,) = asked(kept.front, first, end, step).sums
+        assert (total.action_id, total.pointer, total.sum) == ("text_digest", "/amount", "999999999999999999997.3")
+
+
+def test_a_value_that_is_about_to_be_erased_leaves_the_sums(notary: Running) -> None:
+    for amount in ("25", "17.5"):
+        notary.front.ask(make_open(kept=KeptValues((KeptValue("/amount", amount),))))
+    asked(notary.front)
+    notary.stop()
+    with notary.stranger() as connection:
+        first, second = (key for (key,) in connection.execute("SELECT key FROM kept_values ORDER BY seq").fetchall())
+        activity.forget_values(connection, [first])
+        assert {row for (row,) in connection.execute("SELECT sum FROM activity_sums")} == {"17.5"}
+        activity.forget_values(connection, [second])
+        assert connection.execute("SELECT count(*) FROM activity_sums").fetchone() == (0,)
+
+
+def test_counts_are_forgotten_after_400_days(notary: Running) -> None:
+    record_call(notary.front)
+    asked(notary.front)
+    notary.stop()
+    with notary.stranger() as connection:
+        for later, left in ((399, 6), (401, 0)):
+            activity.forget_before(connection, NOW + later * 86_400)
+            assert connection.execute("SELECT count(*) FROM activity").fetchone() == (left,)
 
 
 def test_a_notary_that_starts_again_counts_each_call_once(kept: Running) -> None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 import click
 
 from gateway_client.cli import deciding, ids
+from gateway_client.cli.call_names import named
 from gateway_client.cli.completing import held
 from gateway_client.cli.deciding import LONGEST, described, require_same_plan, signed_by, to_sign, undecided
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
@@ -57,7 +58,7 @@ def list_(
         return
     rows = [
         (
-            one.approval_id, one.state, one.action_id, one.risk_level, one.principal,
+            one.approval_id, one.state, named(one.action_id, one.summary), one.risk_level, one.principal,
             countdown(one.expires_at) if one.state == "pending" else "-", outcome(one, verdicts.get(one.receipt_id)),
             one.created_at,
         )

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Static
 
+from gateway_client.cli.call_names import named
 from gateway_client.cli.output import DOT
 from gateway_client.cli.plan_view import INDENT, PlanView
 from gateway_client.cli.safe import plain, safe
@@ -131,7 +132,8 @@ class HoldsPane(Pane):
         names = ["LEFT", "RISK", "ACTION", "ASKED BY", "APPROVAL", *(["SINCE"] if is_wide else [])]
 
         def cells(one: Approval) -> list[str]:
-            shown = [countdown(one.expires_at), plain(one.risk_level), plain(one.action_id), plain(one.principal)]
+            called = named(one.action_id, one.summary)
+            shown = [countdown(one.expires_at), plain(one.risk_level), called, plain(one.principal)]
             whole = safe(one.approval_id)
             if is_wide:
                 return [*shown, whole, brief(one.created_at or "")]
@@ -153,8 +155,9 @@ class HoldsPane(Pane):
         text = Text()
         if cursor < len(self._holds):
             one = self._holds[cursor]
-            named = [plain(one.action_id), plain(one.risk_level), f"expires in {countdown(one.expires_at)}"]
-            text.append_text(word("HELD")).append("  ").append_text(Text(DOT).join(word(part) for part in named))
+            called = named(one.action_id, one.summary)
+            parts = [called, plain(one.risk_level), f"expires in {countdown(one.expires_at)}"]
+            text.append_text(word("HELD")).append("  ").append_text(Text(DOT).join(word(part) for part in parts))
         if self._total is not None and self._total > len(self._holds):
             text.append(f"  {len(self._holds)} of {self._total} that wait are listed")
         self.query_one("#named", Static).update(text)

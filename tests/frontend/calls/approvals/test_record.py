@@ -180,3 +180,11 @@ def test_the_list_does_not_decode_what_it_does_not_show() -> None:
         listed(msgspec.structs.replace(record, body=record.body.replace('"request":"', '"request":1,"x":"')), NOW)
         == whole
     )
+
+
+def test_a_list_shows_the_summary_of_a_call_that_has_one() -> None:
+    record = a_record()
+    body = msgspec.structs.replace(body_of(record), summary="120.00 EUR")
+    told = listed(msgspec.structs.replace(record, body=encode(body)), NOW)
+    assert msgspec.json.decode(msgspec.json.encode(told))["summary"] == "120.00 EUR"
+    assert b"summary" not in msgspec.json.encode(listed(record, NOW))

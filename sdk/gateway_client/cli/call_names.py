@@ -1,0 +1,9 @@
+"""The name of a call in lists: its action, and the summary of its kept values where the gateway sends one."""
+
+from gateway_client.cli.output import DOT
+from gateway_client.cli.safe import plain
+
+
+def named(action_id: str | None, summary: str | None) -> str:
+    """`refund_create · 120.00 EUR for inv_7`, safe for a terminal."""
+    return DOT.join(plain(part) for part in (action_id, summary) if part is not None) or plain(None)

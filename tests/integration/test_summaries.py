@@ -1,0 +1,24 @@
+"""The summary of a held call, from its manifest and its request to those who decide."""
+
+from pathlib import Path
+
+from tests.support.gateway import gateway
+from tests.support.manifests import all_examples, open_policy
+
+
+def test_a_held_call_is_listed_and_shown_by_the_summary_of_its_kept_values(tmp_path: Path) -> None:
+    kept = {
+        "evidence": {"keep": ["/amount_cents", "/currency"], "mask": ["/to"]}, "summary": "{amount_cents} {currency}",
+    }  # fmt: skip
+    manifests = all_examples(tmp_path / "actions", payment_transfer=kept)
+    policy = open_policy(tmp_path / "policy")
+    with gateway(tmp_path, f'manifests_dir = "{manifests}"\npolicy_dir = "{policy}"\n') as gate:
+        body = {"to": "acct-7777", "amount_cents": 25000, "currency": "EUR"}
+        answer = gate.agent().execute("payment_transfer", body)
+        assert answer.status_code == 202, answer.text
+        approval_id, operator = answer.json()["approval_id"], gate.operator()
+        (listed,) = operator.get("/v1/approvals").json()["approvals"]
+        shown = operator.get(f"/v1/approvals/{approval_id}").json()
+        assert (listed["summary"], shown["summary"]) == ("25000 EUR", "25000 EUR")
+        assert operator.post(f"/v1/approvals/{approval_id}/deny").status_code == 200
+        assert operator.get("/v1/audit/summary").json()["sums"] == []
