@@ -1,11 +1,13 @@
 """`python -m notary.offline LEDGER --keys JWKS`: check a ledger without the service that wrote it.
 
-Behind `gateway ledger verify`. Progress on a terminal, the first broken event beside its neighbours, one sentence at
-the end. Exit 0: whole. 8: something does not fit. 69: nothing can be said. Opens the file read-only.
+Behind `gateway ledger verify`. Several segments, and segments and their ledger, must go on from each other. Progress
+on a terminal, the first broken event beside its neighbours, one sentence at the end. Exit 0: whole. 8: something does
+not fit. 69: nothing can be said. Opens the file read-only.
 """
 
 import argparse
 import signal
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -15,10 +17,19 @@ import msgspec
 
 from ipc.process.exits import Exit
 from ipc.texts.visible import has_overlay
+from notary.database import DatabaseGone
 from notary.reading.audit import CannotCheck, Findings, ForeignShape, check, neighbours, readable
 from notary.reading.kept_checkpoints import KeptCheckpoint, keys_by_name, read_kept
-from notary.reading.source import NotReadable, add_source, source_in
+from notary.reading.source import NotReadable, Source, add_source
 from notary.reading.verify import Break
+from notary.sealing.joints import (
+    LedgerPart,
+    carried_keys,
+    part_of,
+    problem_of_beginning,
+    problem_of_joints,
+    segments_in,
+)
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.notes import Keys
@@ -51,8 +62,11 @@ class _Progress:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py."""
     parser = argparse.ArgumentParser(prog="gateway ledger verify", description="Check a ledger without the service.")
-    add_source(parser, metavar="LEDGER", help="a ledger's file or a copy of one, or the address of a PostgreSQL")
-    parser.add_argument("--keys", type=Path, required=True, metavar="JWKS", help="receipt keys (GET /v1/receipt-keys)")
+    add_source(
+        parser, nargs="+", metavar="LEDGER", help="a ledger's file, or the address of a PostgreSQL; or sealed segments"
+    )
+    parser.add_argument("--keys", type=Path, metavar="JWKS", help="receipt keys (GET /v1/receipt-keys)")
+    parser.add_argument("--segments", type=Path, metavar="DIR", help="the ledger's sealed segments: all of them")
     parser.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE", help="a checkpoint that was kept: again"
     )
@@ -61,25 +75,66 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        keys = _read_keys(options.keys)
+        keys = None if options.keys is None else _read_keys(options.keys)
         signers = _checkpoint_keys(options.checkpoint_key)
         kept = [one for path in options.checkpoint for one in _read_checkpoints(path, signers)]
-        with readable(source_in(options)) as connection:
-            progress = _Progress()
-            try:
-                findings = check(connection, keys, progress, kept, signers or None)
-            finally:
-                progress.clear()
-            if findings.broken is not None and findings.broken.seq is not None:
-                for number, stored in neighbours(connection, findings.broken.seq):
-                    print(_line(number, stored, is_broken=number == findings.broken.seq))
-    except ForeignShape as problem:
-        findings = Findings(broken=Break(None, None, str(problem)))
+        parts = list[LedgerPart]()
+        for source in _sources(options):
+            findings = _check(source, keys, signers, kept, parts)
+            print(_sentence(source.place, findings))
+            if findings.broken is not None:
+                return Exit.CHECK_FAILED
     except (CannotCheck, NotReadable) as problem:
         print(f"Nothing can be said: {problem}", file=sys.stderr)
         return Exit.UNAVAILABLE
-    print(_sentence(options.place, findings))
-    return Exit.OK if findings.broken is None else Exit.CHECK_FAILED
+    problem_of_all = problem_of_joints(parts, from_the_beginning=options.segments is not None)
+    if problem_of_all is not None:
+        place, reason = problem_of_all
+        print(_sentence(place, Findings(broken=Break(None, None, reason))))
+        return Exit.CHECK_FAILED
+    return Exit.OK
+
+
+def _sources(options: argparse.Namespace) -> list[Source]:
+    """What is to be checked, oldest first: segments, in the order of their leaves, before their ledger."""
+    given = [Source(place, options.password_file, options.ca_file) for place in options.place]
+    if options.segments is None:
+        return given if len(given) == 1 else sorted(given, key=lambda source: Path(source.place).name)
+    if len(given) != 1:
+        raise CannotCheck("--segments belongs to one ledger.")
+    return [*(Source(str(path)) for path in segments_in(options.segments)), *given]
+
+
+def _check(
+    source: Source, keys: ReceiptKeys | None, signers: Keys, kept: list[KeptCheckpoint], parts: list[LedgerPart]
+) -> Findings:  # fmt: skip
+    """Check one ledger or segment, and add it to `parts`. Without keys those count that a segment carries."""
+    try:
+        with readable(source) as connection:
+            carried = carried_keys(connection)
+            if keys is None and carried is None:
+                raise CannotCheck("a ledger carries no keys: give --keys.")
+            part = part_of(connection, source.place)
+            if (reason := problem_of_beginning(part)) is not None:
+                return Findings(broken=Break(None, None, reason))
+            if carried is not None:
+                keys = keys or ReceiptKeys(carried.receipts)
+                signers = signers or keys_by_name(carried.checkpoints)
+                kept = [one for one in kept if part.holds(one.checkpoint.size)]
+            progress = _Progress()
+            try:
+                findings = check(connection, keys or ReceiptKeys({"keys": []}), progress, kept, signers or None)
+            finally:
+                progress.clear()
+            parts.append(part)
+            if findings.broken is not None and findings.broken.seq is not None:
+                for number, stored in neighbours(connection, findings.broken.seq):
+                    print(_line(number, stored, is_broken=number == findings.broken.seq))
+            return findings
+    except ForeignShape as problem:
+        return Findings(broken=Break(None, None, str(problem)))
+    except (DatabaseGone, NoteRefused, sqlite3.DatabaseError, UnicodeDecodeError) as problem:
+        return Findings(broken=Break(None, None, f"the file is damaged: {problem}"))
 
 
 def _read_keys(path: Path) -> ReceiptKeys:
@@ -130,10 +185,11 @@ def _sentence(place: str, findings: Findings) -> str:
             over = f"all but {_counted(findings.unsigned_leaves, 'leaf')}" if findings.unsigned_leaves else "all of it"
             signed = _counted(findings.signed, "checkpoint")
             continues = f" The log's key signed {signed}, the newest over {over}.{continues}"
+        sealed = f" The {_counted(findings.sealed, 'event')} before it are sealed." if findings.sealed else ""
         return (
             f"{place} is intact: {_counted(findings.events, 'event')} in one chain, "
             f"{_counted(findings.receipts, 'receipt')} with a valid signature, "
-            f"{_counted(findings.unresolved, 'unresolved intent')}.{continues}"
+            f"{_counted(findings.unresolved, 'unresolved intent')}.{sealed}{continues}"
         )
     if broken.event_id is None:
         return f"{place} is broken: {_printable(broken.reason)}."

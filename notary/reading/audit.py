@@ -36,6 +36,8 @@ class Findings:
     """The findings of the check. `receipts` have a valid signature; `broken` is the first fault."""
 
     events: int = 0
+    sealed: int = 0
+    """Events before it that are in sealed segments."""
     receipts: int = 0
     unresolved: int = 0
     continued: int = 0
@@ -126,8 +128,8 @@ def _walk(
                 findings.broken = findings.broken or _problem_of_structure(connection)
         finally:
             connection.execute("ROLLBACK")
-        findings.events = walk.chain.head.seq
-        progress(findings.events, head.seq if head else 0)
+        findings.events, findings.sealed = walk.events, walk.beginning.events
+        progress(findings.events, head.seq - findings.sealed if head else 0)
         if not has_more:
             break
     findings.receipts, findings.unresolved = walk.named.receipts, walk.named.unresolved

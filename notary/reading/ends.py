@@ -9,6 +9,7 @@ from ipc.events import ADMIN_REVOKE_ALL, CLOCK_ACCEPTED, ROLLBACK_ACCEPTED
 from ipc.texts.canonical import sha256_hex
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import history
+from notary.ledger.cut import BEGINNING, read_cut
 from notary.ledger.head import read_head
 from notary.store import proofs
 
@@ -65,6 +66,7 @@ def problem_of_end(connection: OpenTransaction, leaves: int) -> str | None:
 def _problem_of_epoch(connection: OpenTransaction) -> str | None:
     rows = (connection.execute(_LAST_RAISE, (name,)).fetchone() for name in RAISING)
     raised = max((epoch_raised(row[0]) for row in rows if row is not None), default=0)
+    raised = max(raised, read_cut(connection, BEGINNING).epoch)
     epoch = proofs.known_epoch(connection)
     if epoch is None or epoch < raised:
         return f"the epoch in force is {epoch}, and an event raised it to {raised}: revoked leases would count"

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ipc.events import INTENT_VERIFICATION
 from ipc.texts.canonical import sha256_hex
 from notary.database import OpenTransaction
+from notary.ledger.cut import NOTHING, Cut
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
@@ -55,6 +56,12 @@ class NamedWalk:
         self._next = FIRST
         self._epoch = 0
         self._raised_by: tuple[str, int] | None = None
+        self._opened_before = 0
+        self._ended_after = 0
+
+    def begin(self, beginning: Cut, end: Cut = NOTHING) -> None:
+        """The walk is along the part of a ledger between two cuts; NOTHING: to its end."""
+        self._epoch, self._opened_before, self._ended_after = beginning.epoch, beginning.open, end.open
 
     def step(self, connection: OpenTransaction, rows: Rows, events: Sequence[Stored]) -> Break | None:
         """Check what these events name, given their rows."""
@@ -122,7 +129,7 @@ class NamedWalk:
             return Break(str(row[0]), None, "it waits for its end, and no intent with its number has this id")
         if (row := connection.execute(_ENDED).fetchone()) is not None:
             return Break(str(row[1]), row[0], f"it ended the intent {row[2]}, which is said to wait")
-        if intents != self._ended + self.unresolved:
+        if intents + self._opened_before != self._ended + self.unresolved + self._ended_after:
             return Break(
                 None, None, f"{intents} intents are there, {self._ended} resolved by events and {self.unresolved} open"
             )

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from notary.database import OpenTransaction
 from notary.ledger import history
+from notary.ledger.cut import Cut
 from notary.ledger.history import History
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf, leaves_of
 from notary.ledger.page_ring import RingEntry
@@ -61,6 +62,14 @@ class TreeWalk:
         self._full_tile = 0
         self._next_checkpoint = FIRST
         self._note: str | None = None
+        self._first_tile = 0
+
+    def begin(self, beginning: Cut, *, is_segment: bool) -> None:
+        """The walk is along what is behind a cut. A segment has no tiles of leaves before that of its first leaf."""
+        self._events, self.intents = beginning.events, beginning.intents
+        self._event_place = self._intent_place = beginning.leaves - 1
+        if is_segment:
+            self._first_tile = self._full_tile = beginning.leaves // TILE_HASHES
 
     @property
     def committed(self) -> int:
@@ -102,7 +111,7 @@ class TreeWalk:
         places = [place for place, _ in leaves_of(entries)]
         if places != list(range(size, size + len(places))):
             raise Misplaced(None, None, f"the journal does not go on at leaf {size}, where the tree ends")
-        look.check_levels()
+        look.check_levels(self._first_tile)
         if size and self._keys is not None and self._note is None:
             raise Misplaced(None, None, "no checkpoint commits to it, and there are keys to check one with")
         return Proven(size, look.tree.root(), self._note)
@@ -192,8 +201,9 @@ class _Look:
         if len(tile) != TILE_BYTES or self.tree.node(TILE_BITS * (level + 1), number) != tile_root(tile):
             raise Misplaced(None, None, f"tile {number} of level {level} of the tree is not below its own hash")
 
-    def check_levels(self) -> None:
-        """Raises Misplaced unless every level has the hashes that it must have, and no other."""
+    def check_levels(self, first_tile: int) -> None:
+        """Raises Misplaced unless every level has the hashes that it must have, and no other; the lowest one those from
+        `first_tile` on."""
         size, levels = self.tree.size, self._connection.execute(_LEVELS).fetchall()
         expected, level = [], 0
         while size >> (TILE_BITS * level):
@@ -201,6 +211,9 @@ class _Look:
             tiles = -(-hashes // TILE_HASHES)
             expected.append((level, tiles, tiles - 1, hashes * HASH_BYTES))
             level += 1
+        if first_tile:
+            _, tiles, last, length = expected[0]
+            expected[0] = (0, tiles - first_tile, last, length - first_tile * TILE_BYTES)
         if levels != expected:
             raise Misplaced(None, None, "the tree has tiles that do not belong to it, or lacks some")
         for level in range(1, len(expected)):

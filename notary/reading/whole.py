@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from contract.audit import ChainReport
 from notary.database import DatabaseGone, OpenTransaction
+from notary.ledger.cut import BEGINNING, END, NOTHING, Cut, read_cut
 from notary.ledger.head import read_head
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.settling import head_with, unsettled
@@ -22,6 +23,7 @@ from notary.signing.receipt_keys import ReceiptKeys
 from notary.tree.notes import Keys
 
 _READ = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq >= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
+_SEALED = "SELECT seq, event_id FROM events WHERE seq <= ? LIMIT 1"
 _READ_WITHOUT_TREE = _READ.replace("leaf", "NULL")
 
 
@@ -41,6 +43,9 @@ class WholeWalk:
         self.entries: list[RingEntry] = []
         """Entries of the journal, once the walk has come to its end."""
         self.tree = TreeWalk(signers) if has_tree else None
+        self.beginning: Cut = NOTHING
+        """Events before it are in sealed segments."""
+        self._has_begun = not has_tree
         self._total: int | None = None
         """Events that the ledger says it has, once the walk has come to its end."""
 
@@ -64,7 +69,24 @@ class WholeWalk:
             self._total = self._told(connection)
         return False
 
+    def _begin(self, connection: OpenTransaction) -> None:
+        """Begin behind what is sealed, with nothing left before."""
+        self._has_begun = True
+        beginning, end = read_cut(connection, BEGINNING), read_cut(connection, END)
+        self.beginning = beginning
+        if beginning != NOTHING or end != NOTHING:
+            self.chain = Walk(beginning.head)
+            self.named.begin(beginning, end)
+            if self.tree is not None:
+                self.tree.begin(beginning, is_segment=end != NOTHING)
+        if beginning.events and (row := connection.execute(_SEALED, (beginning.events,)).fetchone()) is not None:
+            self.broken = Break(str(row[1]), row[0], "it is sealed in a segment, and is here once more")
+
     def _walked(self, connection: OpenTransaction) -> bool:
+        if not self._has_begun:
+            self._begin(connection)
+            if self.broken is not None:
+                return False
         rows = connection.execute(_READ if self.tree else _READ_WITHOUT_TREE, (self.chain.next_seq,)).fetchall()
         broken = self.chain.step(rows)
         self.broken = self.named.step(connection, rows, self.chain.events) or broken
@@ -99,15 +121,20 @@ class WholeWalk:
     def _after(self, reason: str) -> Break:
         return self.broken or Break(self.chain.last_id, self.chain.head.seq or None, reason)
 
+    @property
+    def events(self) -> int:
+        """How many were found in order, those in sealed segments not counted."""
+        return self.chain.head.seq - self.beginning.events
+
     def report(self) -> ChainReport:
         """The outcome in the interface's words."""
         broken, chain, (size, root, note) = self.broken, self.chain, self.proven
         return ChainReport(
             intact=broken is None,
-            events_checked=chain.head.seq,
+            events_checked=self.events,
             broken_at=None if broken is None else (broken.event_id or "head"),
-            total_events=max(self._total or 0, 0),
-            verified_links=chain.head.seq,
+            total_events=max((self._total or 0) - self.beginning.events, 0),
+            verified_links=self.events,
             reason=None if broken is None else broken.reason,
             head=chain.head.hash,
             size=size,

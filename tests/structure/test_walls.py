@@ -84,6 +84,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
             "reader",
             "accept_clock",
             "accept_rollback",
+            "seal",
             "note_rollback",
             "backup",
             "trace",

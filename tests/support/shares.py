@@ -17,6 +17,7 @@ SLOW = {
     "tests/chaos/": "kills, freezes and starves gateways under load",
     "tests/contrib/container/": "builds the tree of an image",
     "tests/faults/": "every fault of every dependency, with its outage and the recovery",
+    "tests/notary/sealing/test_kills.py": "kills a program at each of a hundred steps",
     "tests/integration/test_descriptors.py": "kills each kind of child eight times",
     "tests/integration/test_evidence_walk.py": "types every command of a document",
     "tests/integration/test_fairness.py": "floods beside polite agents",

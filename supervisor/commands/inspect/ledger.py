@@ -8,6 +8,7 @@ from pathlib import Path
 from ipc.process.exits import Exit
 from supervisor.commands import Commands
 from supervisor.commands.inspect.rollback import accept
+from supervisor.commands.inspect.sealing import add_seal
 from supervisor.commands.named import add_gateway, named_settings
 from supervisor.programs import INTERPRETER
 
@@ -20,11 +21,15 @@ def add(commands: Commands) -> None:
     verify.add_argument(
         "ledger",
         metavar="LEDGER",
-        help="a ledger file, a copy of one, or the URL of a PostgreSQL as in ledger.url",
+        nargs="+",
+        help="a ledger file, a copy of one, or the URL of a PostgreSQL as in ledger.url; or sealed segments",
     )
     verify.add_argument("--password-file", metavar="FILE", help="file with the password for a PostgreSQL")
     verify.add_argument("--ca-file", metavar="FILE", help="certificates (PEM) that verify a PostgreSQL over TLS")
-    verify.add_argument("--keys", type=Path, required=True, metavar="FILE", help="receipt keys (JWKS)")
+    verify.add_argument(
+        "--keys", type=Path, metavar="FILE", help="receipt keys (JWKS); without it those that a segment carries"
+    )
+    verify.add_argument("--segments", type=Path, metavar="DIR", help="check all sealed segments of the ledger, too")
     verify.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
         help="an earlier checkpoint that the ledger must continue; may be repeated",
@@ -34,6 +39,7 @@ def add(commands: Commands) -> None:
         help="verifier key (name+id+base64) that must have signed those checkpoints; may be repeated",
     )  # fmt: skip
     verify.set_defaults(run=_verify)
+    add_seal(ledger_commands)
 
     rollback = ledger_commands.add_parser(
         "accept-rollback",
@@ -64,10 +70,10 @@ def _accept(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    command = [*INTERPRETER, "notary.offline", options.ledger, "--keys", str(options.keys)]
-    for name in ("password_file", "ca_file"):
+    command = [*INTERPRETER, "notary.offline", *options.ledger]
+    for name in ("keys", "segments", "password_file", "ca_file"):
         if (given := getattr(options, name)) is not None:
-            command += [f"--{name.replace('_', '-')}", given]
+            command += [f"--{name.replace('_', '-')}", str(given)]
     command += [part for path in options.checkpoint for part in ("--checkpoint", str(path))]
     command += [part for key in options.checkpoint_key for part in ("--checkpoint-key", key)]
     sys.stdout.flush()

@@ -14,7 +14,7 @@ import msgspec
 from ipc.process.exits import Exit
 from ipc.settings import Settings
 from supervisor.commands.rotation import with_key_paths
-from supervisor.dev.keys import run_key_program
+from supervisor.dev.keys import MAKE_SECONDS, run_key_program
 from supervisor.refusal import Refused
 from supervisor.state_dir import hold_state_dir
 
@@ -25,11 +25,15 @@ def accept(program: str, settings: Settings, reason: str) -> str:
     """Run `notary.accept_rollback` or `notary.accept_clock`; its sentence. Raises Refused."""
     if not reason.strip():
         raise Refused(Exit.USAGE, "--reason: say why; an auditor who reads the log in a year will ask.")
+    return run_alone(program, settings, ["--reason", reason, "--by", local_user()])
+
+
+def run_alone(program: str, settings: Settings, arguments: list[str], seconds: float = MAKE_SECONDS) -> str:
+    """Run a program that opens the ledger while no gateway runs; its sentence. Raises Refused."""
     with ExitStack() as cleanup:
         hold_state_dir(Path(settings.state_dir), cleanup, is_mended=False)
         given = msgspec.json.encode(with_key_paths(settings)).decode()
-        arguments = ["--reason", reason, "--by", local_user()]
-        done = run_key_program(program, arguments, "the ledger could not be opened", given)
+        done = run_key_program(program, arguments, "the ledger could not be opened", given, seconds=seconds)
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise Refused(Exit(done.returncode) if done.returncode in _KNOWN else Exit.FAILED, why)

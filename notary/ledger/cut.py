@@ -1,0 +1,67 @@
+"""Where a ledger begins, or ends, that was cut at a checkpoint: the table `meta` keeps it.
+
+A running ledger and a sealed segment begin behind the cut `BEGINNING`; a segment ends at the cut `END`. Tiles of the
+tree stay in the ledger, so that roots, consistency proofs and checkpoints of every size go on. Pure functions of a
+connection.
+"""
+
+from typing import Final
+
+import msgspec
+
+from notary.database import DatabaseGone, OpenTransaction
+from notary.ledger.head import Head
+
+BEGINNING: Final = "sealed"
+END: Final = "segment_end"
+_WRITE: Final = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
+_READ: Final = "SELECT value FROM meta WHERE key = ?"
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """Everything before it is in segments. All zero: nothing is."""
+
+    leaves: int = 0
+    """Size of the checkpoint at which it was cut."""
+    events: int = 0
+    intents: int = 0
+    hash: str | None = None
+    """Of the last event before it, which the first one behind it carries as `prev_hash`."""
+    root: str = ""
+    """Of the tree of so many leaves, hexadecimal."""
+    open: int = 0
+    """Intents before it whose end is an event behind it."""
+    epoch: int = 0
+    """The highest epoch that an event before it put in force."""
+    until: str = ""
+    """Time of the last event before it."""
+    segment: str = ""
+    """Name of the file that ends with it."""
+    digest: str = ""
+    """`sha256:<hex>` of that file; empty within the file."""
+
+    @property
+    def head(self) -> Head:
+        """The end of the chain before it."""
+        return Head(self.events, self.hash)
+
+    def is_same_place(self, other: "Cut") -> bool:
+        """True if both cut one ledger at one place; the digest is left out."""
+        return msgspec.structs.replace(self, digest="") == msgspec.structs.replace(other, digest="")
+
+
+NOTHING: Final = Cut()
+
+
+def read_cut(connection: OpenTransaction, key: str) -> Cut:
+    """The cut that a ledger keeps under this key; NOTHING for none. Raises DatabaseGone."""
+    row = connection.execute(_READ, (key,)).fetchone()
+    try:
+        return NOTHING if row is None else msgspec.json.decode(row[0], type=Cut)
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise DatabaseGone(f"what the ledger says of its sealed segments makes no sense: {error}") from None
+
+
+def write_cut(connection: OpenTransaction, key: str, cut: Cut) -> None:
+    """Keep it; inside the transaction that cuts."""
+    connection.execute(_WRITE, (key, msgspec.json.encode(cut).decode()))

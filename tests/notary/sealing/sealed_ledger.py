@@ -1,0 +1,65 @@
+"""A ledger with old calls, checkpoints and young calls, and commands that seal and verify it."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ipc.operations.evidence import ReadCheckpoint
+from notary.seal import seal
+from supervisor.programs import INTERPRETER
+from tests.notary.running import ROOT, Running
+from tests.notary.samples import NOW, make_note, record_call
+
+CALLS = 5
+AGE = 2 * 86_400.0
+
+
+def write_calls(notary: Running, start: float, calls: int = CALLS) -> None:
+    """So many calls and notes from then on, a second apart, and a checkpoint over all of them."""
+    for number in range(calls):
+        notary.clock.time = start + number
+        record_call(notary.front)
+        notary.front.ask(make_note(reason=f"note {number}"))
+    notary.front.ask(ReadCheckpoint())
+
+
+def write_ages(notary: Running, ages: int = 3) -> None:
+    """Calls of several ages; the first begins at NOW, each AGE seconds later."""
+    for age in range(ages):
+        write_calls(notary, NOW + age * AGE)
+    notary.stop()
+
+
+def seal_age(notary: Running, folder: Path, age: int) -> str:
+    """Seal what is older than the calls of this age."""
+    notary.clock.time = NOW + 10 * AGE
+    return seal(notary.settings, NOW + age * AGE, folder, clock=notary.clock)
+
+
+def verify(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    """`gateway ledger verify`, as the command starts it."""
+    return subprocess.run(
+        [*INTERPRETER, "notary.offline", *map(str, arguments)], capture_output=True, text=True, timeout=300,
+        check=False, cwd=ROOT,
+    )  # fmt: skip
+
+
+def keys_of(notary: Running, file: Path) -> Path:
+    """The public receipt keys, in a file."""
+    path = notary.settings.receipt_keys_jwks_path
+    assert path is not None
+    file.write_bytes(Path(path).read_bytes())
+    return file
+
+
+def events_in(connection: Any) -> list[dict[str, Any]]:
+    """The events of a ledger or segment, oldest first."""
+    return [json.loads(row[0]) for row in connection.execute("SELECT bytes FROM events ORDER BY seq")]
+
+
+def settings_text(notary: Running) -> str:
+    """Its settings, as programs take them."""
+    return msgspec.json.encode(notary.settings).decode()

@@ -1,0 +1,94 @@
+"""Sealing moves a whole range to a file that verifies by itself, and the ledger goes on behind it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ipc.operations.evidence import ReadCheckpoint
+from notary.sealing.segment import digest_of
+from tests.notary.running import Running, query, walk
+from tests.notary.samples import NOW, make_open, make_result, record_call
+from tests.notary.sealing.sealed_ledger import AGE, CALLS, events_in, keys_of, seal_age, verify, write_ages, write_calls
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_sealed_ledger_and_its_segments_verify_alone_and_together(notary: Running, tmp_path: Path) -> None:
+    write_ages(notary)
+    out, keys = tmp_path / "segments", keys_of(notary, tmp_path / "keys.json")
+    assert "10 events and 5 intents" in seal_age(notary, out, 1)
+    seal_age(notary, out, 2)
+    first, second = sorted(out.iterdir())
+    ledger = notary.settings.ledger_file
+    for places in ([first], [second], [second, first], [ledger, "--keys", keys], [first, "--keys", keys]):
+        ran = verify(*places)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    ran = verify(ledger, "--segments", out, "--keys", keys)
+    assert (ran.returncode, ran.stdout.count(" is intact: ")) == (0, 3), ran.stdout + ran.stderr
+    assert verify(ledger).returncode == 69
+
+
+def test_the_running_gateway_goes_on_behind_the_cut(notary: Running, tmp_path: Path) -> None:
+    write_ages(notary)
+    seal_age(notary, tmp_path / "segments", 2)
+    front = notary.start()
+    record_call(front)
+    (sealed,) = query(front, event_type="LedgerSealed")
+    assert b'"segment":"segment-000000000000-' in sealed
+    notary.front.ask(ReadCheckpoint())
+    report = walk(front)
+    assert (report.intact, report.reason) == (True, None)
+    notary.restart()
+
+
+def test_the_event_names_the_very_bytes_of_the_segment(notary: Running, tmp_path: Path) -> None:
+    write_ages(notary)
+    seal_age(notary, tmp_path / "segments", 1)
+    (segment,) = (tmp_path / "segments").iterdir()
+    with closing(sqlite3.connect(notary.settings.ledger_file)) as ledger:
+        event = events_in(ledger)[-1]
+    with closing(sqlite3.connect(segment)) as file:
+        moved = events_in(file)
+    assert (event["event_type"], event["change"]["digest"]) == ("LedgerSealed", digest_of(segment))
+    assert (event["change"]["events"], event["change"]["segment"]) == (len(moved), segment.name)
+    assert segment.stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_behind_a_call_without_an_end_is_sealed(notary: Running, tmp_path: Path) -> None:
+    write_calls(notary, NOW)
+    asked = make_open()
+    notary.front.begin(asked)
+    write_calls(notary, NOW + AGE)
+    write_calls(notary, NOW + 2 * AGE)
+    notary.stop()
+    assert f"the intent {asked.intent_id}" in seal_age(notary, tmp_path / "segments", 2)
+    with closing(sqlite3.connect(notary.settings.ledger_file)) as ledger:
+        assert ledger.execute("SELECT count(*) FROM intents").fetchone() == (2 * CALLS + 1,)
+
+
+def test_a_call_that_ends_behind_the_cut_is_counted_on_both_sides(notary: Running, tmp_path: Path) -> None:
+    write_calls(notary, NOW)
+    asked = make_open()
+    waiting = notary.front.begin(asked)
+    notary.front.ask(ReadCheckpoint())
+    notary.clock.time = NOW + AGE
+    notary.front.finish(asked, waiting, make_result())
+    write_calls(notary, NOW + AGE + 1)
+    notary.stop()
+    seal_age(notary, tmp_path / "segments", 1)
+    keys = keys_of(notary, tmp_path / "keys.json")
+    ran = verify(notary.settings.ledger_file, "--segments", tmp_path / "segments", "--keys", keys)
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_there_is_nothing_to_seal_twice(notary: Running, tmp_path: Path) -> None:
+    write_ages(notary)
+    seal_age(notary, tmp_path / "segments", 1)
+    before = names(tmp_path / "segments")
+    with pytest.raises(ValueError, match="no checkpoint lies before"):
+        seal_age(notary, tmp_path / "segments", 1)
+    assert names(tmp_path / "segments") == before
