@@ -34,8 +34,8 @@ class GatewayError(Exception):
     of the policy that denied it. `violations`: every place of a request that does not fit its schema, where there are
     several. `suggestions`: names that are close to one that is not known. `trace_id`: what the gateway's log and audit
     know this call by. `approval_id` and `receipt_id`: the hold and the receipt that the error is about, where they are
-    known. `intent_id`: of a call whose outcome is unknown. `failure`: why an action failed, and `effect`: whether it may
-    have had its effect (`no`, `yes` or `unknown`); both where the gateway says so (its docs/errors.md).
+    known. `intent_id`: of a call whose outcome is unknown. `failure`: why an action failed, and `effect`: whether it
+    may have had its effect (`no`, `yes` or `unknown`); both where the gateway says so (its docs/errors.md).
     """
 
     def __init__(

@@ -7,7 +7,6 @@ state moves. Front and notary make the detail with ipc/keys/shown.py.
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
@@ -116,7 +115,9 @@ def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
     }
     outcome = msgspec.to_builtins(outcome_of(approval))
     members |= {name: outcome.get(name) for name in _TOLD}
-    return ListedApproval(**members, summary=UNSET if summary.summary is None else summary.summary)
+    if summary.summary is not None:
+        members["summary"] = summary.summary
+    return ListedApproval(**members)
 
 
 class ShownHold(NamedTuple):
