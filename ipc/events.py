@@ -43,6 +43,7 @@ LEDGER_SEALED: Final = "LedgerSealed"
 WEBHOOK_TESTED: Final = "WebhookTested"
 WEBHOOKS_REDELIVERED: Final = "WebhooksRedelivered"
 ACTION_ROLLED_BACK: Final = "ActionRolledBack"
+EVIDENCE_ERASED: Final = "EvidenceErased"
 GATEWAY_STARTED: Final = "GatewayStarted"
 GATEWAY_STOPPED: Final = "GatewayStopped"
 
@@ -121,7 +122,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     an intent `outcome`; of a reload `settings`, names of those that came into force, and `needs_restart`, names of
     those that have changed in the file and did not, and `manifests`, action -> digest of each manifest that came into
     force, null where the action is gone; at a start `manifests` names all; of an action that was rolled back `from` and
-    `to`, digests of its manifests, and `by`, the user of this host who did it."""
+    `to`, digests of its manifests, and `by`, the user of this host who did it; of kept values that were erased
+    `count`, their `commitments`, and the `event_id` or the `principal` that was named."""
     seen: dict[str, str] | None = None
     """The result of a verifier that looked again for the effect of an intent: `verifier_kind`, `path`,
     `expected_sha256`, `state` and, if a file was read, `sha256`. In an IntentVerification, and in the IntentResolved

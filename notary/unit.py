@@ -178,9 +178,12 @@ class Transaction:
             return event
         rows = kept_values.rows_of(key, seq, kept)
         self._entry.kept.extend(rows)
-        return msgspec.structs.replace(
-            event, kept=kept_values.commitments_of(rows), summary_template=kept.summary
-        )  # fmt: skip
+        return msgspec.structs.replace(event, kept=kept_values.commitments_of(rows), summary_template=kept.summary)
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the event that was written last."""
+        return 0 if self._head is None else self._head.seq
 
     def _say(self, message: str, event: AuditEvent, **fields: object) -> None:
         """A line about a call, once the unit is committed."""
@@ -298,9 +301,10 @@ class Transaction:
             known = intents.waiting(self.connection, intent_id)
         return known
 
-    def settle(self) -> None:
-        """Move all that was written up to now to its tables, inside this transaction: for operations that read them."""
-        if not all(entry.is_settled for entry in self._entries()):
+    def settle(self, *, is_forced: bool = False) -> None:
+        """Move all that was written up to now to its tables, inside this transaction: for operations that read them.
+        `is_forced`: the journal holds nothing that is needed afterwards."""
+        if is_forced or not all(entry.is_settled for entry in self._entries()):
             self._make_room()
 
     def erase(self) -> None:

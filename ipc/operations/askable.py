@@ -4,10 +4,22 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
-from ipc.operations import activity, calls, deliveries, evidence, holds, intents, keys, leases, status, witnesses
+from ipc.operations import (
+    activity,
+    calls,
+    deliveries,
+    erasing,
+    evidence,
+    holds,
+    intents,
+    keys,
+    leases,
+    status,
+    witnesses,
+)
 from ipc.operations.operation import DelivererOperation, FrontOperation, Operation
 
-MODULES: Final = (activity, calls, deliveries, evidence, holds, intents, keys, leases, status, witnesses)
+MODULES: Final = (activity, calls, deliveries, erasing, evidence, holds, intents, keys, leases, status, witnesses)
 """SECURITY: an operation that is declared in any other module is accepted from no channel."""
 
 

@@ -38,6 +38,8 @@ POSTGRES_TABLES: Final = (
     *TABLES[1:],
 )
 
+HAS_KEPT: Final = "SELECT 1 FROM sqlite_master WHERE name = 'kept_values'"
+
 KeptRow = tuple[str, str, int | None, str, bytes, bytes]
 """key, pointer, seq, kind, value (canonical bytes), salt."""
 KeptEnd = tuple[str, int]

@@ -90,6 +90,7 @@ _OURS: Final = (
 
 OWN: Final = {
     "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",  # of readers, which begin for themselves
+    kept_values.HAS_KEPT: "SELECT 1 WHERE to_regclass('kept_values') IS NOT NULL",
     schema.HAS_META: "SELECT 1 WHERE to_regclass('meta') IS NOT NULL",
     settling.HAS_JOURNAL: "SELECT 1 WHERE false",
     schema.PLANTED: f"""

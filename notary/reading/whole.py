@@ -16,6 +16,7 @@ from notary.ledger.cut import BEGINNING, END, NOTHING, Cut, read_cut
 from notary.ledger.head import read_head
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.settling import head_with, unsettled
+from notary.reading.kept_walk import KeptWalk
 from notary.reading.named_walk import NamedWalk
 from notary.reading.tree_walk import Misplaced, Proven, TreeWalk
 from notary.reading.verify import CHUNK, EVENT_COLUMNS, Break, Walk
@@ -38,6 +39,7 @@ class WholeWalk:
     ) -> None:  # fmt: skip
         self.chain = Walk()
         self.named = NamedWalk(keys)
+        self.kept = KeptWalk()
         self.broken: Break | None = None
         self.proven = Proven(0, None, None)
         self.entries: list[RingEntry] = []
@@ -90,6 +92,7 @@ class WholeWalk:
         rows = connection.execute(_READ if self.tree else _READ_WITHOUT_TREE, (self.chain.next_seq,)).fetchall()
         broken = self.chain.step(rows)
         self.broken = self.named.step(connection, rows, self.chain.events) or broken
+        self.broken = self.kept.step(connection, [row[0] for row in rows], self.chain.events) or self.broken
         if self.broken is None and self.tree is not None:
             self.tree.step(connection, rows)
         has_more = len(rows) == CHUNK or (self.tree is not None and self.tree.has_more)
@@ -106,17 +109,18 @@ class WholeWalk:
         self.entries = unsettled(connection)
         head = head_with(connection, self.entries)
         self._total = self.chain.head.seq if head is None else head.seq
-        broken = self._journal(self.entries) or self.chain.end(head)
+        broken = self._journal(connection, self.entries) or self.chain.end(head)
         if broken is None and self.tree is not None:
             self.proven = self.tree.end(connection, self.entries)
-        broken = broken or self.named.end(connection, self.entries)
+        broken = broken or self.named.end(connection, self.entries) or self.kept.end(connection, self.entries)
         return broken or (self.named.check_epoch(connection) if self.tree is not None else None)
 
-    def _journal(self, entries: Sequence[RingEntry]) -> Break | None:
+    def _journal(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Break | None:
         rows = [row for entry in entries for row in entry.events]
         broken = self.chain.step(rows)
         receipts = {row[0]: row[1:] for entry in entries for row in entry.receipts}
-        return self.named.check(rows, self.chain.events, receipts) or broken
+        problem = self.named.check(rows, self.chain.events, receipts)
+        return problem or self.kept.journal(connection, entries, self.chain.events) or broken
 
     def _after(self, reason: str) -> Break:
         return self.broken or Break(self.chain.last_id, self.chain.head.seq or None, reason)

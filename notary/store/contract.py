@@ -205,6 +205,10 @@ class Store(Protocol):
         """An ended approval with its whole body, as long as it is kept."""
         ...
 
+    def forget_kept(self, approval_id: str) -> None:
+        """Erase an ended approval with its whole body, if it is kept."""
+        ...
+
     def trim_kept(self, bounds: KeptBounds) -> int:
         """Erase kept ones that are over the bounds, the oldest first: at most TRIMMED_AT_ONCE. How many it were."""
         ...

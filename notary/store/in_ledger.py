@@ -156,6 +156,10 @@ class SqliteStore:
         """See Store."""
         return kept.kept(self._connection, approval_id)
 
+    def forget_kept(self, approval_id: str) -> None:
+        """See Store."""
+        kept.forget(self._connection, approval_id)
+
     def trim_kept(self, bounds: KeptBounds) -> int:
         """See Store."""
         return kept.trim(self._connection, bounds)

@@ -60,6 +60,13 @@ def kept(connection: OpenTransaction, approval_id: str) -> ApprovalRecord | None
     return None if row is None else kept_record(str(row[0]))
 
 
+def forget(connection: OpenTransaction, approval_id: str) -> None:
+    """Erase one of them, if it is kept."""
+    with erasing(connection):
+        for row in connection.execute(f"{_PLACE} WHERE approval_id = ?", (approval_id,)).fetchall():
+            _erase(connection, *row)
+
+
 def trim(connection: OpenTransaction, bounds: KeptBounds) -> int:
     """Erase what is over the bounds, the oldest first: at most TRIMMED_AT_ONCE. How many it were."""
     with erasing(connection):

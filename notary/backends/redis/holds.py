@@ -147,6 +147,12 @@ class RedisHolds:
         text = self._changes.look("GET", f"{self._keys.kept}record:{approval_id}")
         return None if text is None else kept_record(text)
 
+    def forget_kept(self, approval_id: str) -> None:
+        """Erase an ended approval as it is kept."""
+        if self.kept(approval_id) is not None:
+            self._changes.step("unkeep", self._keys.kept, approval_id)
+            self._kept.pop(approval_id, None)
+
     def void(self, session_id: str) -> None:
         """End the pending approvals of a session."""
         for row in list(self._live().values()):

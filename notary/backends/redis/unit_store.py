@@ -1,16 +1,15 @@
 """The store within one unit, in Redis: a Store (notary/store/contract.py) whose changes wait for the unit's end."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from math import ceil
-from typing import Final, Protocol
+from typing import Final
 
 from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
 from notary.backends.redis.changes import Changes, StoreLost, milliseconds, number
-from notary.backends.redis.client import Client
 from notary.backends.redis.holds import RedisHolds
-from notary.backends.redis.keys import RedisKeys
+from notary.backends.redis.shared import Shared
 from notary.database import OpenTransaction
 from notary.store import proofs
 from notary.store.continued import CONTINUES_SECONDS
@@ -24,32 +23,6 @@ _NO_SESSION: Final = Budget(found=False, debited=False, remaining=0)
 _LONGEST_LEASE_SECONDS: Final = 3600.0
 """The bound of `lease_ttl_seconds`."""
 _QUOTA_MS: Final = milliseconds((WINDOW_MINUTES + 1) * 60 + KEPT_SECONDS)
-
-
-class Shared(Protocol):
-    """The state of one notary's Redis: see Stores."""
-
-    client: Client
-    keys: RedisKeys
-    notary: str
-    clock: Callable[[], float]
-    epoch: int
-    revoked: dict[str, float]
-    marker: str
-    used: set[str]
-    sent: int | None
-
-    def check(self) -> None: ...
-
-    def apply(self, changes: Changes, number: int) -> None: ...
-
-    def confirm(self) -> None: ...
-
-    def renew(self, above: int) -> tuple[int, int]: ...
-
-    def sweep(self, over_since: float) -> bool: ...
-
-    def trim_kept(self, bounds: KeptBounds) -> int: ...
 
 
 class RedisStore:
@@ -346,6 +319,10 @@ class RedisStore:
     def kept_hold(self, approval_id: str) -> ApprovalRecord | None:
         """See Store."""
         return self._holds.kept(approval_id)
+
+    def forget_kept(self, approval_id: str) -> None:
+        """See Store."""
+        self._holds.forget_kept(approval_id)
 
     def trim_kept(self, bounds: KeptBounds) -> int:
         """See Store."""

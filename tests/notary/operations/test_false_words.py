@@ -46,7 +46,7 @@ DECISIONS = ("allow", "deny", "error", "pending_approval", "denied", None)
 OF_OPERATIONS = {
     "ActionCall", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminRevokeAll", "BudgetRollbackFailed",
     "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted", "WebhooksRedelivered",
-    "SessionRevoked", "ClockAccepted",
+    "SessionRevoked", "ClockAccepted", "EvidenceErased",
 }  # fmt: skip
 """Written by an operation of their own, or by the notary itself."""
 NOTARYS: dict[str, Any] = {
@@ -55,6 +55,7 @@ NOTARYS: dict[str, Any] = {
     "response_schema_violation": "/a: type", "is_repeated": True, "lease": {"epoch": 0},
     "key_purpose": "receipt", "key_id": "k",
     "previous_key_id": "k", "seen": {"state": "present"},
+    "kept": {"/a": DIGEST}, "summary_template": "{a}",
 }  # fmt: skip
 OF_DECISIONS = ("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
 

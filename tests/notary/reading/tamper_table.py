@@ -35,6 +35,8 @@ RECEIPT_KEYS = "a key of receipts exchanged in the set that is given to the chec
 IN_JOURNAL = "an event or a receipt that lies in the journal alone"
 INTENT_IN_JOURNAL = "an intent that lies in the journal alone"
 UNCOMMITTED = "what no checkpoint commits to yet, cut off whole"
+KEPT = "a kept value: its row changed, deleted, inserted, or exchanged with another"
+KEPT_KIND = "whether a kept value is a masked one"
 SPARE = "a page of the journal that holds nothing that waits"
 NO_EVIDENCE = "proofs, budgets, quotas, approvals, deliveries, answers kept for a front, the ledger's own name"
 
@@ -99,6 +101,15 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "size": Case(NOTE, "does not say what its columns say"),
         "time": Case(NOTE, "does not say what its columns say"),
         "note": Case(NOTE, "makes no sense"),
+    },
+    "kept_values": {
+        "key": Case(KEPT, "is missing, and no event erased it"),
+        "pointer": Case(KEPT, "is missing, and no event erased it"),
+        "seq": Case(KEPT, "of another event"),
+        "kind": Case(KEPT_KIND, value="'masked'"),
+        "value": Case(KEPT, "not the one that it commits to", "CAST('2501' AS BLOB)"),
+        "salt": Case(KEPT, "not the one that it commits to"),
+        "erased_by": Case(KEPT, "not the one that it commits to"),
     },
     "epochs": {"id": Case(NO_EVIDENCE), "epoch": Case(EPOCH_LOWERED, "it raised the epoch to 1", "0")},
     "journal": {"slot": Case(SPARE), "bytes": Case(SPARE)},

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ipc.kept_values import KeptValue, KeptValues
 from ipc.operations.calls import Approver
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.process.exits import Exit
@@ -42,6 +43,7 @@ from tests.support.notary_thread import LIMITS
 NEVER_SETTLED = replace(UNDISTURBED, quiet_seconds=3600.0)
 LATE = NOW_MS + 3600_000
 EPOCH = 1
+KEPT = KeptValues((KeptValue("/amount_cents", "2500"),))
 
 
 class Found(NamedTuple):
@@ -141,7 +143,7 @@ def recorded(folder: Path) -> Folder:
         front.ask(settled(delivery, error="gone", at=NOW_MS))
     for number in range(3):
         notary.clock.time += 1
-        record_call(front, epoch=EPOCH)
+        front.ask(make_open(epoch=EPOCH, kept=KEPT))
         front.ask(make_note(reason=f"{number}"))
     for _ in range(2):
         front.begin(make_open(epoch=EPOCH))

@@ -63,7 +63,7 @@ def forged(path: Path, change: Change) -> None:
 def cut_the_tail(connection: sqlite3.Connection) -> None:
     gone = f"SELECT json_extract(bytes, '$.intent_id') FROM events WHERE seq > {TAIL}"
     connection.execute(f"DELETE FROM intents WHERE intent_id IN ({gone})")
-    for table in ("receipts", "events"):
+    for table in ("receipts", "events", "kept_values"):
         connection.execute(f"DELETE FROM {table} WHERE seq > {TAIL}")
 
 

@@ -13,6 +13,7 @@ from tests.notary.reading.tamper_table import (
     EPOCH_LOWERED,
     EVENT_ROWS,
     INTENT_ROWS,
+    KEPT,
     META,
     NO_EVIDENCE,
     NOTE,
@@ -30,7 +31,7 @@ FIRST_OF = "WHERE {1} = (SELECT {1} FROM {0} ORDER BY {1} LIMIT 1)"
 WITHOUT_ROWID = {
     "meta": "key", "budgets": "session_id", "proofs": "key", "unresolved": "intent_id", "quota_calls": "principal",
     "quota_holds": "approval_id", "quota_sessions": "principal", "last_sessions": "holder",
-    "kept_bytes": "principal",
+    "kept_bytes": "principal", "kept_values": "key",
 }  # fmt: skip
 USUAL = {
     "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
@@ -96,7 +97,8 @@ ROWS_OF = {
     # table -> a row deleted, one inserted, two exchanged
     "events": (EVENT_ROWS, EVENT_ROWS, EVENT_ROWS), "intents": (INTENT_ROWS, INTENT_ROWS, INTENT_ROWS),
     "receipts": (RECEIPT_ROWS, RECEIPT_ROWS, RECEIPT_ROWS), "unresolved": (WAITS, WAITS, WAITS),
-    "tiles": (TILES, TILES, TILES), "checkpoints": (NOTE_GONE, NOTE, NOTE), "journal": (SPARE, SPARE, SPARE),
+    "tiles": (TILES, TILES, TILES), "checkpoints": (NOTE_GONE, NOTE, NOTE),
+    "kept_values": (KEPT, KEPT, KEPT), "journal": (SPARE, SPARE, SPARE),
     "epochs": (EPOCH_LOWERED, None, None), "meta": (None, NO_EVIDENCE, None), "last_unit": (None, NO_EVIDENCE, None),
     "proofs": (NO_EVIDENCE, NO_EVIDENCE, None), "quota_holds": (NO_EVIDENCE, NO_EVIDENCE, None),
     **dict.fromkeys(

@@ -1,0 +1,137 @@
+"""EraseKept: values of requests are taken out of the rows beside the ledger, and out of everything that still has them.
+
+The event lists the commitments whose rows it empties, and nothing else changes in evidence. Erased are also the stored
+requests of these calls, pages of the journal, and the write-ahead log once the unit is committed.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ipc.approvals import CLAIMED, PENDING
+from ipc.events import EVIDENCE_ERASED
+from ipc.kept_values import commitment
+from ipc.operations.erasing import ErasedKept, EraseKept
+from notary.operations.allowed import check_event
+from notary.performing import performs
+from notary.store.holds import erasing
+from notary.tasks import NotAllowed
+from notary.unit import Transaction
+
+AT_ONCE: Final = 32
+"""Events whose values one operation erases: its own event lists so many times 32 commitments at most."""
+_MOST_EVENTS: Final = 64
+"""Events of one call: a trace that its caller chose may have more, of other calls."""
+_EVENT: Final = "SELECT trace_id, principal, bytes FROM events WHERE event_id = ?"
+_OF_TRACE: Final = "SELECT seq, principal, bytes FROM events WHERE trace_id = ? ORDER BY seq"
+_SOME: Final = """
+SELECT DISTINCT seq, events.bytes FROM kept_values JOIN events USING (seq)
+WHERE value IS NOT NULL AND seq > ? AND time < ? AND (events.principal = ? OR ?) ORDER BY seq LIMIT ?
+"""
+_ROWS: Final = "SELECT pointer, value, salt FROM kept_values WHERE key = ? AND value IS NOT NULL ORDER BY pointer"
+_EMPTY: Final = "UPDATE kept_values SET value = NULL, salt = NULL, erased_by = ? WHERE key = ? AND value IS NOT NULL"
+_FOREVER: Final = 2**62
+
+
+class _ErasedCall(msgspec.Struct):
+    event_id: str = ""
+    intent_id: str | None = None
+    approval_id: str | None = None
+    request_hash: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The key of its rows."""
+        return self.intent_id or self.event_id
+
+
+class _Slice(NamedTuple):
+    calls: list[_ErasedCall]
+    next: int | None
+
+
+_call = msgspec.json.Decoder(_ErasedCall).decode
+
+
+@performs(EraseKept, writes=True, settles=True)
+def erase_kept(unit: Transaction, asked: EraseKept) -> ErasedKept | None:
+    """See EraseKept. Raises NotAllowed."""
+    check_event(asked.event, EVIDENCE_ERASED, frozenset({"allow"}))
+    if asked.event.change is not None or (asked.event_id is None) == (asked.principal is None):
+        raise NotAllowed("an erasure of more than one kind, or one that says its own outcome")
+    unit.settle()
+    found = _of_one(unit, asked.event_id) if asked.event_id is not None else _of_some(unit, asked)
+    if found is None:
+        return None
+    return erased(unit, asked, found.calls, found.next)
+
+
+def erased(unit: Transaction, asked: EraseKept, calls: Sequence[_ErasedCall], following: int | None) -> ErasedKept:
+    """Erase the values of these calls, but of those that wait, and write the event."""
+    ended = [one for one in calls if not _waits(unit, one)]
+    rows = [(one.key, row) for one in ended for row in unit.connection.execute(_ROWS, (one.key,)).fetchall()]
+    if rows:
+        commitments = [commitment(bytes(salt), bytes(value)) for _, (_, value, salt) in rows]
+        unit.append(asked.event, change={"count": len(rows), "commitments": commitments, **_told(asked)})
+        _empty(unit, {key for key, _ in rows}, unit.last_seq)
+    _forget_requests(unit, {one.approval_id for one in ended if one.approval_id is not None})
+    return ErasedKept(len(rows), len(calls) - len(ended), following)
+
+
+def _told(asked: EraseKept) -> dict[str, Any]:
+    told = {"event_id": asked.event_id, "principal": asked.principal}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _of_one(unit: Transaction, event_id: str | None) -> _Slice | None:
+    """All events of the call of this one: of the same trace, principal and request."""
+    row = unit.connection.execute(_EVENT, (event_id,)).fetchone()
+    if row is None:
+        return None
+    trace_id, principal, stored = row
+    own = _call(bytes(stored))
+    if own.request_hash is None:
+        return _Slice([], None)
+    events = unit.connection.execute(_OF_TRACE, (trace_id,))
+    calls = [_call(bytes(data)) for _, who, data in events if who == principal]
+    return _Slice([one for one in calls if one.request_hash == own.request_hash][:_MOST_EVENTS], None)
+
+
+def _of_some(unit: Transaction, asked: EraseKept) -> _Slice:
+    until = _FOREVER if asked.before is None else ceil(round(asked.before * 1000, 2))
+    values = (asked.after, until, asked.principal, asked.principal is None, AT_ONCE)
+    rows = unit.connection.execute(_SOME, values).fetchall()
+    return _Slice([_call(bytes(data)) for _, data in rows], rows[-1][0] if len(rows) == AT_ONCE else None)
+
+
+def _waits(unit: Transaction, call: _ErasedCall) -> bool:
+    """True for a call whose stored request a person may still approve."""
+    if call.approval_id is None:
+        return False
+    unit.part = "approvals"
+    approval = unit.store.hold_state(call.approval_id)
+    unit.part = "ledger"
+    return approval is not None and approval.state in (PENDING, CLAIMED)
+
+
+def _empty(unit: Transaction, keys: Iterable[str], seq: int) -> None:
+    """SECURITY: nothing of the values stays in the file: neither in free space of pages nor in the journal."""
+    statements = [(seq, key) for key in keys]
+    if unit.state.database.is_shared:
+        unit.connection.executemany(_EMPTY, statements)
+        return
+    with erasing(unit.connection):
+        unit.connection.executemany(_EMPTY, statements)
+        unit.settle(is_forced=True)
+        unit.connection.execute("DELETE FROM journal")  # a row set to zeros would leave copies in pages above it
+    unit.erase()
+
+
+def _forget_requests(unit: Transaction, approval_ids: Iterable[str]) -> None:
+    for approval_id in approval_ids:
+        unit.part = "approvals"
+        unit.store.forget_kept(approval_id)
+        unit.erase()
+    unit.part = "ledger"
