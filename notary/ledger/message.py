@@ -13,11 +13,13 @@ from ipc.events import AuditEvent
 from notary.tree.checkpoint import Checkpoint
 
 MAX_BODY_BYTES: Final = 16 * 1024
+SUMMARY_TEMPLATE: Final = "summary_template"
+"""In a stored body alone: notary/ledger/sent_summaries.py puts the summary in its place when the body is sent."""
 _FIELDS: Final = (
     "event_id", "trace_id", "action_id", "action_version", "principal", "owner", "session_id", "decision", "risk_level",
     "request_hash", "policy_version", "policy_rule", "deny_reason", "error_code", "failure", "may_have_run",
     "approval_id", "approved_by",
-    "receipt_id", "receipt_hash", "grant_id", "verification_outcome", "dev_mode",
+    "receipt_id", "receipt_hash", "grant_id", "verification_outcome", "dev_mode", SUMMARY_TEMPLATE,
 )  # fmt: skip
 _CUTS: Final = (500, 100, 20)
 """Lengths that texts are cut to, in turn, until the body fits; with the last it always fits."""

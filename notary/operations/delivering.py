@@ -12,6 +12,7 @@ from ipc.operations.deliveries import (
 )
 from ipc.operations.operation import Operation
 from notary.ledger import dead_letters, outbox
+from notary.ledger.sent_summaries import has_summary, with_summary
 from notary.operations.allowed import check_event
 from notary.performing import performs
 from notary.tasks import NotAllowed
@@ -30,7 +31,11 @@ class Orphaned(Operation[int], frozen=True):
 @performs(ClaimDeliveries, writes=True)
 def claim_deliveries(unit: Transaction, asked: ClaimDeliveries) -> list[Delivery]:
     """See ClaimDeliveries."""
-    return outbox.claim(unit.connection, asked)
+    claimed = outbox.claim(unit.connection, asked)
+    if any(map(has_summary, claimed)):
+        unit.settle()
+        claimed = [with_summary(unit.connection, one) for one in claimed]
+    return claimed
 
 
 @performs(SettleDelivery, writes=True)
