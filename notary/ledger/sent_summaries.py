@@ -30,17 +30,14 @@ def with_summary(connection: OpenTransaction, delivery: Delivery) -> Delivery:
     if not has_summary(delivery):
         return delivery
     body: dict[str, Any] = json.loads(delivery.payload)
-    data = body.get("data")
-    template = data.pop(SUMMARY_TEMPLATE, None) if isinstance(data, dict) else None
-    if not isinstance(template, str):
-        return delivery
-    summary = _summary(connection, delivery.event_id, template)
+    data: dict[str, Any] = body["data"]
+    summary = _summary(connection, delivery.event_id, data.pop(SUMMARY_TEMPLATE, None))
     if summary is not None:
         data["summary"] = summary
     return msgspec.structs.replace(delivery, payload=_encode(body).decode())
 
 
-def _summary(connection: OpenTransaction, event_id: str, template: str) -> str | None:
+def _summary(connection: OpenTransaction, event_id: str, template: str | None) -> str | None:
     row = connection.execute(_EVENT, (event_id,)).fetchone()
     if row is None:
         return None
