@@ -23,6 +23,7 @@ from notary.accepting import outcome
 from notary.backends.sqlite import connect
 from notary.checkpoints import Checkpoints, public_keys
 from notary.database import OpenTransaction
+from notary.ledger.activity import count_rest
 from notary.ledger.cut import BEGINNING, Cut, read_cut, write_cut
 from notary.opening import open_state
 from notary.reading.audit import CannotCheck
@@ -87,6 +88,7 @@ def _cut_off(state: NotaryState, segment: WrittenSegment, by: str) -> None:
 
 
 def _delete(connection: OpenTransaction, end: Cut) -> None:
+    count_rest(connection)
     for table, member in _DELETED:
         connection.execute(f"DELETE FROM {table} WHERE seq <= ?", (getattr(end, member),))  # noqa: S608 - of this file
 

@@ -129,7 +129,8 @@ def move(
             (to_state, outcome, holder, len(body.encode()), approval_id),
         )
         if body is not approval.body:
-            connection.execute("UPDATE approvals SET body = ? WHERE approval_id = ?", (body, approval_id))
+            shown = (body, listed(body), approval_id)
+            connection.execute("UPDATE approvals SET body = ?, summary = ? WHERE approval_id = ?", shown)
     return get(connection, approval_id)
 
 

@@ -118,7 +118,8 @@ class RedisHolds:
         moved = msgspec.structs.replace(record, state=to_state, outcome=outcome, holder=holder, body=body)
         row = _row_of(moved, self._marked(holder))
         text, key, changes = _encode(row).decode(), self._keys.hold(approval_id), self._changes
-        changes.step("hset", key, "row", text, "outcome", outcome, *(() if body is record.body else ("body", body)))
+        rest = () if body is record.body else ("body", body, "summary", listed(body))
+        changes.step("hset", key, "row", text, "outcome", outcome, *rest)
         if to_state in ENDED:
             changes.step("hdel", self._keys.live, approval_id)
             changes.step("hset", self._keys.ended, approval_id, text)

@@ -9,7 +9,9 @@ from ipc.kept_values import KeptValue, KeptValues
 from ipc.operations.activity import SummariseAudit
 from ipc.operations.calls import ProofRecord, Refuse
 from notary.ledger import activity
+from notary.ledger.cut import Cut
 from notary.operations import summarising
+from notary.seal import _delete
 from tests.notary.running import Running, query
 from tests.notary.samples import NOW, make_approval, make_hold, make_note, make_open, make_refuse, record_call
 from tests.support.asking import Asker
@@ -134,6 +136,20 @@ def test_a_value_that_is_about_to_be_erased_leaves_the_sums(notary: Running) -> 
         assert {row for (row,) in connection.execute("SELECT sum FROM activity_sums")} == {"17.5"}
         activity.forget_values(connection, [second])
         assert connection.execute("SELECT count(*) FROM activity_sums").fetchone() == (0,)
+
+
+def test_events_that_are_about_to_leave_the_ledger_are_counted_before(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity, "_REST_AT_ONCE", 2)
+    for _ in range(5):
+        refuse(notary.front)
+    notary.stop()
+    with notary.stranger() as connection:
+        connection.execute("DELETE FROM meta WHERE key = 'counted'")
+        connection.execute("DELETE FROM activity")
+        _delete(connection, Cut(events=4))
+    assert counts_of(asked(notary.start())) == [{"deny": 5}]
 
 
 def test_counts_are_forgotten_after_400_days(notary: Running) -> None:
