@@ -10,6 +10,7 @@ from typing import Final, Self
 
 import msgspec
 
+from ipc.caps import CapUse
 from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, SealedPlan, SecretUse, unseal
 
 PENDING: Final = "pending"
@@ -47,14 +48,16 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The action's description when the call was held; None if it had none, or if an earlier version held the call."""
     summary: str | None = None
     """The line of kept values that lists show of it; None for an action whose manifest has no `summary`."""
+    caps: tuple[CapUse, ...] = ()
+    """The caps that the call counts for."""
 
     @classmethod
     def of(
         cls, sealed: SealedPlan, identity_method: str, *, has_budget: bool, description: str | None = None,
-        summary: str | None = None,
+        summary: str | None = None, caps: tuple[CapUse, ...] = (),
     ) -> Self:  # fmt: skip
         """The body of a call that is held now."""
-        return cls(msgspec.Raw(sealed.encoded), sealed.digest, identity_method, has_budget, description, summary)
+        return cls(msgspec.Raw(sealed.encoded), sealed.digest, identity_method, has_budget, description, summary, caps)
 
     @cached_property
     def sealed(self) -> SealedPlan:

@@ -95,6 +95,9 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Names of the private networks that the call's target may lead into."""
     budgets_before: dict[str, Any] | None = None
     budgets_after: dict[str, Any] | None = None
+    caps: tuple[dict[str, str], ...] | None = None
+    """The caps that the call counts for, or that hold or deny it: `pointer`, `per`, the `total` of the window without
+    it, and `with_this`, decimals as texts. For calls of actions with caps."""
     runtime: dict[str, Any] | None = None
     response_hash: str | None = None
     response_schema_violation: str | None = None

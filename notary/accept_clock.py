@@ -19,7 +19,7 @@ from notary.checkpoints import Checkpoints
 from notary.ledger import outbox
 from notary.opening import open_state
 from notary.state import NotaryState
-from notary.store import quotas
+from notary.store import cap_rows, quotas
 from notary.unit import Transaction
 
 
@@ -48,6 +48,7 @@ def _accept(state: NotaryState, reason: str, by: str) -> None:
         unit = Transaction(state, connection)
         previous, current = unit.renew_store(0)
         quotas.bring_back(connection, unit.now)
+        cap_rows.bring_back(connection, unit.now)
         outbox.bring_back(connection, int(unit.now * 1000))
         change = {"from": iso(state.newest), "to": iso(unit.now)} | ({"by": by} if by else {})
         unit.append(

@@ -1,5 +1,6 @@
 """The question that opens a call, and the errors of a call that the notary refuses or does not answer."""
 
+from frontend.calls.caps import RULE
 from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
@@ -31,12 +32,14 @@ def opening_of(
     return Open(
         new("intent_"), record.event("allow"), terms_of(sealed), worker_id, record.proof, has_budget, approver,
         wants_begun=bool(sealed.plan.secrets), calls_per_hour=record.calls_per_hour,
-        kept=record.kept,
+        kept=record.kept, caps=record.caps,
     )  # fmt: skip
 
 
 def refusal(answer: Refusal, metrics: Metrics) -> GateError:
     """The error of a call that the notary has refused and whose event it has written."""
+    if answer.deny_reason is not None:
+        return GateError(answer.code, cause=answer.cause, deny_reason=answer.deny_reason, rule=RULE)
     if answer.quota is None:
         return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after)
     metrics.quota_exhausted.add(answer.quota)

@@ -14,6 +14,7 @@ from typing import Final
 import trio
 
 from frontend.calls.asking import refusal, unavailable
+from frontend.calls.caps import MustBeHeld
 from frontend.calls.executed import ExecutedCall
 from frontend.calls.plan_secrets import TokenRenewal
 from frontend.calls.record import CallRecord
@@ -29,7 +30,7 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from ipc.channel.framing import FrameError
 from ipc.messages.calling import Call
-from ipc.operations.calls import Assign, CallEnd, Closed, NoSuchWorker, Open, Recall, Unbegun
+from ipc.operations.calls import Assign, CallEnd, Closed, HeldByCap, NoSuchWorker, Open, Recall, Unbegun
 from ipc.plan import Plan, SealedPlan
 from ipc.texts.canonical import sha256_hex
 
@@ -129,7 +130,7 @@ class Attempt:
             self.pools.cut(self.worker, intent_id, "its call was cut")
 
     async def _end(self, waiter: PendingOperation[CallEnd]) -> Closed | NotRun:
-        """Receipt and event, durable; or why another worker must run the call. Raises GateError."""
+        """Receipt and event, durable; or why another worker must run the call. Raises GateError, MustBeHeld."""
         try:
             answer = await self.notary.answer_of(waiter)
         except (NotaryUnavailable, NotaryRefused, ClockError) as error:
@@ -141,6 +142,8 @@ class Attempt:
         if isinstance(answer, NoSuchWorker):
             self.worker.give_up("the notary does not know it")  # or it would be tried again and again
             return answer
+        if isinstance(answer, HeldByCap):
+            raise MustBeHeld
         self.record.proof = None
         if isinstance(answer, Unbegun):
             return answer

@@ -17,6 +17,7 @@ from frontend.actions.registry import Action, Registry
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.lease import Lease
 from frontend.calls.budgets import BudgetCheck
+from frontend.calls.caps import uses_of
 from frontend.calls.record import CallRecord
 from frontend.calls.thresholds import with_thresholds
 from frontend.errors import GateError
@@ -88,6 +89,7 @@ class Deciding:
             if record.calls_before is None:
                 record.calls_before = await self.budgets.snapshot(lease)
             raise refusal
+        record.caps = uses_of(drafted, self.policy_files())
         return decision
 
     async def _decided(self, drafted: Draft, calls_remaining: int | UnsetType | None) -> Decision:

@@ -15,10 +15,11 @@ import trio
 
 from contract.execution import PendingApproval
 from contract.failures import fields_of
-from frontend.actions.planning import build_plan
+from frontend.actions.planning import Draft, build_plan
 from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.audit_writer import bounded
+from frontend.calls.caps import MustBeHeld, held_by_cap
 from frontend.calls.deciding import Deciding
 from frontend.calls.executed import ExecutedCall
 from frontend.calls.execution import Execution
@@ -32,13 +33,14 @@ from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
+from frontend.policy.question import Decision
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import STORE_PARTS, ApprovalRecord
 from ipc.events import ACTION_CALL
 from ipc.operations.calls import Refuse, WrittenRefusal
-from ipc.plan import seal
+from ipc.plan import SealedPlan, seal
 
 UNCHECKED_EVENTS = 10
 """Events of calls whose proof the store can't check, of one user and code, before they are counted."""
@@ -121,18 +123,25 @@ class Pipeline:
             # A call that was held with the last of the budget is still answered with its hold.
             record.unless_held = True
             raise GateError("budget_exhausted")
+        sealed = self._sealed(record, drafted, decision)
+        if not decision.requires_approval:
+            try:
+                executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
+            except MustBeHeld:
+                decision = record.decision = held_by_cap(decision)
+                record.calls_before = await self.deciding.budgets.snapshot(lease)
+                sealed = self._sealed(record, drafted, decision)
+            else:
+                return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
+        held = await self.holds.hold(record, sealed, lease.has_budget, action.manifest.description)
+        return AwaitedApproval(held, record.trace_id)
+
+    def _sealed(self, record: CallRecord, drafted: Draft, decision: Decision) -> SealedPlan:
         plan = record.plan = build_plan(
             drafted, record.trace_id, decision.policy_version, decision.rule, record.calls_before, self.clock.iso(),
             is_held=decision.requires_approval,
         )  # fmt: skip
-        sealed = seal(plan)
-        if decision.requires_approval:
-            description = action.manifest.description
-            return AwaitedApproval(
-                await self.holds.hold(record, sealed, lease.has_budget, description), record.trace_id
-            )
-        executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
-        return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
+        return seal(plan)
 
     async def _refused(self, record: CallRecord, error: GateError) -> AwaitedApproval:
         """Leave the one event of a refused call, and raise what is answered. A denial without evidence raises what

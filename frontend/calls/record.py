@@ -17,6 +17,7 @@ from frontend.policy.question import Decision
 from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import ApprovalRecord
+from ipc.caps import CapUse
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.kept_values import KeptValues
 from ipc.operations.calls import CallEnd, Open, ProofRecord, Withdrawn
@@ -37,6 +38,8 @@ class CallRecord:
     request_hash: str | None = None
     decision: Decision | None = None
     plan: Plan | None = None
+    caps: tuple[CapUse, ...] = ()
+    """The caps that the call counts for."""
     kept: KeptValues | None = None
     """The values of its request that evidence keeps."""
     calls_before: int | None = None

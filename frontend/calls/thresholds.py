@@ -6,6 +6,8 @@ They stand beside the engine, so that they hold for every policy, embedded or by
 from msgspec.structs import replace
 
 from frontend.actions.planning import Draft
+from frontend.calls import caps
+from frontend.calls.caps import uncountable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.question import Decision
@@ -18,9 +20,9 @@ def with_thresholds(decision: Decision, drafted: Draft, files: PolicyFiles | Non
     plan = drafted.plan
     data = PolicyData("") if files is None else files.data
     thresholds = data.thresholds.get(plan.action_id)
-    if decision.allow and data.caps.get(plan.action_id):
-        # SECURITY: until sums are counted, an action with a cap runs for no caller.
-        return _denied(decision, f"{plan.action_id} has a cap, which this gateway does not count", "cap")
+    unfit = uncountable(data.caps.get(plan.action_id, ()), drafted) if decision.allow else None
+    if unfit is not None:
+        return _denied(decision, unfit, caps.RULE)
     if not thresholds or not decision.allow:
         return decision
     found = strictest(thresholds, drafted.values)

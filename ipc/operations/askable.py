@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ipc.operations import (
     activity,
     calls,
+    caps,
     deliveries,
     erasing,
     evidence,
@@ -19,7 +20,9 @@ from ipc.operations import (
 )
 from ipc.operations.operation import DelivererOperation, FrontOperation, Operation
 
-MODULES: Final = (activity, calls, deliveries, erasing, evidence, holds, intents, keys, leases, status, witnesses)
+MODULES: Final = (
+    activity, calls, caps, deliveries, erasing, evidence, holds, intents, keys, leases, status, witnesses,
+)  # fmt: skip
 """SECURITY: an operation that is declared in any other module is accepted from no channel."""
 
 

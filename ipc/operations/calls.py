@@ -9,6 +9,7 @@ import msgspec
 
 from contract.failures import CallFailure
 from ipc.backends.store import ApprovalRecord
+from ipc.caps import CapUse
 from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.kept_values import KeptValues
@@ -93,6 +94,8 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
     """The limit of its principal (ipc/quotas.py) that is reached."""
     held: ApprovalRecord | None = None
     """The same call is held already: it is answered with this hold, and the event says so."""
+    deny_reason: str | None = None
+    """Why a cap denies the call, for its caller."""
 
 
 class NoSuchWorker(msgspec.Struct, frozen=True, tag=True):
@@ -104,7 +107,11 @@ class Unbegun(msgspec.Struct, frozen=True, tag=True):
     call is given to another worker (Assign), or withdrawn."""
 
 
-CallEnd = Closed | Refusal | NoSuchWorker | Unbegun
+class HeldByCap(msgspec.Struct, frozen=True, tag=True):
+    """The call would go above the `hold_above` of a cap. Neither ledger nor store changed: the front asks Hold."""
+
+
+CallEnd = Closed | Refusal | NoSuchWorker | Unbegun | HeldByCap
 
 
 class Open(FrontOperation[CallEnd], frozen=True):
@@ -130,6 +137,8 @@ class Open(FrontOperation[CallEnd], frozen=True):
     """The limit of its principal (ipc/quotas.py). A call with an approver was counted when it was held."""
     kept: KeptValues | None = None
     """Values of the request, to stand beside the ledger with commitments in the event."""
+    caps: tuple[CapUse, ...] = ()
+    """The caps that it counts for. A call with an approver takes over what its hold has reserved."""
 
 
 class Assign(FrontOperation[CallEnd], frozen=True):

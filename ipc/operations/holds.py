@@ -3,6 +3,7 @@
 import msgspec
 
 from ipc.backends.store import ApprovalRecord
+from ipc.caps import CapUse
 from ipc.events import AuditEvent
 from ipc.kept_values import KeptValues
 from ipc.operations.calls import ProofRecord, Refusal
@@ -33,6 +34,8 @@ class Hold(FrontOperation[HoldInForce | Refusal], frozen=True):
     """As in Open."""
     kept: KeptValues | None = None
     """As in Open."""
+    caps: tuple[CapUse, ...] = ()
+    """The caps that the call counts for, as its hold's body has them. They deny it, and hold nothing that is held."""
 
 
 class MoveHold(FrontOperation[ApprovalRecord | None], frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from ipc.caps import CapReservation
 from ipc.events import AuditEvent
 from ipc.operations.calls import Approver, GrantTerms
 from notary.database import OpenTransaction
@@ -18,8 +19,10 @@ INSERT_INTENT = (
     " plan_hash, approval_id, grant_jws, context, leaf) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _WAITING = "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) WHERE unresolved.intent_id = ?"
-
-
+_WAITING_OF_ALL = (
+    "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq DESC LIMIT ?"
+)
+MAX_WAITING = 1000
 _KNOWN = "SELECT intent_id FROM intents WHERE intent_id IN (SELECT value FROM json_each(?))"
 
 
@@ -42,6 +45,8 @@ class OpenIntent(msgspec.Struct, frozen=True):
     """Which worker was named: that one alone may tell how it ended."""
     minute: int | None = None
     """Where its call is counted for its principal; None where it is not, or was when the call was held."""
+    caps: tuple[CapReservation, ...] = ()
+    """What its call counts for in caps."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -75,3 +80,9 @@ def waiting(connection: OpenTransaction, intent_id: str) -> OpenIntent | None:
     """An intent that waits, as it was written; None for any other, and for one from before contexts were kept."""
     row = connection.execute(_WAITING, (intent_id,)).fetchone()
     return None if row is None or row[0] is None else _decode(row[0])
+
+
+def waiting_contexts(connection: OpenTransaction) -> list[OpenIntent]:
+    """Intents that wait, newest first, at most MAX_WAITING."""
+    rows = connection.execute(_WAITING_OF_ALL, (MAX_WAITING,))
+    return [_decode(row[0]) for row in rows if row[0] is not None]

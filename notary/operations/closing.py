@@ -7,7 +7,7 @@ from the supervisor's message that the worker has ended.
 
 from typing import Any
 
-from contract.failures import fields_of
+from contract.failures import CallFailure, fields_of
 from ipc.approvals import APPROVED, CLAIMED, FAILED
 from ipc.backends.store import ApprovalRecord
 from ipc.events import INTENT_RESOLVED
@@ -20,6 +20,7 @@ from ipc.texts.foreign_texts import clean_reason
 from notary.ledger.conclusion import CUT, Conclusion, conclude, conclude_lost, receipt_of
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import LedgerReceipt
+from notary.operations import capping
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.operations.ending import end_hold
 from notary.performing import performs
@@ -97,6 +98,7 @@ def resolve_intent(unit: Transaction, asked: ResolveIntent) -> IntentResolution 
     if asked.outcome not in INTENT_OUTCOMES or asked.event.change is not None:
         raise NotAllowed("an outcome that no intent has")
     unit.settle()
+    intent = unit.intent(asked.intent_id)
     row = queries.unresolved_intent(unit.connection, asked.intent_id)
     if row is None:
         return None
@@ -105,6 +107,7 @@ def resolve_intent(unit: Transaction, asked: ResolveIntent) -> IntentResolution 
         return IntentResolution(view.trace_id, view.action_id, is_under_way=True)
     intent = unit.intent(asked.intent_id)
     unit.resolve(asked.intent_id)
+    _resolve_caps(unit, intent, asked.outcome)
     look = queries.last_look(unit.connection, asked.intent_id, view.trace_id)
     unit.append(
         asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
@@ -124,6 +127,7 @@ def _give_back(unit: Transaction, intent: OpenIntent) -> None:
         unit.store.give_back(intent.event.principal or "", intent.minute)
     if intent.approver is not None:
         unit.store.give_back_hold(intent.approver.approval_id)
+    capping.give_back(unit, intent.event.action_id or "", intent.caps)
 
 
 def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Closed:
@@ -145,6 +149,8 @@ def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Clo
         "response_schema_violation": conclusion.violation,
         **fields_of(failure),
     }
+    if intent.caps:
+        _settle_caps(unit, intent, failure)
     unit.append(intent.event, receipt, **more)
     _end_approval(unit, intent, APPROVED, receipt)
     return Closed(
@@ -152,6 +158,27 @@ def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Clo
         conclusion.verification.outcome, conclusion.runtime, conclusion.reason, conclusion.response_hash,
         conclusion.violation, failure,
     )  # fmt: skip
+
+
+def _resolve_caps(unit: Transaction, intent: OpenIntent | None, outcome: str) -> None:
+    """An operator has said whether a call happened."""
+    if intent is None or not intent.caps:
+        return
+    if outcome == "did_not_happen":
+        capping.give_back(unit, intent.event.action_id or "", intent.caps)
+    elif outcome == "unknown":
+        capping.mark_unknown(unit, intent.event.action_id or "", intent.caps)
+
+
+def _settle_caps(unit: Transaction, intent: OpenIntent, failure: CallFailure | None) -> None:
+    """A call counts unless it is known not to have had its effect."""
+    action_id = intent.event.action_id or ""
+    if failure is None or failure.may_have_run == "yes":
+        return
+    if failure.may_have_run == "no":
+        capping.give_back(unit, action_id, intent.caps)
+    else:
+        capping.mark_unknown(unit, action_id, intent.caps)
 
 
 def _open(unit: Transaction, intent_id: str) -> OpenIntent:

@@ -7,11 +7,13 @@ from msgspec.structs import replace
 from ipc.approvals import PENDING, TTL_SECONDS, summary_of
 from ipc.operations.calls import Refusal, Refuse, WrittenRefusal
 from ipc.operations.holds import Hold, HoldInForce
+from notary.operations import capping
 from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
 from notary.operations.refusing import checked, held_already, is_used, refused, without_body, write_refusal
 from notary.performing import performs
+from notary.store.outcomes import kept_of
 from notary.tasks import NotAllowed
 from notary.unit import Transaction
 
@@ -54,14 +56,20 @@ def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal:
     if full is not None:
         refusal = refused(unit, event, "too_many_pending_approvals", full.cause)
         return replace(refusal, retry_after=None if full.free_at is None else math.ceil(full.free_at - unit.now))
+    judged = capping.judge(unit, approval.action_id, asked.caps)
+    denial = capping.denied_by_cap(unit, event, judged)
+    if denial is not None:
+        return denial
     taken = charged(unit, event, asked)
     if isinstance(taken, Refusal):
         return taken
+    capping.reserve_hold(unit, approval, asked.caps)
     if taken.minute is not None:
         unit.store.note_hold(approval.approval_id, event.principal or "", taken.minute)
     unit.part = "approvals"
     unit.store.store_hold(approval)
-    unit.append(taken.event, decision="pending_approval", approval_id=approval.approval_id)
+    event = replace(taken.event, caps=capping.told(judged)) if asked.caps else taken.event
+    unit.append(event, decision="pending_approval", approval_id=approval.approval_id)
     return HoldInForce(without_body(approval), is_repeated=False)
 
 
@@ -74,6 +82,8 @@ def _check_new(unit: Transaction, asked: Hold) -> None:
         raise NotAllowed("the hold of another principal, or of another epoch")
     if summary_of(approval.body).plan.principal != approval.principal:
         raise NotAllowed("the plan of another principal")
+    if kept_of(approval).caps != asked.caps:
+        raise NotAllowed("other caps than those of the hold")
     if (approval.state, approval.holder, approval.outcome) != (PENDING, None, "{}"):
         raise NotAllowed("a hold that is decided already")
     if approval.expires_at > unit.now + TTL_SECONDS + SKEW_SECONDS:

@@ -15,6 +15,7 @@ from ipc.backends.store import ApprovalRecord
 from ipc.operations.holds import MoveHold, VoidHolds
 from ipc.texts.foreign_texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
+from notary.operations.capping import give_back_hold
 from notary.operations.ending import end_hold
 from notary.operations.signed import check_claim, check_denial
 from notary.performing import performs
@@ -64,6 +65,7 @@ def move_hold(unit: Transaction, asked: MoveHold) -> ApprovalRecord | None:
         )
     if asked.to_state in (DENIED, EXPIRED, FAILED):
         _give_back_of_hour(unit, asked.approval_id)
+        give_back_hold(unit, approval)
     if asked.refunds:
         unit.part = "budget"
         unit.store.refund(approval.session_id)

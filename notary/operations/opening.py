@@ -2,11 +2,13 @@
 
 from msgspec.structs import replace
 
+from ipc.caps import CapReservation
 from ipc.events import AuditEvent
-from ipc.operations.calls import Approver, Assign, Closed, Entered, NoSuchWorker, Open, Refusal, UseProof
+from ipc.operations.calls import Approver, Assign, Closed, Entered, HeldByCap, NoSuchWorker, Open, Refusal, UseProof
 from ipc.process.clock import iso
 from ipc.texts.identifiers import new
 from notary.ledger.intents import OpenIntent
+from notary.operations import capping
 from notary.operations.allowed import check_claimed, check_opening, check_own, check_worker
 from notary.operations.charging import charged
 from notary.operations.closing import Lost, lose_call
@@ -24,7 +26,7 @@ def enter(unit: Transaction, asked: UseProof) -> Entered:
 
 
 @performs(Open, writes=True)
-def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorker | Closed:
+def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorker | Closed | HeldByCap:
     """See Open. Raises NotAllowed.
 
     Asked again, of the notary after one that was killed, it has the word repeated.
@@ -39,20 +41,32 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
         return NoSuchWorker()
     if approver is not None:
         event = approved(event, approver)
+    judged = capping.NO_CAPS
+    if approver is None and asked.caps:
+        judged = capping.judge(unit, event.action_id or "", asked.caps)
+        if judged.is_held and judged.denial is None:
+            return HeldByCap()
     stale = "invalid_lease" if approver is None else "plan_integrity"
     refusal = checked(unit, event, asked.proof, terms.epoch, stale)
     if refusal is not None:
         return refusal
-    minute = None
+    minute: int | None = None
+    reserved: tuple[CapReservation, ...] = ()
     if approver is None:  # a call that was held was charged then
+        refusal = capping.denied_by_cap(unit, event, judged)
+        if refusal is not None:
+            return refusal
         taken = charged(unit, event, asked)
         if isinstance(taken, Refusal):
             return taken
-        event, minute = taken
+        event, minute = replace(taken.event, caps=capping.told(judged)) if asked.caps else taken.event, taken.minute
+        reserved = capping.reserve(unit, event.action_id or "", asked.caps, unit.now)
+    elif asked.caps:
+        reserved = capping.take_over(unit, approver.approval_id)
     unit.part = "ledger"
     intent = OpenIntent(
         asked.intent_id, new("grant_"), iso(unit.now), event, terms, asked.has_budget, approver, unit.front_id,
-        unit.number, asked.worker_id, minute,
+        unit.number, asked.worker_id, minute, reserved,
     )  # fmt: skip
     grant = unit.state.signers.grants.sign(
         terms, event.trace_id or "", intent.grant_id, now=unit.now, approver=approver

@@ -3,6 +3,7 @@
 from typing import Final
 
 from notary.operations import (
+    capping,
     closing,
     delivering,
     erasing,
@@ -24,8 +25,8 @@ from notary.performing import PERFORMERS
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
-    closing, delivering, erasing, holding, leases_and_keys, moving, opening, proving, queries, reconciling, refusing,
-    sessions, summarising, verifying, witnessing,
+    capping, closing, delivering, erasing, holding, leases_and_keys, moving, opening, proving, queries, reconciling,
+    refusing, sessions, summarising, verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
 from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
+from notary.store.caps import CapCounts
 from notary.store.keeping import KeptBounds
 
 TOLD_CHARACTERS = 4 * 1024 * 1024
@@ -54,6 +55,11 @@ class Store(Protocol):
     def is_in_ledger(self) -> bool:
         """True where changes are part of the ledger's transaction, and the unit's entry in the journal records
         proofs."""
+        ...
+
+    @property
+    def caps(self) -> CapCounts:
+        """The amounts that caps count."""
         ...
 
     # ----------------------------------------------------------------- proofs and epoch

@@ -6,6 +6,7 @@ from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
 from notary.database import OpenTransaction
 from notary.store import budgets, continued, holds, kept, proofs, quotas, sessions
+from notary.store.cap_rows import SqliteCaps
 from notary.store.contract import LastSession, Moment, Waiting
 from notary.store.hold_list import HoldList
 from notary.store.keeping import KeptBounds
@@ -15,11 +16,12 @@ from notary.store.marker import forget_marker
 class SqliteStore:
     """A Store on the connection of a unit, which keeps proofs in its journal first."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "caps")
     is_in_ledger = True
 
     def __init__(self, connection: OpenTransaction) -> None:
         self._connection = connection
+        self.caps = SqliteCaps(connection)
 
     def foresee(self, session_ids: Collection[str]) -> None:
         """See Store."""
@@ -212,5 +214,5 @@ class SqliteStore:
         return any([
             proofs.sweep(self._connection, now), budgets.sweep(self._connection, now),
             holds.sweep(self._connection, over_since), quotas.sweep(self._connection, now),
-            continued.sweep(self._connection, now),
+            continued.sweep(self._connection, now), self.caps.sweep(now),
         ])  # fmt: skip

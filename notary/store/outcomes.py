@@ -4,6 +4,7 @@ import msgspec
 
 from ipc.approvals import DecisionOutcome
 from ipc.backends.store import ApprovalRecord
+from ipc.caps import CapUse
 
 
 class KeptMembers(msgspec.Struct, frozen=True):
@@ -11,6 +12,7 @@ class KeptMembers(msgspec.Struct, frozen=True):
 
     plan_hash: str | None = None
     has_budget: bool = False
+    caps: tuple[CapUse, ...] = ()
 
 
 _decode = msgspec.json.Decoder(DecisionOutcome).decode

@@ -3,6 +3,7 @@
 import itertools
 from typing import Any
 
+from ipc.caps import CapUse
 from notary.unit import ENDED_SECONDS
 from tests.notary.running import Running
 from tests.notary.samples import call_event, make_open
@@ -14,10 +15,12 @@ OVER = 3600.0 + ENDED_SECONDS
 _numbers = itertools.count(1)
 
 
-def lost_call(notary: Running, *, event: dict[str, Any] | None = None, **terms: Any) -> str:
+def lost_call(
+    notary: Running, *, event: dict[str, Any] | None = None, caps: tuple[CapUse, ...] = (), **terms: Any
+) -> str:  # fmt: skip
     """The id of its intent; `event` are fields of its event."""
     front = notary.attach(f"leaves-{next(_numbers)}")
-    call = make_open(event=call_event(**(event or {})), terms=terms)
+    call = make_open(event=call_event(**(event or {})), terms=terms, caps=caps)
     front.begin(call)
     worker = notary.workers.of(call.intent_id)
     worker.word()

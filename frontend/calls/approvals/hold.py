@@ -48,6 +48,7 @@ class HoldWriter:
             has_budget=has_budget,
             description=description or None,
             summary=summary_of(record.kept),
+            caps=record.caps,
         )
         approval = ApprovalRecord(
             approval_id=new("apr_"), session_id=plan.session_id, action_id=plan.action_id,
@@ -56,7 +57,7 @@ class HoldWriter:
         )  # fmt: skip
         asked = Hold(
             record.event("pending_approval"), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof, has_budget,
-            record.calls_per_hour, record.kept,
+            record.calls_per_hour, record.kept, record.caps,
         )  # fmt: skip
         try:
             held = await self._held(asked)

@@ -44,6 +44,19 @@ class RedisKeys:
         """Where the call of a hold is counted: minute and principal."""
         return f"{self.base}counted:{approval_id}"
 
+    def cap(self, name: str) -> str:
+        """Steps of one counter of a cap: end of the step, `:` and the digits' place -> digits; `v` grows with every
+        change."""
+        return f"{self.base}cap:{name}"
+
+    def cap_subjects(self, name: str) -> str:
+        """Subjects of a cap by the time when their last amount counts no more."""
+        return f"{self.base}cap-subjects:{name}"
+
+    def cap_reserved(self, approval_id: str) -> str:
+        """The reservations of a held call."""
+        return f"{self.base}cap-reserved:{approval_id}"
+
     def sessions(self, epoch: int, principal: str) -> str:
         """Session ids by the end of their leases."""
         return f"{self.base}sessions:{epoch}:{principal}"

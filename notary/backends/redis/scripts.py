@@ -49,6 +49,32 @@ function kinds.count(key, minute, change, oldest, ttl)
   redis.call('PEXPIRE', key, ttl)
   return {'count', key, minute, tostring(-tonumber(change)), oldest, ttl}
 end
+local function negated(text)
+  if string.sub(text, 1, 1) == '-' then return string.sub(text, 2) end
+  return text == '0' and '0' or '-' .. text
+end
+function kinds.cap(key, step, calls, oldest, ttl, ...)
+  local given, undo = {...}, {'cap', key, step, negated(calls), oldest, ttl}
+  if tonumber(calls) < 1 and tonumber(redis.call('HGET', key, step .. ':n') or '0') < 1 then return end
+  redis.call('HINCRBY', key, step .. ':n', calls)
+  for at = 1, #given, 2 do
+    redis.call('HINCRBY', key, step .. ':' .. given[at], given[at + 1])
+    undo[#undo + 1], undo[#undo + 2] = given[at], negated(given[at + 1])
+  end
+  redis.call('HINCRBY', key, 'v', 1)
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    local ends = string.match(field, '^(%d+):')
+    if ends and tonumber(ends) <= tonumber(oldest) then redis.call('HDEL', key, field) end
+  end
+  if redis.call('PTTL', key) < tonumber(ttl) then redis.call('PEXPIRE', key, ttl) end
+  return undo
+end
+function kinds.seen(key, member, score, now, ttl)
+  local before = redis.call('ZSCORE', key, member)
+  if not before or tonumber(before) < tonumber(score) then redis.call('ZADD', key, score, member) end
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  if redis.call('PTTL', key) < tonumber(ttl) then redis.call('PEXPIRE', key, ttl) end
+end
 function kinds.set(key, value, ttl)
   redis.call('SET', key, value, 'PX', ttl)
   return {'del', key}

@@ -7,6 +7,7 @@ from typing import Final
 
 from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
+from notary.backends.redis.caps import RedisCaps
 from notary.backends.redis.changes import Changes, StoreLost, milliseconds, number
 from notary.backends.redis.holds import RedisHolds
 from notary.backends.redis.shared import Shared
@@ -36,6 +37,7 @@ class RedisStore:
         self._connection = connection
         self._changes = Changes(shared.client, shared.check, shared.epoch, milliseconds(REPLAY_SECONDS))
         self._holds = RedisHolds(self._changes, shared.keys, shared.notary, shared.clock)
+        self.caps = RedisCaps(self._changes, shared.keys, shared.clock)
         self._budgets: dict[str, list[int] | None] = {}
         """Session -> what it began with, what it has left."""
         self._calls: dict[str, dict[int, int]] = {}
@@ -86,7 +88,7 @@ class RedisStore:
             return "store"
         if self._holds.is_used:
             return "approvals"
-        return "budget" if self._budgets or self._calls or self._sessions else "store"
+        return "budget" if self._budgets or self._calls or self._sessions or self.caps.is_used else "store"
 
     # ----------------------------------------------------------------- proofs and epoch
 
@@ -220,8 +222,8 @@ class RedisStore:
             # Redis does not have yet what this unit has counted before this look.
             pairs = zip(fields[::2], fields[1::2], strict=True)
             minutes = {number(minute): number(calls) for minute, calls in pairs if minute != "v"}
-            for kind, name, minute, change, *_ in (step for step in self._changes.steps if step[0] == "count"):
-                if (kind, name) == ("count", key):
+            for _, name, minute, change, *_ in (step for step in self._changes.steps if step[0] == "count"):
+                if name == key:
                     minutes[int(minute)] = max(0, minutes.get(int(minute), 0) + int(change))
             self._calls[principal] = minutes
         return self._calls[principal]
@@ -252,8 +254,7 @@ class RedisStore:
 
     def sessions_of(self, principal: str, epoch: int, now: float) -> tuple[int, int | None]:
         """See Store."""
-        key = self._keys.sessions(epoch, principal)
-        after = f"({now!r}"
+        key, after = self._keys.sessions(epoch, principal), f"({now!r}"
         counted = number(self._changes.read("ZCOUNT", key, after, "+inf"))
         moved = self._extended.get(key, {})
         most = str(1 + len(moved))
@@ -332,9 +333,7 @@ class RedisStore:
         """See Store."""
         self._holds.void_one(approval_id)
 
-    def pending_hold(
-        self, session_id: str, action_id: str, request_hash: str, moment: Moment
-    ) -> ApprovalRecord | None:  # fmt: skip
+    def pending_hold(self, session_id: str, action_id: str, request_hash: str, moment: Moment) -> ApprovalRecord | None:
         """See Store."""
         return self._holds.pending(session_id, action_id, request_hash, moment)
 

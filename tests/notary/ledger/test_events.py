@@ -23,7 +23,7 @@ DOCUMENTED = [
     "identity_method", "lease", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
     "request_hash", "kept", "summary_template", "policy_version", "policy_rule", "decision", "deny_reason", "reason",
     "error_code", "failure", "may_have_run", "allowed_sinks",
-    "egress_networks", "budgets_before", "budgets_after", "runtime", "response_hash",
+    "egress_networks", "budgets_before", "budgets_after", "caps", "runtime", "response_hash",
     "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
     "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
     "operator_proof_jti", "approval_signature", "change", "seen", "attempts", "supposed_principal",

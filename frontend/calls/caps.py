@@ -1,0 +1,65 @@
+"""Caps of a call, as a front sees them: it reads the value and names the counter; the notary counts (ipc/caps.py).
+
+A value that is no number of 0 or more is denied. Calls without an owner count together where a cap is per owner.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from frontend.actions.planning import Draft
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.question import Decision
+from frontend.policy.value_rules import Cap, exact, is_number
+from ipc.caps import CapUse, rounded, text_of
+from ipc.plan import UndecidedPlan
+
+RULE: Final = "cap"
+
+
+class MustBeHeld(Exception):
+    """The notary did not open the call: it would go above the `hold_above` of a cap. Its proof is unused."""
+
+
+def uncountable(caps: tuple[Cap, ...], drafted: Draft) -> str | None:
+    """Why a cap denies this call, whatever has been counted; None for a call whose values can be counted."""
+    for cap in caps:
+        if _units(cap, drafted) is None:
+            return f"{cap.pointer} is no amount that its cap can count"
+    return None
+
+
+def uses_of(drafted: Draft, files: PolicyFiles | None) -> tuple[CapUse, ...]:
+    """The caps that an allowed or held call counts for. The allowlist lifts their holds."""
+    caps = () if files is None else files.data.caps.get(drafted.plan.action_id, ())
+    if not caps or files is None:
+        return ()
+    plan = drafted.plan
+    is_spared = files.data.allowlist.get(plan.action_id, {}).get(plan.principal, False)
+    return tuple(_use(cap, drafted, is_spared=is_spared) for cap in caps)
+
+
+def held_by_cap(decision: Decision) -> Decision:
+    """The decision of a call that a cap holds."""
+    return replace(decision, requires_approval=True, rule=RULE)
+
+
+def _use(cap: Cap, drafted: Draft, *, is_spared: bool) -> CapUse:
+    return CapUse(
+        cap.pointer, cap.per, _subject(cap.per, drafted.plan), cap.window_seconds, text_of(_units(cap, drafted) or 0),
+        None if is_spared else _limit(cap.hold_above), _limit(cap.deny_above),
+    )  # fmt: skip
+
+
+def _subject(per: str, plan: UndecidedPlan) -> str:
+    if per == "principal":
+        return plan.principal
+    return (plan.owner or "") if per == "owner" else ""
+
+
+def _units(cap: Cap, drafted: Draft) -> int | None:
+    value = drafted.values.get(cap.pointer)
+    return rounded(exact(value)) if is_number(value) else None
+
+
+def _limit(number: float | None) -> str | None:
+    return None if number is None else text_of(rounded(exact(number), is_limit=True) or 0)
