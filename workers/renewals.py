@@ -36,7 +36,7 @@ class Renewals:
         self._poll = select.poll()
         self._poll.register(front.fileno(), select.POLLIN)
         self.fault: FrameError | ProtocolError | None = None
-        """A mistake of the front that was found during a call: the call ends first, and its result is told."""
+        """A mistake of the front during a call: the loop raises it after it has sent the result of the call."""
 
     def ask(self, question: TokenRefused) -> None:
         """Ask for a call of the crew."""
@@ -44,7 +44,7 @@ class Renewals:
             self._settle(question, None)
 
     def wait(self, call_id: str, secret: str, seconds: float) -> str | None:
-        """Another value for the call that runs in this thread; None: there is none. Raises nothing."""
+        """Return another value for the call that runs in this thread, or None without one. Raises nothing."""
         question = TokenRefused(call_id, secret)
         deadline = time.monotonic() + seconds
         self._waiting, self._value = question, None

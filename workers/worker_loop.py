@@ -83,7 +83,7 @@ class WorkerLoop:
         self._poll.register(notary.fileno(), select.POLLIN)
         self._poll.register(front.fileno(), 0)  # a hang-up is reported all the same
         self._renewal_poll = select.poll()
-        """For a loop one of whose shared calls waits for another token: the front is heard, too."""
+        """Used while a shared call waits for another token, because only the front can give it."""
         self._renewal_poll.register(notary.fileno(), select.POLLIN)
         self._renewal_poll.register(front.fileno(), select.POLLIN)
         self._front_poll = select.poll()
@@ -139,7 +139,7 @@ class WorkerLoop:
                 return self._leave()
 
     def _next_poll(self) -> "select.poll":
-        """The descriptors to wait for. What the front has said is kept first, where a call waits for its answer."""
+        """The descriptors to wait for. If a call waits for the front's answer, messages of the front are kept first."""
         if self._crew is None or not self._crew.is_renewing:
             return self._poll
         while (message := self._front.pending()) is not None:

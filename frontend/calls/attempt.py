@@ -57,7 +57,7 @@ class Attempt:
     note_refused: Callable[[Plan, Mapping[str, str]], None]
     """Called with them once an upstream has answered 401, unless the broker has heard of it meanwhile."""
     renewal: TokenRenewal | None
-    """Another token for this call; None for one without tokens."""
+    """The source of another token for this call; None for a call without tokens."""
     worker: WorkerChannel
     opening: Open
     """The question that opens the call, or opened it for an earlier attempt."""

@@ -79,7 +79,7 @@ class TokenRenewal:
         """The broker gave a token: another one, or the same again."""
 
     async def values(self, name: str) -> Mapping[str, str]:
-        """The value of one secret: another token, or the refused one where there is none. Raises nothing."""
+        """Return another token for one secret, or the refused one if there is no other. Raises nothing."""
         plan, refused = self._plan, self._values[name]
         try:
             client_secret = self._secrets.file.for_plan(plan.secrets)[name]

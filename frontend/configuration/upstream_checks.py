@@ -3,8 +3,8 @@ directly.
 
 Each name is looked up as a worker would and judged by the same rule; where a template, the section `mcp` or a
 `token_url` names host and port it is connected to, and TLS is agreed on. Sends no request. A name that can't be looked
-up now says little about a later call: a warning where one of them names it, else nothing. A host that could not be
-looked at within UPSTREAM_SECONDS is told.
+up now says little about a later call: a warning where one of them names it, else nothing. The report names each host
+that was not reached in UPSTREAM_SECONDS.
 """
 
 import re

@@ -245,7 +245,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         self._wake(call_id)
 
     def _wake(self, call_id: str) -> None:
-        """Another task has read something of this call."""
+        """Wake the tasks that wait for messages of this call."""
         for waits in (self._waits, self._listening):
             if (wait := waits.get(call_id)) is not None:
                 wait.cancel()
