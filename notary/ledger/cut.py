@@ -26,9 +26,9 @@ class Cut(msgspec.Struct, frozen=True):
     events: int = 0
     intents: int = 0
     hash: str | None = None
-    """Of the last event before it, which the first one behind it carries as `prev_hash`."""
+    """Hash of the last event before it: the `prev_hash` of the first one behind it."""
     root: str = ""
-    """Of the tree of so many leaves, hexadecimal."""
+    """Root of the tree of these leaves, hexadecimal."""
     open: int = 0
     """Intents before it whose end is an event behind it."""
     epoch: int = 0

@@ -24,7 +24,7 @@ class LedgerPart(NamedTuple):
     end: Cut | None
     digest: str
     root: str
-    """Of the tree up to its beginning, computed from its own tiles; hexadecimal."""
+    """Root of the tree up to its beginning, computed from its own tiles; hexadecimal."""
 
     def holds(self, size: int) -> bool:
         """True if a checkpoint of this size is within a segment."""

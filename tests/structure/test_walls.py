@@ -109,6 +109,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("performing",),
         ("tasks", "unit"),
         ("state",),
+        ("sealing",),
         ("reading", "checkpoint_file"),
         ("signing",),
         ("ledger",),

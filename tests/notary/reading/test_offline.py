@@ -294,7 +294,7 @@ def test_a_missing_file_and_a_bad_key_file_are_reported(case: Case, tmp_path: Pa
 
 def test_a_ledger_without_keys_can_not_be_checked(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(case.file)]) == 69
-    assert capsys.readouterr().err == "Nothing can be said: a ledger carries no keys: give --keys.\n"
+    assert capsys.readouterr().err.endswith(": a ledger carries no keys: give --keys.\n")
 
 
 def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(case: Case) -> None:

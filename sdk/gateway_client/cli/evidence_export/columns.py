@@ -40,7 +40,7 @@ def columns_of(lines: Iterable[bytes]) -> dict[str, str]:
 
 
 def text_of(cell: Cell) -> str:
-    """A cell as text; JSON for what is none."""
+    """A cell as text: itself, or its JSON."""
     return cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell)
 
 
