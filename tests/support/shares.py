@@ -76,6 +76,7 @@ SECONDS = {
     "tests/integration/test_two_hosts.py": 40,
     "tests/notary/": 60,
     "tests/notary/backends/": 35,
+    "tests/notary/sealing/test_kills.py": 30,
     "tests/notary/backends/postgres/test_faults.py": 12,
     "tests/notary/backends/postgres/test_kills.py": 8,
     "tests/notary/backends/redis/test_faults.py": 10,
