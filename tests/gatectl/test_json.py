@@ -94,6 +94,11 @@ def test_of_webhooks(gatectl: Gatectl) -> None:
         assert there.done("webhooks", "test", "chat").out == "chat: delivered, as evt_2\n"
 
 
+def test_of_erased_values(gatectl: Gatectl) -> None:
+    told = ask(gatectl, "evidence erase", "--principal", "no-such-principal", "--reason", "asked for", "--yes")
+    assert told == {"erased": 0, "waiting": 0}
+
+
 def test_of_sessions_and_explanations(gatectl: Gatectl, gate: Gateway) -> None:
     one, other = gate.agent(3), gate.agent()
     listed = ask(gatectl, "sessions list", "--principal", "dev:anonymous")

@@ -111,6 +111,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "PrincipalView": {"actions": ["text_digest"], "sinks": []},
     "RiskBreakdown": {"low": ["text_digest"], "medium": [], "high": [], "critical": []},
     "DenyRequest": {"reason": "not without a ticket"},
+    "EraseForm": {"principal": "dev:anonymous", "reason": "asked for by the person"},
     "DomainForm": {"action_id": "payment_transfer"},
     "DomainOfAction": {"action_id": "payment_transfer"},
     "LearnedDomain": {"action_id": "payment_transfer"},

@@ -23,6 +23,7 @@ from gateway_client.cli.commands import (
     context,
     desk,
     doctor,
+    evidence,
     exports,
     intents,
     keys,
@@ -63,7 +64,7 @@ cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
 for _module in (running, desk, approvals, why, watching, audit, summary, checkpoints, exports, receipts, bundles,
-                intents, sessions, learned, policy, webhooks, allowlist, agent, mcp, keys, doctor, context,
+                intents, sessions, evidence, learned, policy, webhooks, allowlist, agent, mcp, keys, doctor, context,
                 completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]

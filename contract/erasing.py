@@ -1,0 +1,14 @@
+"""The erasing of kept values, as operators ask for it."""
+
+from .noun import NeverNull, Noun
+
+
+class ErasedValues(Noun, frozen=True, kw_only=True):
+    """How much of what was named is erased. With `next` there is more: the same request goes on with it as `after`."""
+
+    erased: NeverNull[int]
+    """Values that were erased by this request."""
+    waiting: NeverNull[int]
+    """Calls that wait for a person; they keep their values until they end."""
+    next: int | None
+    """Where the next request goes on; null when all is erased."""
