@@ -23,6 +23,7 @@ from notary.accepting import outcome
 from notary.backends.sqlite import connect
 from notary.checkpoints import Checkpoints, public_keys
 from notary.database import OpenTransaction
+from notary.ledger import activity
 from notary.ledger.activity import count_rest
 from notary.ledger.cut import BEGINNING, Cut, read_cut, write_cut
 from notary.opening import open_state
@@ -36,7 +37,7 @@ from notary.unit import Transaction
 
 LEAST_AGE_SECONDS: Final = 86_400.0
 """Holds, polls and receipts that agents still ask for are younger."""
-_DELETED: Final = (("events", "events"), ("receipts", "events"), ("intents", "intents"))
+_DELETED: Final = (("events", "events"), ("receipts", "events"), ("kept_values", "events"), ("intents", "intents"))
 """Table, and the member of Cut that says up to which number its rows go."""
 
 
@@ -82,6 +83,7 @@ def _cut_off(state: NotaryState, segment: WrittenSegment, by: str) -> None:
         event = AuditEvent(event_type=LEDGER_SEALED, trace_id=new("trc_"), principal="gateway", decision="allow")
         unit.append(event, change=change)
         write_cut(connection, BEGINNING, end)
+        activity.count_rest(connection)
         _delete(connection, end)
         unit.finish([])
     unit.commit()

@@ -13,6 +13,7 @@ import msgspec
 from ipc.events import EVIDENCE_ERASED
 from ipc.kept_values import commitment
 from notary.database import OpenTransaction
+from notary.ledger.cut import Cut
 from notary.ledger.kept_values import HAS_KEPT
 from notary.ledger.page_ring import RingEntry
 from notary.reading.verify import Break, Stored
@@ -41,6 +42,12 @@ class KeptWalk:
         self.rows = 0
         """Rows that were found to be what their events say."""
         self._has_table: bool | None = None
+        self._last: int | None = None
+
+    def begin(self, end: Cut) -> None:
+        """The walk is along a segment that ends with this cut. Events behind it may have erased values before it was
+        sealed."""
+        self._last = end.events
 
     def step(self, connection: OpenTransaction, numbers: Sequence[int], events: Sequence[Stored]) -> Break | None:
         """Check the rows of these events, given their numbers."""
@@ -104,6 +111,8 @@ class KeptWalk:
             if number is not None and seq != number:
                 return f"its kept value {pointer} is said to be of another event"
             if value is None and salt is None:
+                if self._last is not None and isinstance(erased_by, int) and erased_by > self._last:
+                    continue
                 if erased_by is None or committed not in _erased_in(connection, erased_by):
                     return f"its kept value {pointer} is missing, and the event that is said to have erased it did not"
             elif erased_by is not None or not _agrees(committed, salt, value):

@@ -79,6 +79,8 @@ class WholeWalk:
         if beginning != NOTHING or end != NOTHING:
             self.chain = Walk(beginning.head)
             self.named.begin(beginning, end)
+            if end != NOTHING:
+                self.kept.begin(end)
             if self.tree is not None:
                 self.tree.begin(beginning, is_segment=end != NOTHING)
         if beginning.events and (row := connection.execute(_SEALED, (beginning.events,)).fetchone()) is not None:

@@ -37,6 +37,7 @@ KEYS: Final = "segment_keys"
 _TABLES: Final = (
     ("intents", ", ".join(("seq", *INTENT_COLUMNS, "leaf"))),
     ("receipts", "seq, receipt_id, approval_id, bytes"),
+    ("kept_values", "key, pointer, seq, kind, value, salt, erased_by"),
 )
 _EVENTS: Final = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
 _TILES: Final = (

@@ -35,7 +35,7 @@ DOCUMENTED_TYPES = {
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
     "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered", "SessionRevoked",
-    "ClockAccepted", "ActionPreviewed", "ActionRolledBack", "EvidenceErased",
+    "ClockAccepted", "LedgerSealed", "ActionPreviewed", "ActionRolledBack", "EvidenceErased",
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "lease", "allowed_sinks", "egress_networks", "budgets_before", "budgets_after", "runtime", "change",

@@ -46,7 +46,7 @@ DECISIONS = ("allow", "deny", "error", "pending_approval", "denied", None)
 OF_OPERATIONS = {
     "ActionCall", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminRevokeAll", "BudgetRollbackFailed",
     "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted", "WebhooksRedelivered",
-    "SessionRevoked", "ClockAccepted", "EvidenceErased",
+    "SessionRevoked", "ClockAccepted", "LedgerSealed", "EvidenceErased",
 }  # fmt: skip
 """Written by an operation of their own, or by the notary itself."""
 NOTARYS: dict[str, Any] = {

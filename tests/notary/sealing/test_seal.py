@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ipc.events import AuditEvent
+from ipc.kept_values import KeptValue, KeptValues
+from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import ReadCheckpoint
 from notary.sealing.segment import digest_of
 from tests.notary.running import Running, query, walk
@@ -83,6 +86,35 @@ def test_a_call_that_ends_behind_the_cut_is_counted_on_both_sides(notary: Runnin
     keys = keys_of(notary, tmp_path / "keys.json")
     ran = verify(notary.settings.ledger_file, "--segments", tmp_path / "segments", "--keys", keys)
     assert ran.returncode == 0, ran.stdout
+
+
+def test_kept_values_go_with_their_events(notary: Running, tmp_path: Path) -> None:
+    kept = KeptValues((KeptValue("/amount", "100"), KeptValue("/name", '"Ann"')), "{name}")
+    write_calls(notary, NOW)
+    notary.clock.time = NOW + 7200  # of the checkpoints of an hour one is kept
+    notary.front.ask(make_open(kept=kept))
+    erased = notary.last_event()["event_id"]
+    notary.front.ask(make_open(kept=kept))
+    notary.front.ask(ReadCheckpoint())
+    notary.clock.time = NOW + AGE
+    notary.front.ask(make_open(kept=kept))
+    event = AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for")
+    notary.front.ask(EraseKept(event, event_id=erased))
+    write_calls(notary, NOW + AGE + 1)
+    notary.stop()
+    seal_age(notary, tmp_path / "segments", 1)
+    (segment,) = (tmp_path / "segments").iterdir()
+    counts = []
+    for file in (segment, notary.path):
+        with closing(sqlite3.connect(file)) as connection:
+            counts.append(connection.execute("SELECT count(*), count(value) FROM kept_values").fetchone())
+    assert counts == [(4, 2), (2, 2)]
+    keys = keys_of(notary, tmp_path / "keys.json")
+    ran = verify(notary.path, "--segments", tmp_path / "segments", "--keys", keys)
+    assert ran.returncode == 0, ran.stdout
+    with closing(sqlite3.connect(segment)) as connection, connection:
+        connection.execute("DELETE FROM kept_values WHERE value IS NOT NULL")
+    assert "is missing" in verify(segment).stdout
 
 
 def test_there_is_nothing_to_seal_twice(notary: Running, tmp_path: Path) -> None:
