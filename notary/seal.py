@@ -28,6 +28,7 @@ from notary.ledger.activity import count_rest
 from notary.ledger.cut import BEGINNING, Cut, read_cut, write_cut
 from notary.opening import open_state
 from notary.reading.audit import CannotCheck
+from notary.reading.source import NotReadable, Source, opened
 from notary.sealing.choosing import NothingToSeal, choose
 from notary.sealing.segment import CarriedKeys, NotSealed, WrittenSegment, write_segment
 from notary.signing.rotation import Signers
@@ -48,15 +49,17 @@ def seal(settings: Settings, before: float, folder: Path, by: str = "", clock: T
         if before > state.clock.now() - LEAST_AGE_SECONDS:
             raise NotSealed("--before: what is younger than a day may still be asked for")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with state.database.unit(writes=False) as connection:
+        with opened(_source(settings)) as connection:  # a unit has less time than a long copy takes
+            connection.execute("BEGIN")
             beginning = read_cut(connection, BEGINNING)
             chosen = choose(connection, before, beginning)
             segment = write_segment(connection, folder, beginning, chosen, _keys(settings, state.signers))
+            connection.execute("ROLLBACK")
         _cut_off(state, segment, by)
         Checkpoints(state).make()
         if not state.database.is_shared:
             _shrink(Path(settings.ledger_file))
-    except (NothingToSeal, NotSealed, CannotCheck) as error:
+    except (NothingToSeal, NotSealed, CannotCheck, NotReadable) as error:
         raise ValueError(f"{error}.") from None
     finally:
         state.database.close()
@@ -65,6 +68,11 @@ def seal(settings: Settings, before: float, folder: Path, by: str = "", clock: T
         f"{segment.path} has {end.events - beginning.events} events and {end.intents - beginning.intents} intents, up "
         f"to {end.until}, {segment.findings.receipts} receipts. What stays begins with {chosen.stopped_by}."
     )
+
+
+def _source(settings: Settings) -> Source:
+    ledger = settings.ledger
+    return Source(ledger.url or settings.ledger_file, ledger.password_file, ledger.ca_file)
 
 
 def _keys(settings: Settings, signers: Signers) -> CarriedKeys:
