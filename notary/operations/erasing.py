@@ -4,7 +4,7 @@ The event lists the commitments whose rows it empties, and nothing else changes 
 requests of these calls, pages of the journal, and the write-ahead log once the unit is committed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import ceil
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +14,7 @@ from ipc.approvals import CLAIMED, PENDING
 from ipc.events import EVIDENCE_ERASED
 from ipc.kept_values import commitment
 from ipc.operations.erasing import ErasedKept, EraseKept
+from notary.ledger.activity import forget_values
 from notary.operations.allowed import check_event
 from notary.performing import performs
 from notary.store.holds import erasing
@@ -116,13 +117,15 @@ def _waits(unit: Transaction, call: _ErasedCall) -> bool:
     return approval is not None and approval.state in (PENDING, CLAIMED)
 
 
-def _empty(unit: Transaction, keys: Iterable[str], seq: int) -> None:
+def _empty(unit: Transaction, keys: Collection[str], seq: int) -> None:
     """SECURITY: nothing of the values stays in the file: neither in free space of pages nor in the journal."""
     statements = [(seq, key) for key in keys]
     if unit.state.database.is_shared:
+        forget_values(unit.connection, keys)
         unit.connection.executemany(_EMPTY, statements)
         return
     with erasing(unit.connection):
+        forget_values(unit.connection, keys)
         unit.connection.executemany(_EMPTY, statements)
         unit.settle(is_forced=True)
         unit.connection.execute("DELETE FROM journal")  # a row set to zeros would leave copies in pages above it

@@ -6,9 +6,11 @@ import pytest
 from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.kept_values import KeptValue, KeptValues
+from ipc.operations.activity import SummariseAudit
 from ipc.operations.erasing import ErasedKept, EraseKept
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import (
+    NOW,
     call_event,
     make_approval,
     make_claim,
@@ -49,6 +51,19 @@ def test_the_values_of_one_call_are_erased_and_the_ledger_still_verifies(notary:
     notary.restart()
     assert walk_of(notary).intact
     assert erase(notary, event_id=ended["event_id"]) == ErasedKept(0, 0, None)
+
+
+def test_erased_numbers_leave_the_sums_of_the_overview(notary: Running) -> None:
+    amount = KeptValues((KeptValue("/amount", "987654321"),))
+    notary.front.ask(make_open(kept=amount))
+    hour = int(NOW // 3600)
+    (total,) = notary.front.ask(SummariseAudit(hour, hour + 1, 1)).sums
+    assert total.sum == "987654321"
+    assert erase(notary, principal="uid:1000") == ErasedKept(1, 0, None)
+    assert notary.front.ask(SummariseAudit(hour, hour + 1, 1)).sums == ()
+    notary.stop()
+    files = [file for file in notary.path.parent.rglob("*") if file.is_file()]
+    assert not [file.name for file in files if b"987654321" in file.read_bytes()]
 
 
 def erase_all(notary: Running) -> int:

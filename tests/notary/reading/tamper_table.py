@@ -123,6 +123,8 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "last_sessions": ("holder", "session_id", "epoch", "expires_at"),
         "kept_approvals": ("seq", "approval_id", "principal", "ended_at", "bytes", "record"),
         "kept_bytes": ("principal", "bytes"),
+        "activity": ("step", "hour", "kind", "name", "count"),
+        "activity_sums": ("step", "hour", "action_id", "pointer", "sum"),
         "approvals": (
             "seq", "approval_id", "session_id", "action_id", "request_hash", "state", "created_at", "expires_at",
             "body", "holder", "outcome", "principal", "epoch", "bytes", "summary",
@@ -143,6 +145,7 @@ META = {
     "history": (Case(HISTORY, "it has no place in the tree", "'[1,0]'"), Case(HISTORY, "where its tree begins")),
     "ledger_id": (Case(NO_EVIDENCE), Case(NO_EVIDENCE)),
     "answers_without_tokens": (Case(NO_EVIDENCE), Case(NO_EVIDENCE)),
+    "counted": (Case(NO_EVIDENCE), Case(NO_EVIDENCE)),
 }  # fmt: skip
 
 

@@ -155,8 +155,19 @@ def recorded(folder: Path) -> Folder:
         kept = [(7, "apr_7", "uid:1007", notary.clock.time, 2, "{}"), (8, "apr_8", "uid:1008", LATE, 3, "[ ]")]
         connection.executemany("INSERT INTO kept_approvals VALUES (?, ?, ?, ?, ?, ?)", kept)
         connection.executemany("INSERT INTO kept_bytes VALUES (?, ?)", [("uid:1007", 2), ("uid:1008", 3)])
+        count_by_hand(connection)
     (folder / "kept.json").write_bytes(msgspec.json.encode(told))
     return Folder(folder, notary.settings, told.keys[0], folder.with_name("early"))
+
+
+def count_by_hand(connection: sqlite3.Connection) -> None:
+    """Some counts and sums, however far the notary came with its own."""
+    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('counted', '0')")
+    counts = [(1, 7, "decision", "allow", 3), (1, 8, "decision", "deny", 4), (24, 0, "action", "text_digest", 7)]
+    sums = [(1, 7, "text_digest", "/amount", "1.5"), (24, 0, "text_digest", "/rate", "2")]
+    for table, rows in (("activity", counts), ("activity_sums", sums)):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - the names above
+        connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)  # noqa: S608 - the same
 
 
 def killed(folder: Path) -> Folder:

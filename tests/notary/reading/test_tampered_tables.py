@@ -31,7 +31,7 @@ FIRST_OF = "WHERE {1} = (SELECT {1} FROM {0} ORDER BY {1} LIMIT 1)"
 WITHOUT_ROWID = {
     "meta": "key", "budgets": "session_id", "proofs": "key", "unresolved": "intent_id", "quota_calls": "principal",
     "quota_holds": "approval_id", "quota_sessions": "principal", "last_sessions": "holder",
-    "kept_bytes": "principal", "kept_values": "key",
+    "kept_bytes": "principal", "kept_values": "key", "activity": "hour", "activity_sums": "hour",
 }  # fmt: skip
 USUAL = {
     "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
@@ -104,7 +104,7 @@ ROWS_OF = {
     **dict.fromkeys(
         (
             "budgets", "quota_calls", "quota_sessions", "last_sessions", "approvals", "kept_approvals", "kept_bytes",
-            "outbox", "given_up",
+            "outbox", "given_up", "activity", "activity_sums",
         ),
         (NO_EVIDENCE,) * 3,
     ),
