@@ -166,8 +166,8 @@ def count_by_hand(connection: sqlite3.Connection) -> None:
     counts = [(1, 7, "decision", "allow", 3), (1, 8, "decision", "deny", 4), (24, 0, "action", "text_digest", 7)]
     sums = [(1, 7, "text_digest", "/amount", "1.5"), (24, 0, "text_digest", "/rate", "2")]
     for table, rows in (("activity", counts), ("activity_sums", sums)):
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - the names above
-        connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)  # noqa: S608 - the same
+        connection.execute(f"DELETE FROM {table}")
+        connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def killed(folder: Path) -> Folder:
