@@ -52,6 +52,8 @@ STATUS: dict[str, int] = {
     "principal_not_found": 404,
     "webhook_not_found": 404,
     "allowlist_entry_not_found": 404,
+    "threshold_not_found": 404,
+    "cap_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
     "plan_integrity": 409,

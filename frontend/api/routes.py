@@ -23,6 +23,7 @@ from frontend.api.handlers import (
     receipts,
     sessions,
     summaries,
+    value_rules,
     webhooks,
 )
 from frontend.api.route import Auth, Rate, Route
@@ -84,6 +85,12 @@ ROUTES = (
     Route("POST",   "/v1/admin/policy/revoke",                ADMIN,  OPERATOR, Rate.WRITE,   policies.revoke),
     Route("POST",   "/v1/admin/policy/allowlist",             ADMIN,  OPERATOR, Rate.WRITE,   policies.allow),
     Route("DELETE", "/v1/admin/policy/allowlist",             ADMIN,  OPERATOR, Rate.WRITE,   policies.disallow),
+    Route("GET",    "/v1/admin/policy/thresholds",            ADMIN,  OPERATOR, Rate.READ,    value_rules.thresholds),
+    Route("POST",   "/v1/admin/policy/thresholds",           ADMIN,  OPERATOR, Rate.WRITE,   value_rules.set_threshold),
+    Route("DELETE", "/v1/admin/policy/thresholds",        ADMIN,  OPERATOR, Rate.WRITE,   value_rules.clear_thresholds),
+    Route("GET",    "/v1/admin/policy/caps",                  ADMIN,  OPERATOR, Rate.READ,    value_rules.caps),
+    Route("POST",   "/v1/admin/policy/caps",                  ADMIN,  OPERATOR, Rate.WRITE,   value_rules.set_cap),
+    Route("DELETE", "/v1/admin/policy/caps",                  ADMIN,  OPERATOR, Rate.WRITE,   value_rules.clear_caps),
     Route("GET",    "/v1/admin/domains",                      ADMIN,  OPERATOR, Rate.READ,    learned.domains),
     Route("POST",   "/v1/admin/domains",                      ADMIN,  OPERATOR, Rate.WRITE,   learned.add_domain),
     Route("DELETE", "/v1/admin/domains",                      ADMIN,  OPERATOR, Rate.WRITE,   learned.remove_domain),

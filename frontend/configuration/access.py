@@ -108,6 +108,12 @@ class Authority:
         changed(self.data)
         return await self._change(_AccessChange(events.POLICY_ALLOWLIST_REMOVED, operator, fields, changed))
 
+    async def change_data(
+        self, event_type: str, operator: OperatorCaller, found: dict[str, Any], edit: Callable[[PolicyData], PolicyData]
+    ) -> PolicyData:
+        """Change the data by this function, which may raise GateError; `found` are members of the event."""
+        return await self._change(_AccessChange(event_type, operator, found, edit))
+
     # ------------------------------------------------------------------ how a change comes into force
 
     async def _change(self, act: _AccessChange) -> PolicyData:

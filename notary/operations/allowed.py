@@ -28,7 +28,9 @@ NOTED: Final[dict[str, frozenset[str]]] = {
             events.ADMIN_DRAIN, events.ADMIN_RELOAD, events.RECEIPT_KEYS_READ, events.DOMAIN_ADDED,
             events.DOMAIN_REMOVED, events.DOMAIN_CLEARED, events.PATH_ADDED, events.PATH_REMOVED, events.PATH_CLEARED,
             events.POLICY_GRANTED, events.POLICY_REVOKED, events.POLICY_ALLOWLIST_ADDED,
-            events.POLICY_ALLOWLIST_REMOVED, events.WEBHOOK_TESTED, events.GATEWAY_STARTED, events.GATEWAY_STOPPED,
+            events.POLICY_ALLOWLIST_REMOVED, events.POLICY_THRESHOLD_SET, events.POLICY_THRESHOLD_CLEARED,
+            events.POLICY_CAP_SET, events.POLICY_CAP_CLEARED, events.WEBHOOK_TESTED, events.GATEWAY_STARTED,
+            events.GATEWAY_STOPPED,
             events.ACTION_ROLLED_BACK,
         )
     },

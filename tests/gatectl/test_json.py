@@ -275,6 +275,18 @@ def test_of_policy(gatectl: Gatectl) -> None:
     ask(gatectl, "allowlist remove", "payment_transfer", "j")
 
 
+def test_of_thresholds_and_caps(gatectl: Gatectl) -> None:
+    pay, bound = ("payment_transfer", "/amount_cents"), ("--hold-above", "1e6")
+    assert ask(gatectl, "policy thresholds set", *pay, *bound)["pointer"] == "/amount_cents"
+    ask(gatectl, "policy thresholds set", "payment_transfer", "/currency", "--deny-unless-in", 'EUR,5,"7"')
+    listed = ask(gatectl, "policy thresholds list", "payment_transfer")["thresholds"]
+    assert [one.get("deny_unless_in", one.get("hold_above")) for one in listed] == [1000000, ["EUR", 5, "7"]]
+    assert ask(gatectl, "policy thresholds clear", "payment_transfer")["pointer"] is None
+    ask(gatectl, "policy caps set", *pay, "--per", "all", "--window", "60", "--deny-above", "5.5")
+    assert [one["deny_above"] for one in ask(gatectl, "policy caps list")["caps"]] == [5.5]
+    ask(gatectl, "policy caps clear", *pay)
+
+
 def test_of_calls(gatectl: Gatectl, tmp_path: Path) -> None:
     request = tmp_path / "request.json"
     request.write_text('{"text": "hello"}')

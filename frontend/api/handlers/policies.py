@@ -13,10 +13,11 @@ from frontend.policy.data import PolicyData, is_action, is_principal
 from frontend.policy.edit import WILDCARD
 from frontend.services import Services
 
-_CHANGING = (
+CHANGING = (
     "invalid_input", "policy_changed_on_disk", "policy_refused", "policy_not_writable", "policy_engine_unavailable",
     "policy_engine_timeout", "evidence_store_unavailable",
 )  # fmt: skip
+"""Codes of every change of the data."""
 
 
 @codes("policy_engine_unavailable")
@@ -57,14 +58,14 @@ async def explain(services: Services, form: CallToExplain, _operator: OperatorCa
     )  # fmt: skip
 
 
-@codes("unknown_action", *_CHANGING)
+@codes("unknown_action", *CHANGING)
 async def grant(services: Services, form: PrincipalActions, operator: OperatorCaller) -> PrincipalAcl:
     """Let a principal call these actions too, from the next call on. Its sinks follow from its actions."""
     principal, actions = _principal_and_actions(form)
     return _entry(await services.authority.grant(principal, actions, operator), principal)
 
 
-@codes("unknown_action", "principal_not_found", *_CHANGING)
+@codes("unknown_action", "principal_not_found", *CHANGING)
 async def revoke(services: Services, form: PrincipalActions, operator: OperatorCaller) -> PrincipalAcl:
     """Take these actions from a principal, from the next call on; its entry goes with the last one.
 
@@ -77,7 +78,7 @@ async def revoke(services: Services, form: PrincipalActions, operator: OperatorC
     return _entry(data, principal)
 
 
-@codes("action_not_found", *_CHANGING)
+@codes("action_not_found", *CHANGING)
 async def allow(services: Services, form: AllowlistPair, operator: OperatorCaller) -> Allowlisted:
     """Spare an agent the approval of an action, from the next call on. Every other rule still binds."""
     _check_pair(form)
@@ -85,7 +86,7 @@ async def allow(services: Services, form: AllowlistPair, operator: OperatorCalle
     return Allowlisted(action_id=form.action_id, agent_id=form.agent_id, policy_version=data.policy_version)
 
 
-@codes("allowlist_entry_not_found", *_CHANGING)
+@codes("allowlist_entry_not_found", *CHANGING)
 async def disallow(services: Services, form: AllowlistPair, operator: OperatorCaller) -> Allowlisted:
     """Ask for approval again, from the next call on. Earlier calls are not undone."""
     _check_pair(form)

@@ -40,6 +40,8 @@ NEXT = {
     "domain_not_found": "see what was learned: gatectl domains list",
     "path_not_found": "see what was learned: gatectl paths list",
     "principal_not_found": "see who has an entry: gatectl policy show",
+    "threshold_not_found": "nothing to do; see: gatectl policy thresholds list",
+    "cap_not_found": "nothing to do; see: gatectl policy caps list",
     "allowlist_entry_not_found": "nothing to do; see: gatectl allowlist list",
     "not_found": "is this the admin socket? gatectl context show",
     "plan_integrity": "nothing ran; let the agent call the action again",

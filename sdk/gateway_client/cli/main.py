@@ -34,6 +34,7 @@ from gateway_client.cli.commands import (
     running,
     sessions,
     summary,
+    value_rules,
     watching,
     webhooks,
     why,
@@ -64,8 +65,8 @@ cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
 for _module in (running, desk, approvals, why, watching, audit, summary, checkpoints, exports, receipts, bundles,
-                intents, sessions, evidence, learned, policy, webhooks, allowlist, agent, mcp, keys, doctor, context,
-                completion):  # fmt: skip
+                intents, sessions, evidence, learned, policy, value_rules, webhooks, allowlist, agent, mcp, keys,
+                doctor, context, completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
 

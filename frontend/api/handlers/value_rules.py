@@ -1,0 +1,101 @@
+"""Thresholds and caps in the data of the policy in force."""
+
+from typing import TypeVar
+
+import msgspec
+
+from contract.value_rules import CapList, CapView, ThresholdList, ThresholdView, ValueRuleChanged
+from frontend.api.handlers.policies import CHANGING
+from frontend.auth.authentication import OperatorCaller
+from frontend.configuration.value_rules import ValueRules
+from frontend.contract.annotations import codes
+from frontend.contract.forms import JsonBody
+from frontend.contract.value_rules import CapToSet, ThresholdToSet, ValueRulesToClear
+from frontend.errors import GateError
+from frontend.policy.data import is_action
+from frontend.policy.value_rules import Cap, Threshold
+from frontend.services import Services
+
+_Rule = TypeVar("_Rule", Threshold, Cap)
+_View = TypeVar("_View", ThresholdView, CapView)
+
+
+@codes("policy_engine_unavailable")
+async def thresholds(services: Services, _operator: OperatorCaller) -> ThresholdList:
+    """Show the thresholds of every action."""
+    await services.configuration.use_newest_policy()
+    data = services.authority.data
+    views = _views(data.thresholds, ThresholdView)
+    return ThresholdList(thresholds=views, policy_version=data.policy_version)
+
+
+@codes("action_not_found", *CHANGING)
+async def set_threshold(services: Services, form: ThresholdToSet, operator: OperatorCaller) -> ValueRuleChanged:
+    """Hold or deny calls of an action by one of their values, from the next call on.
+
+    It takes the place of one with the same pointer and rule. The pointer is one of the manifest's `policy_input`.
+    """
+    threshold = _rule(form, Threshold)
+    data = await ValueRules(services.authority, operator).set_threshold(form.action_id, threshold)
+    return ValueRuleChanged(action_id=form.action_id, pointer=form.pointer, policy_version=data.policy_version)
+
+
+@codes("threshold_not_found", *CHANGING)
+async def clear_thresholds(services: Services, form: ValueRulesToClear, operator: OperatorCaller) -> ValueRuleChanged:
+    """Take the thresholds of a pointer of an action away, or all of the action, from the next call on."""
+    _check_action(form.action_id)
+    data = await ValueRules(services.authority, operator).clear_thresholds(form.action_id, form.pointer)
+    return ValueRuleChanged(action_id=form.action_id, pointer=form.pointer, policy_version=data.policy_version)
+
+
+@codes("policy_engine_unavailable")
+async def caps(services: Services, _operator: OperatorCaller) -> CapList:
+    """Show the caps of every action."""
+    await services.configuration.use_newest_policy()
+    data = services.authority.data
+    return CapList(caps=_views(data.caps, CapView), policy_version=data.policy_version)
+
+
+@codes("action_not_found", *CHANGING)
+async def set_cap(services: Services, form: CapToSet, operator: OperatorCaller) -> ValueRuleChanged:
+    """Bound the sum of a value within a rolling window, from the next call on.
+
+    It takes the place of one with the same pointer, subject and window.
+    """
+    data = await ValueRules(services.authority, operator).set_cap(form.action_id, _rule(form, Cap))
+    return ValueRuleChanged(action_id=form.action_id, pointer=form.pointer, policy_version=data.policy_version)
+
+
+@codes("cap_not_found", *CHANGING)
+async def clear_caps(services: Services, form: ValueRulesToClear, operator: OperatorCaller) -> ValueRuleChanged:
+    """Take the caps of a pointer of an action away, or all of the action, from the next call on."""
+    _check_action(form.action_id)
+    data = await ValueRules(services.authority, operator).clear_caps(form.action_id, form.pointer)
+    return ValueRuleChanged(action_id=form.action_id, pointer=form.pointer, policy_version=data.policy_version)
+
+
+def _rule(form: ThresholdToSet | CapToSet, kind: type[_Rule]) -> _Rule:
+    _check_action(form.action_id)
+    members = {name: value for name, value in _members(form).items() if value is not None and name != "action_id"}
+    try:
+        return msgspec.convert(members, kind)
+    except msgspec.ValidationError as error:
+        raise GateError("invalid_input", message=str(error)) from None
+
+
+def _members(form: JsonBody) -> dict[str, object]:
+    return {name: getattr(form, name) for name in form.__struct_fields__}
+
+
+def _check_action(action_id: str) -> None:
+    if not is_action(action_id):
+        message = "action_id: letters, digits and . _ -, at most 256, beginning with a letter or digit"
+        raise GateError("invalid_input", message=message)
+
+
+def _views(rules: dict[str, tuple[_Rule, ...]], kind: type[_View]) -> tuple[_View, ...]:
+    return tuple(
+        msgspec.convert({"action_id": action_id, **msgspec.to_builtins(rule)}, kind)
+        for action_id, several in sorted(rules.items())
+        for rule in several
+    )

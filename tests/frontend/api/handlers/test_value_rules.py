@@ -1,0 +1,74 @@
+"""Thresholds and caps as operators see and change them, over the admin socket's routes."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.front_core import Core, action
+from tests.support.policed import policed
+
+THRESHOLDS, CAPS = "/v1/admin/policy/thresholds", "/v1/admin/policy/caps"
+OPEN = {"max_request_bytes": 8192, "request_schema": {"type": "object"}}
+BOUND = {"action_id": "pay", "pointer": "/amount", "hold_above": 100}
+CAP = {"action_id": "pay", "pointer": "/amount", "per": "all", "window_seconds": 60, "deny_above": 0.5}
+
+
+@pytest.fixture
+async def core(tmp_path: Path) -> AsyncIterator[Core]:
+    pay = action("pay", policy_input=["/amount"], io=OPEN)
+    async with policed(tmp_path, pay, is_real=True, data={"allowlist": {}}) as front:
+        yield front
+
+
+async def paid(core: Core, amount: object) -> int:
+    status, _ = await (await core.agent()).call("pay", {"amount": amount})
+    return status
+
+
+async def test_a_threshold_is_in_force_for_the_next_call_and_in_evidence(core: Core) -> None:
+    assert await paid(core, 101) == 200
+    status, changed = await core.operate("POST", THRESHOLDS, BOUND)
+    assert (status, changed["pointer"]) == (200, "/amount")
+    assert await paid(core, 101) == 202
+    _, shown = await core.operate("GET", THRESHOLDS)
+    assert shown == {"thresholds": [BOUND], "policy_version": changed["policy_version"]}
+    assert (await core.operate("DELETE", THRESHOLDS, {"action_id": "pay", "pointer": "/amount"}))[0] == 200
+    assert await paid(core, 102) == 200
+    (cleared,) = await core.events(event_type="PolicyThresholdCleared")
+    (added,) = await core.events(event_type="PolicyThresholdSet")
+    assert (added["action_id"], added["change"]) == ("pay", {"pointer": "/amount", "hold_above": 100})
+    assert cleared["change"] == {"pointer": "/amount"}
+
+
+async def test_a_cap_is_shown_set_and_cleared(core: Core) -> None:
+    assert (await core.operate("POST", CAPS, CAP))[0] == 200
+    assert (await core.operate("GET", CAPS))[1]["caps"] == [CAP]
+    assert (await core.operate("DELETE", CAPS, {"action_id": "pay"}))[0] == 200
+    assert (await core.operate("GET", CAPS))[1]["caps"] == []
+    assert (
+        len(await core.events(event_type="PolicyCapSet")) == len(await core.events(event_type="PolicyCapCleared")) == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code"),
+    [
+        ({"action_id": "none"}, 404, "action_not_found"), ({"pointer": "/other"}, 400, "invalid_input"),
+        ({"deny_above": 5}, 400, "invalid_input"), ({"hold_above": "5"}, 400, "invalid_input"),
+        ({"hold_above": None}, 400, "invalid_input"), ({"action_id": "a b"}, 400, "invalid_input"),
+        ({"more": 1}, 400, "invalid_input"), ({"hold_above": 2**53}, 400, "invalid_input"),
+    ],
+)  # fmt: skip
+async def test_a_threshold_that_no_call_could_keep_is_refused(
+    core: Core, changes: dict[str, Any], status: int, code: str
+) -> None:
+    answer, body = await core.operate("POST", THRESHOLDS, BOUND | changes)
+    assert (answer, body["error"]) == (status, code)
+    assert (await core.operate("GET", THRESHOLDS))[1]["thresholds"] == []
+
+
+async def test_a_rule_that_is_not_there_is_404(core: Core) -> None:
+    for path, code in ((THRESHOLDS, "threshold_not_found"), (CAPS, "cap_not_found")):
+        assert await core.operate("DELETE", path, {"action_id": "pay"}) == (404, {"error": code})
