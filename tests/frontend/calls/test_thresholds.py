@@ -91,10 +91,11 @@ async def test_explain_and_preview_say_what_the_threshold_would(core: Core) -> N
     assert (preview["decision"], preview["rule"]) == ("deny", "threshold")
 
 
-async def test_an_action_with_a_cap_is_denied_while_sums_are_not_counted(tmp_path: Path) -> None:
+async def test_a_value_that_a_cap_cannot_count_is_denied_beside_thresholds(tmp_path: Path) -> None:
     cap = {"pointer": "/amount", "per": "all", "window_seconds": 60, "deny_above": 5}
     async with gateway(tmp_path, caps={"pay": [cap]}) as core:
-        assert await paid(core, 1) == (403, "cap")
+        assert await paid(core, 1) == (200, "allow")
+        assert await paid(core, "1") == (403, "cap")
 
 
 REGO = """package gateway
