@@ -1,4 +1,4 @@
-"""Caps: the most that a value of an action's requests may add up to in a window (docs/decisions/budgets.md, "Caps").
+"""Caps: the most that a value of an action's requests may add up to in a window (docs/policy.md, "Caps").
 
 A front reads the value and names the counter; the notary counts. Amounts are counted exactly, in billionths: a value
 with more digits is rounded up, a limit down. In texts they are plain decimals.

@@ -3,8 +3,9 @@
 A value that is no number of 0 or more is denied. Calls without an owner count together where a cap is per owner.
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from frontend.actions.planning import Draft
 from frontend.policy.acl import PolicyFiles

@@ -1,0 +1,79 @@
+"""Caps of calls, from the request to the evidence: a real policy process and a real notary."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.front_core import Core, action
+from tests.support.policed import policed
+
+PAY = action(
+    "pay", policy_input=["/amount"], io={"max_request_bytes": 8192, "request_schema": {"type": "object"}}
+)  # fmt: skip
+
+
+def gateway(folder: Path, data: dict[str, Any] | None = None, **limits: float) -> AbstractAsyncContextManager[Core]:
+    cap = {"pointer": "/amount", "per": "principal", "window_seconds": 86_400, **limits}
+    return policed(folder, PAY, data={"allowlist": {}, "caps": {"pay": [cap]}} | (data or {}))
+
+
+async def paid(core: Core, amount: object) -> tuple[int, str | None]:
+    """The answer to such a payment, and the rule of its event."""
+    agent = await core.agent()
+    status, _ = await agent.call("pay", {"amount": amount})
+    return status, (await core.events(event_type="ActionCall"))[0].get("policy_rule")
+
+
+async def test_calls_of_all_leases_of_a_principal_are_counted_together(tmp_path: Path) -> None:
+    async with gateway(tmp_path, deny_above=100) as core:
+        assert [await paid(core, amount) for amount in (60, 40.0)] == [(200, "allow")] * 2
+        assert await paid(core, 0.000000001) == (403, "cap")
+        event = (await core.events(event_type="ActionCall"))[0]
+        assert event["error_code"] == "policy_denied"
+        assert event["caps"] == [
+            {"pointer": "/amount", "per": "principal", "total": "100", "with_this": "100.000000001"}
+        ]  # fmt: skip
+        assert await paid(core, 0) == (200, "allow")
+
+
+async def test_a_call_above_hold_above_is_held_and_counts_once_when_it_is_approved(tmp_path: Path) -> None:
+    async with gateway(tmp_path, hold_above=50, deny_above=100) as core:
+        agent = await core.agent()
+        assert (await agent.call("pay", {"amount": 50}))[0] == 200
+        status, held = await agent.call("pay", {"amount": 30})
+        assert status == 202
+        event = (await core.events(event_type="ActionCall"))[0]
+        assert (event["decision"], event["policy_rule"], event["caps"][0]["with_this"]) == (
+            "pending_approval",
+            "cap",
+            "80",
+        )
+        assert (await core.operate("POST", f"/v1/approvals/{held['approval_id']}/approve"))[0] == 200
+        assert await paid(core, 21) == (403, "cap")
+        assert await paid(core, 20) == (202, "cap")
+
+
+async def test_a_denied_hold_gives_its_amount_back(tmp_path: Path) -> None:
+    async with gateway(tmp_path, hold_above=0, deny_above=100) as core:
+        agent = await core.agent()
+        _, held = await agent.call("pay", {"amount": 90})
+        assert await paid(core, 90) == (403, "cap")
+        assert (await core.operate("POST", f"/v1/approvals/{held['approval_id']}/deny", {"reason": "no"}))[0] == 200
+        assert await paid(core, 91) == (202, "cap")
+
+
+@pytest.mark.parametrize("amount", ["5", None, True, -1, [5], -0.5])
+async def test_a_value_that_is_no_amount_is_denied(tmp_path: Path, amount: object) -> None:
+    async with gateway(tmp_path, hold_above=100) as core:
+        assert await paid(core, amount) == (403, "cap")
+        agent = await core.agent()
+        assert (await agent.call("pay", {}))[0] == 403, "a request without it"
+
+
+async def test_the_allowlist_lifts_a_cap_s_hold_and_no_denial(tmp_path: Path) -> None:
+    spared = {"allowlist": {"pay": {"dev:anonymous": True}}}
+    async with gateway(tmp_path, spared, hold_above=10, deny_above=100) as core:
+        assert await paid(core, 60) == (200, "allow")
+        assert await paid(core, 60) == (403, "cap")
