@@ -39,6 +39,7 @@ STATUS: dict[str, int] = {
     "invalid_path": 400,
     "unknown_action": 400,
     "invalid_input": 400,
+    "invalid_idempotency_key": 400,
     "not_found": 404,
     "action_not_found": 404,
     "schema_not_found": 404,
@@ -57,6 +58,10 @@ STATUS: dict[str, int] = {
     "method_not_allowed": 405,
     "request_timeout": 408,
     "plan_integrity": 409,
+    "call_in_progress": 409,
+    "already_executed": 409,
+    "approval_expired": 409,
+    "outcome_unknown": 409,
     "intent_under_way": 409,
     "intent_not_verifiable": 409,
     "domain_already_exists": 409,
@@ -67,8 +72,10 @@ STATUS: dict[str, int] = {
     "body_too_large": 413,
     "unsupported_media_type": 415,
     "schema_violation": 422,
+    "idempotency_key_reused": 422,
     "too_many_pending_approvals": 429,
     "rate_limit_exceeded": 429,
+    "too_many_idempotency_keys": 429,
     "headers_too_large": 431,
     # ours
     "evidence_persistence_failed": 500,
@@ -98,9 +105,12 @@ STATUS: dict[str, int] = {
 RETRY_AFTER: dict[str, int] = {
     "overloaded": 1, "rate_limit_exceeded": 1, "too_many_pending_approvals": 1, "draining": 5,
     "ledger_full": 5,
-    "policy_engine_timeout": 1,
+    "policy_engine_timeout": 1, "call_in_progress": 1,
 }  # fmt: skip
 """Seconds in `Retry-After` unless the raising code knows better; other 503 answers carry none: it is unknown."""
+
+REPLAYED = ("Idempotent-Replayed", "true")
+"""The header of every answer that repeats the outcome of an earlier call."""
 
 
 class GateError(Exception):
@@ -125,6 +135,10 @@ class GateError(Exception):
         """The failure of a call, in the headers `X-Failure` and `X-May-Have-Run`."""
         self.provider_error: str | None = None
         """The provider's own message, cleaned and cut, if its manifest exposes it: `X-Provider-Error`."""
+        self.intent_id: str | None = None
+        """The intent of a call whose outcome is not known, in the header `X-Intent-Id`."""
+        self.is_replayed = False
+        """The outcome of an earlier call under the same key: `Idempotent-Replayed`."""
         self.is_told = False
         """True if its code and cause are logged already."""
 
@@ -143,6 +157,10 @@ class GateError(Exception):
             headers.append(("X-Receipt-Id", self.receipt_id))
         if self.failure is not None:
             headers += self.failure.headers()
+        if self.intent_id is not None:
+            headers.append(("X-Intent-Id", self.intent_id))
+        if self.is_replayed:
+            headers.append(REPLAYED)
         if self.provider_error is not None:
             headers.append(("X-Provider-Error", json.dumps(self.provider_error)))  # ASCII, whatever it holds
         return tuple(headers)

@@ -50,14 +50,17 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The line of kept values that lists show of it; None for an action whose manifest has no `summary`."""
     caps: tuple[CapUse, ...] = ()
     """The caps that the call counts for."""
+    keyed: bool | None = None
+    """Given for a call that was made under an `Idempotency-Key`: True if its output is kept."""
 
     @classmethod
     def of(
         cls, sealed: SealedPlan, identity_method: str, *, has_budget: bool, description: str | None = None,
-        summary: str | None = None, caps: tuple[CapUse, ...] = (),
+        summary: str | None = None, caps: tuple[CapUse, ...] = (), keyed: bool | None = None,
     ) -> Self:  # fmt: skip
         """The body of a call that is held now."""
-        return cls(msgspec.Raw(sealed.encoded), sealed.digest, identity_method, has_budget, description, summary, caps)
+        encoded = msgspec.Raw(sealed.encoded)
+        return cls(encoded, sealed.digest, identity_method, has_budget, description, summary, caps, keyed)
 
     @cached_property
     def sealed(self) -> SealedPlan:

@@ -191,6 +191,8 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a call waits for a free worker before 503 `overloaded`."""
     drain_seconds: float = 30.0
     """From SIGTERM to the hard stop."""
+    idempotency_seconds: int = 86_400
+    """How long the same call under the same `Idempotency-Key` is answered with the outcome of the first."""
 
     @property
     def most_in_flight(self) -> int:

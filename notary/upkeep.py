@@ -95,9 +95,11 @@ class Upkeep:
             with self._state.database.unit(writes=self._state.stores is None, is_durable=False) as connection:
                 store = self._state.open_store(connection)
                 has_more = store.sweep(now, now - KEEP_ENDED_SECONDS)
-                trimmed = store.trim_kept(bounds_at(now, self._state.settings.approvals))
-            self._has_more = has_more or trimmed == TRIMMED_AT_ONCE
-            self._state.has_erased = self._state.has_erased or trimmed > 0
+                settings = self._state.settings
+                trimmed = store.trim_kept(bounds_at(now, settings.approvals))
+                outputs = store.keyed.trim(now - settings.limits.idempotency_seconds)
+            self._has_more = has_more or TRIMMED_AT_ONCE in (trimmed, outputs)
+            self._state.has_erased = self._state.has_erased or trimmed + outputs > 0
         except (DatabaseGone, StoreGone, ClockWrong) as error:
             self._has_more = False
             log.warning("what is over could not be forgotten", cause=str(error))

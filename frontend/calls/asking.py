@@ -6,7 +6,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
 from ipc.effects import COMPUTE
-from ipc.operations.calls import Approver, GrantTerms, Open, Refusal
+from ipc.operations.calls import Approver, GrantTerms, Open, Refusal, RepeatedCall
 from ipc.operations.holds import Hold
 from ipc.plan import SealedPlan
 from ipc.texts.identifiers import new
@@ -32,7 +32,7 @@ def opening_of(
     return Open(
         new("intent_"), record.event("allow"), terms_of(sealed), worker_id, record.proof, has_budget, approver,
         wants_begun=bool(sealed.plan.secrets), calls_per_hour=record.calls_per_hour,
-        kept=record.kept, caps=record.caps,
+        kept=record.kept, caps=record.caps, idempotency=record.key,
     )  # fmt: skip
 
 
@@ -44,6 +44,12 @@ def refusal(answer: Refusal, metrics: Metrics) -> GateError:
         return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after)
     metrics.quota_exhausted.add(answer.quota)
     return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after, reason=answer.quota)
+
+
+def repeats(record: CallRecord, answer: RepeatedCall) -> GateError:
+    """The error that ends a call which was made before under its key; the record has what is answered instead."""
+    record.is_decided, record.repeated = True, answer
+    return GateError(answer.code or "call_in_progress", cause=f"the key is that of {answer.call_id}")
 
 
 def unavailable(asked: Open | Hold, error: NotaryUnavailable | NotaryRefused) -> GateError:

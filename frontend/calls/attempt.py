@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from frontend.calls.asking import refusal, unavailable
+from frontend.calls.asking import refusal, repeats, unavailable
 from frontend.calls.caps import MustBeHeld
 from frontend.calls.executed import ExecutedCall
 from frontend.calls.plan_secrets import TokenRenewal
@@ -30,7 +30,17 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from ipc.channel.framing import FrameError
 from ipc.messages.calling import Call
-from ipc.operations.calls import Assign, CallEnd, Closed, HeldByCap, NoSuchWorker, Open, Recall, Unbegun
+from ipc.operations.calls import (
+    Assign,
+    CallEnd,
+    Closed,
+    HeldByCap,
+    NoSuchWorker,
+    Open,
+    Recall,
+    RepeatedCall,
+    Unbegun,
+)
 from ipc.plan import Plan, SealedPlan
 from ipc.texts.canonical import sha256_hex
 
@@ -87,7 +97,7 @@ class Attempt:
                 "an answer breaks its response schema", action_id=plan.action_id, receipt_id=end.receipt_id,
                 violation=end.violation, trace_id=plan.trace_id,
             )  # fmt: skip
-        return ExecutedCall(plan, end, output)
+        return ExecutedCall(plan.trace_id, plan.action_id, end, output)
 
     # ------------------------------------------------------------------ the notary
 
@@ -147,6 +157,8 @@ class Attempt:
         self.record.proof = None
         if isinstance(answer, Unbegun):
             return answer
+        if isinstance(answer, RepeatedCall):
+            raise repeats(self.record, answer)
         self.record.is_decided, self.record.held = True, answer.held
         raise refusal(answer, self.metrics)
 

@@ -1,15 +1,15 @@
-"""A call that ran, and its answer."""
+"""The outcomes of a call that are no errors: it ran, or it waits for a person."""
 
 from dataclasses import dataclass
 from typing import cast
 
 import msgspec
 
-from contract.execution import FULLY_SUCCESSFUL, ExecutionResult, Runtime, VerificationOutcome
+from contract.execution import FULLY_SUCCESSFUL, ExecutionResult, PendingApproval, Runtime, VerificationOutcome
 from frontend.errors import GateError
+from ipc.backends.store import ApprovalRecord
 from ipc.messages.calling import code_of_failure
 from ipc.operations.calls import Closed
-from ipc.plan import Plan
 
 OF_THE_PROVIDER = "provider_error"
 """The one outcome whose reason is the provider's own: `provider_error: KIND: MESSAGE`."""
@@ -19,12 +19,15 @@ OF_THE_PROVIDER = "provider_error"
 class ExecutedCall:
     """A call that ran, successful or not, with its evidence durable."""
 
-    plan: Plan
+    trace_id: str
+    action_id: str
     closed: Closed
     output: str | None
     """JSON text; None unless the call succeeded."""
     exposes_error: bool = False
     """The manifest lets the caller hear the provider's own words (`expose_provider_error`)."""
+    is_replayed: bool = False
+    """The caller made the same call before under its key: this is the outcome of that one."""
 
     @property
     def succeeded(self) -> bool:
@@ -40,6 +43,7 @@ class ExecutedCall:
         """The error of a call whose provider failed; the log line of the call is written already."""
         error = GateError(self.code, cause=self.closed.outcome)
         error.receipt_id, error.failure, error.is_told = self.closed.receipt_id, self.closed.failure, True
+        error.is_replayed = self.is_replayed
         if self.exposes_error and self.closed.outcome == OF_THE_PROVIDER:
             error.provider_error = (self.closed.reason or "").removeprefix(f"{OF_THE_PROVIDER}: ")
         return error
@@ -48,8 +52,8 @@ class ExecutedCall:
         """The answer."""
         outcome = cast(VerificationOutcome, self.closed.verification_outcome)
         return ExecutionResult(
-            trace_id=self.plan.trace_id,
-            action_id=self.plan.action_id,
+            trace_id=self.trace_id,
+            action_id=self.action_id,
             grant_id=self.closed.grant_id,
             receipt_id=self.closed.receipt_id,
             output=msgspec.json.decode(self.output or "{}"),
@@ -57,3 +61,23 @@ class ExecutedCall:
             verification={"outcome": outcome, "is_fully_successful": outcome in FULLY_SUCCESSFUL},
             runtime=msgspec.convert(self.closed.runtime, Runtime),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedApproval:
+    """A call that waits for a person (202)."""
+
+    approval: ApprovalRecord
+    trace_id: str
+    is_replayed: bool = False
+    """As in ExecutedCall."""
+
+    def body(self) -> PendingApproval:
+        """The answer."""
+        approval = self.approval
+        return PendingApproval(
+            approval_id=approval.approval_id, request_hash=approval.request_hash, trace_id=self.trace_id
+        )
+
+
+CallOutcome = ExecutedCall | AwaitedApproval

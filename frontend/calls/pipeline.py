@@ -13,7 +13,6 @@ from functools import partial
 
 import trio
 
-from contract.execution import PendingApproval
 from contract.failures import fields_of
 from frontend.actions.planning import Draft, build_plan
 from frontend.auth.authentication import Authentication
@@ -21,8 +20,9 @@ from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.audit_writer import bounded
 from frontend.calls.caps import MustBeHeld, held_by_cap
 from frontend.calls.deciding import Deciding
-from frontend.calls.executed import ExecutedCall
+from frontend.calls.executed import AwaitedApproval, CallOutcome, ExecutedCall
 from frontend.calls.execution import Execution
+from frontend.calls.idempotency import call_key, outcome_of
 from frontend.calls.quotas import Quotas
 from frontend.calls.record import CallRecord
 from frontend.calls.refusals import Refusals, RefusedRequest
@@ -37,28 +37,13 @@ from frontend.policy.question import Decision
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
-from ipc.backends.store import STORE_PARTS, ApprovalRecord
+from ipc.backends.store import STORE_PARTS
 from ipc.events import ACTION_CALL
-from ipc.operations.calls import Refuse, WrittenRefusal
+from ipc.operations.calls import Refuse, RepeatedCall, WrittenRefusal
 from ipc.plan import SealedPlan, seal
 
 UNCHECKED_EVENTS = 10
 """Events of calls whose proof the store can't check, of one user and code, before they are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitedApproval:
-    """A call that waits for a person (202)."""
-
-    approval: ApprovalRecord
-    trace_id: str
-
-    def body(self) -> PendingApproval:
-        """The answer."""
-        approval = self.approval
-        return PendingApproval(
-            approval_id=approval.approval_id, request_hash=approval.request_hash, trace_id=self.trace_id
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +63,7 @@ class Pipeline:
     refusals: Refusals
     quotas: Quotas
 
-    async def call(self, request: Request, action_id: str) -> ExecutedCall | AwaitedApproval:
+    async def call(self, request: Request, action_id: str) -> CallOutcome:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
         with self.admission.enter() as place:
             is_registered = self.deciding.registry().get(action_id) is not None
@@ -103,7 +88,7 @@ class Pipeline:
             self._tell_outcome(request, record, outcome)
             return outcome
 
-    async def _enforce(self, record: CallRecord, request: Request, place: Place) -> ExecutedCall | AwaitedApproval:
+    async def _enforce(self, record: CallRecord, request: Request, place: Place) -> CallOutcome:
         claim = self.authentication.claim(request)
         lease = record.lease = claim.lease
         record.identity_method = lease.identity_method
@@ -113,12 +98,14 @@ class Pipeline:
         record.calls_per_hour = self.quotas.of(lease.principal).max_calls_per_hour
         epoch = self.authentication.in_force(lease)
         action = self.deciding.resolve(record)
+        key = call_key(request, action)
         most = action.max_request_bytes
         place.holds_body(most if request.body_length is None else min(most, request.body_length))
         sent = await request.read_body(most)
         place.has_body(len(sent))
         drafted = await self.deciding.drafted(record, sent, action, lease, epoch, place.owners)
         decision = await self.deciding.decide(record, lease, drafted)
+        record.key = key
         if record.calls_before is not None and record.calls_before < 1:
             # A call that was held with the last of the budget is still answered with its hold.
             record.unless_held = True
@@ -143,12 +130,14 @@ class Pipeline:
         )  # fmt: skip
         return seal(plan)
 
-    async def _refused(self, record: CallRecord, error: GateError) -> AwaitedApproval:
+    async def _refused(self, record: CallRecord, error: GateError) -> CallOutcome:
         """Leave the one event of a refused call, and raise what is answered. A denial without evidence raises what
         prevents it instead, a proof that was used before replay_detected.
 
-        Returns the hold that the call has already, where it has one.
+        Returns the hold that the call has already, where it has one, and the outcome of an earlier call of its key.
         """
+        if record.repeated is not None:
+            return await self._repeated(record, record.repeated)
         if error.code == "budget_exhausted" and record.lease is not None and "reason" not in error.extra:
             self.deciding.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
         if record.held is not None:
@@ -169,6 +158,8 @@ class Pipeline:
                     problem.is_told = True
                     raise
             else:
+                if answer.repeated is not None:
+                    return await self._repeated(record, answer.repeated)
                 if answer.held is not None:
                     return AwaitedApproval(answer.held, record.trace_id)
                 if answer.is_replay:
@@ -178,6 +169,15 @@ class Pipeline:
         self._end(record, decision, error.code, error.cause)
         error.is_told = True
         raise error
+
+    async def _repeated(self, record: CallRecord, repeated: RepeatedCall) -> CallOutcome:
+        """The outcome of the earlier call of the same key; its event is written."""
+        try:
+            return await outcome_of(self.notary, record, repeated)
+        except GateError as error:
+            self._end(record, "error" if error.status >= 500 else "deny", error.code, error.cause)
+            error.is_told = True
+            raise
 
     async def _told(self, record: CallRecord, decision: str, error: GateError) -> WrittenRefusal:
         """Write the event, and use the proof. Raises GateError for what prevents it."""
@@ -191,7 +191,8 @@ class Pipeline:
         unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"
         try:
             with trio.CancelScope(shield=True):  # a refusal is written even if its task is cancelled now
-                answer = await self.notary.ask(Refuse(event, record.proof, record.unless_held, record.kept))
+                refusal = Refuse(event, record.proof, record.unless_held, record.kept, record.key)
+                answer = await self.notary.ask(refusal)
         except (NotaryUnavailable, NotaryRefused) as problem:
             told = GateError(unavailable, cause=str(problem))
             if isinstance(problem, NotaryUnavailable) and problem.part in STORE_PARTS:
@@ -253,7 +254,7 @@ class Pipeline:
         with contextlib.suppress(GateError):
             await self._refused(record, error)
 
-    def _tell_outcome(self, request: Request, record: CallRecord, outcome: ExecutedCall | AwaitedApproval) -> None:
+    def _tell_outcome(self, request: Request, record: CallRecord, outcome: CallOutcome) -> None:
         """Count the call and say its line. The evidence is durable by now: the answer need not wait for the line."""
         if isinstance(outcome, ExecutedCall) and not outcome.succeeded:
             self._end(record, "error", outcome.code, outcome.closed.outcome)

@@ -20,7 +20,7 @@ from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.kept_values import KeptValues
-from ipc.operations.calls import CallEnd, Open, ProofRecord, Withdrawn
+from ipc.operations.calls import CallEnd, CallKey, Open, ProofRecord, RepeatedCall, Withdrawn
 from ipc.plan import Plan
 
 MAX_ACTION_ID = 256
@@ -59,6 +59,10 @@ class CallRecord:
     """The proof of the request, until an operation of the notary has used it."""
     unless_held: bool = False
     """A refusal gives way to the hold that the same call has already."""
+    key: CallKey | None = None
+    """The `Idempotency-Key` of the call, once policy has allowed or held it: before, no earlier outcome is answered."""
+    repeated: RepeatedCall | None = None
+    """The same call was made before under this key: its outcome is answered."""
     held: ApprovalRecord | None = None
     """The hold that the same call has already: it is answered instead of the refusal."""
     is_dispatched: bool = False

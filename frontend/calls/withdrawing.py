@@ -15,7 +15,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.pending import PendingOperation
 from frontend.telemetry.logs import log
-from ipc.operations.calls import Open, Refusal, Withdraw, Withdrawn
+from ipc.operations.calls import Open, Refusal, RepeatedCall, Withdraw, Withdrawn
 
 
 def begin_withdrawal(notary: NotaryClient, record: CallRecord, opened: Open, error: GateError) -> None:
@@ -46,6 +46,8 @@ async def withdraw(
         late = None if record.opening is None else notary.late_answer_of(record.opening)
         if isinstance(late, Refusal):  # it was refused after its time, with an event
             record.is_decided, record.held = True, late.held
+        if isinstance(late, RepeatedCall):
+            record.is_decided, record.repeated = True, late
     except (NotaryUnavailable, ClockError) as problem:
         log.error("a call may have run without evidence", intent_id=opened.intent_id, cause=str(problem))
 

@@ -97,6 +97,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """Section `response`; None: the result is as the provider makes it."""
     idempotency_header: str | None
     """Field `idempotency.header`: the header that has the id of the call's intent."""
+    keep_output: bool
+    """Field `idempotency.keep_output`: outputs are kept for calls that are made again under their key."""
     files: Files | None
     isolation: str
     """One of ISOLATIONS. SECURITY: only built-in modules are shared; they keep nothing from one call to the next."""

@@ -20,7 +20,7 @@ from frontend.manifests.kept import kept_rules
 from frontend.manifests.manifest import ISOLATIONS, Manifest
 from frontend.manifests.mcp import mcp_section
 from frontend.manifests.policy_input import MAX_POINTERS
-from frontend.manifests.response import idempotency_header, response
+from frontend.manifests.response import idempotency, response
 from frontend.manifests.verification import verification
 from frontend.manifests.yamltree import Node, read_tree
 from ipc.effects import IMPORTS
@@ -64,6 +64,7 @@ def manifest_of(tree: Node, report: Report, *, has_proxy: bool) -> Manifest | No
 def read_fields(top: Section) -> Manifest:
     """Every field of a manifest, defaults where a field is absent or wrong; problems are in the report of `top`."""
     verifier_kind = top.choice("verifier_kind", VERIFIERS, DEFAULT_VERIFIER)
+    keyed = idempotency(top)
     manifest = Manifest(
         action_id=top.text("action_id", sections.IDENTIFIER),
         version=top.text("version", sections.VERSION),
@@ -82,7 +83,8 @@ def read_fields(top: Section) -> Manifest:
         verification_config=verification(top, verifier_kind),
         template=sections.template(top),
         response=response(top),
-        idempotency_header=idempotency_header(top),
+        idempotency_header=keyed.header,
+        keep_output=keyed.keep_output,
         files=sections.files(top),
         isolation=top.choice("isolation", ISOLATIONS, ""),
         expose_provider_error=top.flag("expose_provider_error", False),

@@ -1,7 +1,7 @@
 """Sections `response` and `idempotency`: what a result keeps of an answer, and the header that has the intent's id."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from frontend.files.problems import Report
 from frontend.manifests.fields import Section, TextRule
@@ -38,14 +38,22 @@ def response(top: Section) -> ResponseRules | None:
     return rules if rules.headers or rules.pick else None
 
 
-def idempotency_header(top: Section) -> str | None:
-    """Section `idempotency`: its one field."""
+class Idempotency(NamedTuple):
+    """Section `idempotency`."""
+
+    header: str | None = None
+    keep_output: bool = False
+
+
+def idempotency(top: Section) -> Idempotency:
+    """Section `idempotency`: one of its fields at least."""
     section = top.section("idempotency")
     if section is None:
-        return None
-    header = section.text("header", HEADER_NAME)
+        return Idempotency()
+    keep_output = section.flag("keep_output", False)
+    header = section.text("header", HEADER_NAME, "" if keep_output else None) or None
     section.refuse_unknown()
-    return header or None
+    return Idempotency(header, keep_output)
 
 
 def check_exchange(manifest: Manifest, tree: Node, report: Report) -> None:

@@ -12,6 +12,7 @@ from ipc.operations import (
     erasing,
     evidence,
     holds,
+    idempotency,
     intents,
     keys,
     leases,
@@ -21,7 +22,7 @@ from ipc.operations import (
 from ipc.operations.operation import DelivererOperation, FrontOperation, Operation
 
 MODULES: Final = (
-    activity, calls, caps, deliveries, erasing, evidence, holds, intents, keys, leases, status, witnesses,
+    activity, calls, caps, deliveries, erasing, evidence, holds, idempotency, intents, keys, leases, status, witnesses,
 )  # fmt: skip
 """SECURITY: an operation that is declared in any other module is accepted from no channel."""
 

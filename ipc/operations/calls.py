@@ -53,6 +53,14 @@ class GrantTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """The file that a verifier can still compare with when nothing else of the call is left."""
 
 
+class CallKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The `Idempotency-Key` of a call: the same call made again under it is answered with the outcome of the first."""
+
+    key: str
+    keeps_output: bool = False
+    """The output is kept for that answer (manifest `idempotency.keep_output`)."""
+
+
 class Entered(msgspec.Struct, frozen=True):
     """`is_fresh` False: this proof has been used before. `epoch` is the one in force."""
 
@@ -98,6 +106,22 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
     """Why a cap denies the call, for its caller."""
 
 
+class RepeatedCall(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """The same call was made before under its key. It is answered with the outcome of that one, and the event says
+    so."""
+
+    call_id: str
+    """The id of its intent, or of its approval if it was held."""
+    code: str | None = None
+    """The error code; None where `held` or `closed` is the answer."""
+    trace_id: str = ""
+    closed: Closed | None = None
+    """It ran. Without a code this is the answer, with its kept output if it succeeded."""
+    held: ApprovalRecord | None = None
+    """It waits for a person."""
+    deny_reason: str | None = None
+
+
 class NoSuchWorker(msgspec.Struct, frozen=True, tag=True):
     """The worker is gone. Neither ledger nor store changed: the call may be opened with another one."""
 
@@ -111,7 +135,7 @@ class HeldByCap(msgspec.Struct, frozen=True, tag=True):
     """The call would go above the `hold_above` of a cap. Neither ledger nor store changed: the front asks Hold."""
 
 
-CallEnd = Closed | Refusal | NoSuchWorker | Unbegun | HeldByCap
+CallEnd = Closed | Refusal | NoSuchWorker | Unbegun | HeldByCap | RepeatedCall
 
 
 class Open(FrontOperation[CallEnd], frozen=True):
@@ -139,6 +163,8 @@ class Open(FrontOperation[CallEnd], frozen=True):
     """Values of the request, to stand beside the ledger with commitments in the event."""
     caps: tuple[CapUse, ...] = ()
     """The caps that it counts for. A call with an approver takes over what its hold has reserved."""
+    idempotency: CallKey | None = None
+    """Only for a call without an approver: a held call has its key with its hold."""
 
 
 class Assign(FrontOperation[CallEnd], frozen=True):
@@ -180,17 +206,20 @@ class Withdraw(FrontOperation[Withdrawn], frozen=True):
 
 
 class WrittenRefusal(msgspec.Struct, frozen=True):
-    """`is_replay`: the proof had been used before. `held`: the same call is held already, and this is its hold."""
+    """`is_replay`: the proof had been used before. `held`: the same call is held already, and this is its hold.
+    `repeated`: the same call was made before under its key."""
 
     is_replay: bool = False
     held: ApprovalRecord | None = None
+    repeated: RepeatedCall | None = None
 
 
 class Refuse(FrontOperation[WrittenRefusal], frozen=True):
     """Write the one event of a refused call, and use its proof.
 
     A proof that was used already turns it into `replay_detected`. With `unless_held`, a call that is held already is
-    answered with its hold, and nothing is refused.
+    answered with its hold, and nothing is refused. With a key, a call that was made before is answered with its
+    outcome.
     """
 
     event: AuditEvent
@@ -198,3 +227,4 @@ class Refuse(FrontOperation[WrittenRefusal], frozen=True):
     unless_held: bool = False
     kept: KeptValues | None = None
     """As in Open."""
+    idempotency: CallKey | None = None

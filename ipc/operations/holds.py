@@ -6,7 +6,7 @@ from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
 from ipc.events import AuditEvent
 from ipc.kept_values import KeptValues
-from ipc.operations.calls import ProofRecord, Refusal
+from ipc.operations.calls import CallKey, ProofRecord, Refusal, RepeatedCall
 from ipc.operations.operation import FrontOperation
 
 
@@ -17,7 +17,7 @@ class HoldInForce(msgspec.Struct, frozen=True, tag=True):
     is_repeated: bool
 
 
-class Hold(FrontOperation[HoldInForce | Refusal], frozen=True):
+class Hold(FrontOperation[HoldInForce | Refusal | RepeatedCall], frozen=True):
     """Use the proof, debit the budget, store the hold and write its event: all or nothing.
 
     If the same call is held already, the answer is that hold; an event is written and nothing is debited.
@@ -36,6 +36,7 @@ class Hold(FrontOperation[HoldInForce | Refusal], frozen=True):
     """As in Open."""
     caps: tuple[CapUse, ...] = ()
     """The caps that the call counts for, as its hold's body has them. They deny it, and hold nothing that is held."""
+    idempotency: CallKey | None = None
 
 
 class MoveHold(FrontOperation[ApprovalRecord | None], frozen=True):

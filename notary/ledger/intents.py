@@ -47,6 +47,13 @@ class OpenIntent(msgspec.Struct, frozen=True):
     """Where its call is counted for its principal; None where it is not, or was when the call was held."""
     caps: tuple[CapReservation, ...] = ()
     """What its call counts for in caps."""
+    keyed: bool | None = None
+    """Given for a call that was made under an `Idempotency-Key`: True if its output is kept."""
+
+    @property
+    def call_id(self) -> str:
+        """The id under which its end is kept for calls that repeat it: that of its approval if it was held."""
+        return self.intent_id if self.approver is None else self.approver.approval_id
 
 
 _encode = msgspec.msgpack.Encoder().encode

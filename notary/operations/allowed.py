@@ -114,21 +114,23 @@ def check_opening(unit: Transaction, asked: Open) -> None:
         check_event(asked.event, events.ACTION_CALL, frozenset({"allow", None}))
 
 
-def check_claimed(unit: Transaction, approver: Approver, plan_hash: str) -> Approver:
-    """The approver of a plan that this front has claimed, with the signature. Raises NotAllowed."""
+def check_claimed(unit: Transaction, approver: Approver, plan_hash: str) -> tuple[Approver, bool | None]:
+    """The approver of a plan that this front has claimed, with the signature; and `keyed` of its body (HeldBody).
+    Raises NotAllowed."""
     unit.part = "approvals"
     approval = unit.store.hold(approver.approval_id)
     if approval is None or not is_claimed_by(approval, unit.front_id):
         raise NotAllowed("an approval that this front has not claimed")
     if outcome_of(approval).claimed_by != approver.approved_by:
         raise NotAllowed("an approval that another operator has claimed")
-    if kept_of(approval).plan_hash != plan_hash:
+    kept = kept_of(approval)
+    if kept.plan_hash != plan_hash:
         raise NotAllowed("another plan than the one that was held")
     unit.part = "ledger"
     unit.settle()
     if has_intent_of_approval(unit.connection, approver.approval_id):
         raise NotAllowed("an approval that was executed already")
-    return check_approver(unit, approval, approver)
+    return check_approver(unit, approval, approver), kept.keyed
 
 
 def _shown(text: str | None) -> str:

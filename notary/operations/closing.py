@@ -23,6 +23,7 @@ from notary.ledger.receipts import LedgerReceipt
 from notary.operations import capping
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.operations.ending import end_hold
+from notary.operations.idempotency import keep_end, keep_resolved, keep_withdrawn
 from notary.performing import performs
 from notary.reading import queries
 from notary.store.outcomes import ended
@@ -47,7 +48,7 @@ class Lost(Operation[Closed], frozen=True):
 def report_call(unit: Transaction, asked: Reported) -> Closed:
     """See Reported. Raises NotOpen."""
     intent = _open(unit, asked.result.call_id)
-    return _close(unit, intent, conclude(asked.result, intent.terms))
+    return _close(unit, intent, conclude(asked.result, intent.terms), asked.result.output)
 
 
 @performs(Lost, writes=True)
@@ -84,6 +85,7 @@ def withdraw_call(unit: Transaction, asked: Withdraw) -> Withdrawn:
         **fields_of(asked.failure),
     }
     _give_back(unit, intent)
+    keep_withdrawn(unit, intent)
     if event.budgets_before is not None:
         more["budgets_after"] = event.budgets_before
     unit.append(event, **more)
@@ -106,6 +108,7 @@ def resolve_intent(unit: Transaction, asked: ResolveIntent) -> IntentResolution 
     if unit.may_still_end(asked.intent_id):
         return IntentResolution(view.trace_id, view.action_id, is_under_way=True)
     intent = unit.intent(asked.intent_id)
+    keep_resolved(unit, intent, asked.outcome)
     unit.resolve(asked.intent_id)
     _resolve_caps(unit, intent, asked.outcome)
     look = queries.last_look(unit.connection, asked.intent_id, view.trace_id)
@@ -130,7 +133,7 @@ def _give_back(unit: Transaction, intent: OpenIntent) -> None:
     capping.give_back(unit, intent.event.action_id or "", intent.caps)
 
 
-def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Closed:
+def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion, output: str | None = None) -> Closed:
     """Receipt and event of a call that was dispatched."""
     unit.resolve(intent.intent_id)
     receipt = receipt_of(conclusion, intent, iso(unit.now), unit.state.signers.receipts)
@@ -153,11 +156,13 @@ def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion) -> Clo
         _settle_caps(unit, intent, failure)
     unit.append(intent.event, receipt, **more)
     _end_approval(unit, intent, APPROVED, receipt)
-    return Closed(
+    closed = Closed(
         intent.grant_id, receipt.receipt_id, conclusion.kind, conclusion.detail["outcome"],
         conclusion.verification.outcome, conclusion.runtime, conclusion.reason, conclusion.response_hash,
         conclusion.violation, failure,
     )  # fmt: skip
+    keep_end(unit, intent, closed, output)
+    return closed
 
 
 def _resolve_caps(unit: Transaction, intent: OpenIntent | None, outcome: str) -> None:

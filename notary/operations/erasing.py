@@ -77,8 +77,19 @@ def erased(unit: Transaction, asked: EraseKept, calls: Sequence[_ErasedCall], fo
         commitments = [commitment(bytes(salt), bytes(value)) for _, (_, value, salt) in rows]
         unit.append(asked.event, change={"count": len(rows), "commitments": commitments, **_told(asked)})
         _empty(unit, {key for key, _ in rows}, unit.last_seq)
+    _forget_outputs(unit, {one.approval_id or one.intent_id for one in ended})
     _forget_requests(unit, {one.approval_id for one in ended if one.approval_id is not None})
     return ErasedKept(len(rows), len(calls) - len(ended), following)
+
+
+def _forget_outputs(unit: Transaction, call_ids: Iterable[str | None]) -> None:
+    """Erase outputs that are kept for calls made again under their keys."""
+    unit.part = "store"
+    for call_id in call_ids:
+        if call_id is not None:
+            unit.store.keyed.erase_output(call_id)
+            unit.erase()
+    unit.part = "ledger"
 
 
 def _told(asked: EraseKept) -> dict[str, Any]:

@@ -5,12 +5,13 @@ import math
 from msgspec.structs import replace
 
 from ipc.approvals import PENDING, TTL_SECONDS, summary_of
-from ipc.operations.calls import Refusal, Refuse, WrittenRefusal
+from ipc.operations.calls import Refusal, Refuse, RepeatedCall, WrittenRefusal
 from ipc.operations.holds import Hold, HoldInForce
 from notary.operations import capping
 from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
+from notary.operations.idempotency import give_key_to_hold, known, repeated
 from notary.operations.refusing import checked, held_already, is_used, refused, without_body, write_refusal
 from notary.performing import performs
 from notary.store.outcomes import kept_of
@@ -35,12 +36,15 @@ def refuse(unit: Transaction, asked: Refuse) -> WrittenRefusal:
         held = held_already(unit, event)
         if held is not None:
             return WrittenRefusal(held=held)
+    answer = known(unit, event, asked.idempotency)
+    if answer is not None:
+        return WrittenRefusal(repeated=answer)
     write_refusal(unit, event)
     return WrittenRefusal()
 
 
 @performs(Hold, writes=True)
-def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal:
+def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal | RepeatedCall:
     """See Hold. Raises NotAllowed."""
     event, approval = asked.event, asked.approval
     check_call(event, frozenset({"pending_approval", None}))
@@ -49,8 +53,12 @@ def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal:
     refusal = checked(unit, event, asked.proof, asked.epoch, "invalid_lease")
     if refusal is not None:
         return refusal
+    answer = repeated(unit, event, asked.idempotency)
+    if answer is not None:
+        return answer
     held = held_already(unit, event)
     if held is not None:
+        give_key_to_hold(unit, event, asked.idempotency, held)
         return HoldInForce(held, is_repeated=True)
     full = what_is_full(unit, approval, unit.moment, asked.limit)
     if full is not None:
@@ -66,6 +74,7 @@ def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal:
     capping.reserve_hold(unit, approval, asked.caps)
     if taken.minute is not None:
         unit.store.note_hold(approval.approval_id, event.principal or "", taken.minute)
+    give_key_to_hold(unit, event, asked.idempotency, approval)
     unit.part = "approvals"
     unit.store.store_hold(approval)
     event = replace(taken.event, caps=capping.told(judged)) if asked.caps else taken.event

@@ -4,7 +4,18 @@ from msgspec.structs import replace
 
 from ipc.caps import CapReservation
 from ipc.events import AuditEvent
-from ipc.operations.calls import Approver, Assign, Closed, Entered, HeldByCap, NoSuchWorker, Open, Refusal, UseProof
+from ipc.operations.calls import (
+    Approver,
+    Assign,
+    Closed,
+    Entered,
+    HeldByCap,
+    NoSuchWorker,
+    Open,
+    Refusal,
+    RepeatedCall,
+    UseProof,
+)
 from ipc.process.clock import iso
 from ipc.texts.identifiers import new
 from notary.ledger.intents import OpenIntent
@@ -12,6 +23,7 @@ from notary.operations import capping
 from notary.operations.allowed import check_claimed, check_opening, check_own, check_worker
 from notary.operations.charging import charged
 from notary.operations.closing import Lost, lose_call
+from notary.operations.idempotency import give_key, repeated
 from notary.operations.refusing import checked, is_used
 from notary.performing import performs
 from notary.tasks import NotAllowed, NotOpen, Started
@@ -26,7 +38,7 @@ def enter(unit: Transaction, asked: UseProof) -> Entered:
 
 
 @performs(Open, writes=True)
-def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorker | Closed | HeldByCap:
+def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorker | Closed | HeldByCap | RepeatedCall:
     """See Open. Raises NotAllowed.
 
     Asked again, of the notary after one that was killed, it has the word repeated.
@@ -35,8 +47,9 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
     if unit.is_known(asked.intent_id):
         return _again(unit, asked)
     check_opening(unit, asked)
+    keyed = None if asked.idempotency is None else asked.idempotency.keeps_output
     if approver is not None:
-        approver = check_claimed(unit, approver, terms.plan_hash)
+        approver, keyed = check_claimed(unit, approver, terms.plan_hash)
     if asked.worker_id not in unit.state.workers:
         return NoSuchWorker()
     if approver is not None:
@@ -52,7 +65,10 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
         return refusal
     minute: int | None = None
     reserved: tuple[CapReservation, ...] = ()
-    if approver is None:  # a call that was held was charged then
+    if approver is None:  # a call that was held was charged then, and has its key with its hold
+        answer = repeated(unit, event, asked.idempotency)
+        if answer is not None:
+            return answer
         refusal = capping.denied_by_cap(unit, event, judged)
         if refusal is not None:
             return refusal
@@ -61,12 +77,13 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
             return taken
         event, minute = replace(taken.event, caps=capping.told(judged)) if asked.caps else taken.event, taken.minute
         reserved = capping.reserve(unit, event.action_id or "", asked.caps, unit.now)
+        give_key(unit, event, asked.idempotency, terms, asked.intent_id)
     elif asked.caps:
         reserved = capping.take_over(unit, approver.approval_id)
     unit.part = "ledger"
     intent = OpenIntent(
         asked.intent_id, new("grant_"), iso(unit.now), event, terms, asked.has_budget, approver, unit.front_id,
-        unit.number, asked.worker_id, minute, reserved,
+        unit.number, asked.worker_id, minute, reserved, keyed,
     )  # fmt: skip
     grant = unit.state.signers.grants.sign(
         terms, event.trace_id or "", intent.grant_id, now=unit.now, approver=approver

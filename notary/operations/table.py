@@ -8,6 +8,7 @@ from notary.operations import (
     delivering,
     erasing,
     holding,
+    idempotency,
     leases_and_keys,
     moving,
     opening,
@@ -25,8 +26,8 @@ from notary.performing import PERFORMERS
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
-    capping, closing, delivering, erasing, holding, leases_and_keys, moving, opening, proving, queries, reconciling,
-    refusing, sessions, summarising, verifying, witnessing,
+    capping, closing, delivering, erasing, holding, idempotency, leases_and_keys, moving, opening, proving, queries,
+    reconciling, refusing, sessions, summarising, verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
 from ipc.backends.store import ApprovalRecord, Budget
 from ipc.operations.holds import ListedHolds, ListHolds
+from notary.store.call_keys import KeyedCalls
 from notary.store.caps import CapCounts
 from notary.store.keeping import KeptBounds
 
@@ -60,6 +61,11 @@ class Store(Protocol):
     @property
     def caps(self) -> CapCounts:
         """The amounts that caps count."""
+        ...
+
+    @property
+    def keyed(self) -> KeyedCalls:
+        """Calls that were made under a key."""
         ...
 
     # ----------------------------------------------------------------- proofs and epoch

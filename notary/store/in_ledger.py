@@ -10,18 +10,20 @@ from notary.store.cap_rows import SqliteCaps
 from notary.store.contract import LastSession, Moment, Waiting
 from notary.store.hold_list import HoldList
 from notary.store.keeping import KeptBounds
+from notary.store.keyed_calls import SqliteKeyedCalls
 from notary.store.marker import forget_marker
 
 
 class SqliteStore:
     """A Store on the connection of a unit, which keeps proofs in its journal first."""
 
-    __slots__ = ("_connection", "caps")
+    __slots__ = ("_connection", "caps", "keyed")
     is_in_ledger = True
 
     def __init__(self, connection: OpenTransaction) -> None:
         self._connection = connection
         self.caps = SqliteCaps(connection)
+        self.keyed = SqliteKeyedCalls(connection)
 
     def foresee(self, session_ids: Collection[str]) -> None:
         """See Store."""
@@ -214,5 +216,5 @@ class SqliteStore:
         return any([
             proofs.sweep(self._connection, now), budgets.sweep(self._connection, now),
             holds.sweep(self._connection, over_since), quotas.sweep(self._connection, now),
-            continued.sweep(self._connection, now), self.caps.sweep(now),
+            continued.sweep(self._connection, now), self.caps.sweep(now), self.keyed.sweep(now),
         ])  # fmt: skip

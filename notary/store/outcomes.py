@@ -13,6 +13,7 @@ class KeptMembers(msgspec.Struct, frozen=True):
     plan_hash: str | None = None
     has_budget: bool = False
     caps: tuple[CapUse, ...] = ()
+    keyed: bool | None = None
 
 
 _decode = msgspec.json.Decoder(DecisionOutcome).decode

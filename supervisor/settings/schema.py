@@ -214,6 +214,7 @@ SCHEMA = SettingsTable(
                 "max_unsent_bytes": Leaf(value_kinds.whole(16 * 1024 * 1024, 16 * 1024 * 1024 * 1024)),
                 "worker_wait_seconds": Leaf(value_kinds.seconds(0.01, 600)),
                 "drain_seconds": Leaf(value_kinds.seconds(0.1, 3600)),
+                "idempotency_seconds": Leaf(value_kinds.whole(60, 86_400)),
             }
         ),
         "workers": SettingsTable(

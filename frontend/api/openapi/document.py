@@ -14,7 +14,18 @@ import msgspec
 from frontend.api.openapi.examples import example_of
 from frontend.api.openapi.responses import answers_of, error_examples, errors_of, media_of, shared_responses
 from frontend.api.openapi.schemas import components_of, schema_of, structs_in
-from frontend.api.openapi.texts import ERROR, GATECTL, HEADERS, INFO, RATES, SCHEMES, SECURITY, SERVERS, TAGS
+from frontend.api.openapi.texts import (
+    ERROR,
+    GATECTL,
+    HEADER_PARAMETERS,
+    HEADERS,
+    INFO,
+    RATES,
+    SCHEMES,
+    SECURITY,
+    SERVERS,
+    TAGS,
+)
 from frontend.api.route import Route
 from frontend.contract.identifiers import IDENTIFIERS
 from ipc.settings import OPERATOR_ROLES, Settings
@@ -112,7 +123,8 @@ def _operation(rows: list[Route], components: dict[str, Any]) -> dict[str, Any]:
     }
     if not operation["description"]:
         del operation["description"]
-    parameters = [*_path_parameters(first), *_query_parameters(first)]
+    headers = HEADER_PARAMETERS.get(operation["operationId"], [])
+    parameters = [*_path_parameters(first), *_query_parameters(first), *headers]
     if parameters:
         operation["parameters"] = parameters
     if first.operation.body is not None:

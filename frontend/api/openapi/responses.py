@@ -93,6 +93,8 @@ def _headers(codes: Sequence[str]) -> dict[str, Any]:
         names.append("WWW-Authenticate")
     if any(code in RETRY_AFTER or STATUS[code] == 429 for code in codes):
         names.append("Retry-After")
+    if "already_executed" in codes:
+        names += ["Idempotent-Replayed", "X-Receipt-Id", "X-Intent-Id"]
     return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}}
 
 

@@ -105,6 +105,20 @@ RATES = {
 }
 """By rate class; 429 `rate_limit_exceeded` beyond."""
 
+HEADER_PARAMETERS = {
+    "execute_execute": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A quoted string or a token, 1 to 255 characters. The same call again under it is answered "
+            "with the outcome of the first, for `limits.idempotency_seconds`.",
+            "schema": {"type": "string"},
+            "example": '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
+        }
+    ]
+}
+"""Headers that an operation reads beside those of its credentials, by operation."""
+
 GATECTL = {
     "actions_manifest": "gatectl actions show {action_id}",
     "actions_summaries": "gatectl actions list",
@@ -176,6 +190,21 @@ HEADERS = {
         "call that of the call. With every answer.",
         "schema": {"type": "string"},
         "example": "trc_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
+    },
+    "Idempotent-Replayed": {
+        "description": "`true`: the answer is the outcome of an earlier call under the same `Idempotency-Key`.",
+        "schema": {"type": "string"},
+        "example": "true",
+    },
+    "X-Receipt-Id": {
+        "description": "The receipt of a call that ran.",
+        "schema": {"type": "string"},
+        "example": "rcpt_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
+    },
+    "X-Intent-Id": {
+        "description": "The intent of a call without a receipt.",
+        "schema": {"type": "string"},
+        "example": "intent_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
     },
     "Allow": {
         "description": "With 405: the methods that the path has.",

@@ -11,7 +11,7 @@ import trio
 
 from frontend.calls.approvals.record import encode
 from frontend.calls.approvals.states import MAX_PENDING_PER_SESSION
-from frontend.calls.asking import refusal, unavailable
+from frontend.calls.asking import refusal, repeats, unavailable
 from frontend.calls.record import CallRecord
 from frontend.clock import TimeSource
 from frontend.notary.client import NotaryClient
@@ -20,7 +20,7 @@ from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, HeldBody
 from ipc.backends.store import ApprovalRecord
 from ipc.kept_values import summary_of
-from ipc.operations.calls import Refusal
+from ipc.operations.calls import Refusal, RepeatedCall
 from ipc.operations.holds import GetHold, Hold, HoldInForce
 from ipc.plan import SealedPlan
 from ipc.texts.identifiers import new
@@ -49,6 +49,7 @@ class HoldWriter:
             description=description or None,
             summary=summary_of(record.kept),
             caps=record.caps,
+            keyed=None if record.key is None else record.key.keeps_output,
         )
         approval = ApprovalRecord(
             approval_id=new("apr_"), session_id=plan.session_id, action_id=plan.action_id,
@@ -57,7 +58,7 @@ class HoldWriter:
         )  # fmt: skip
         asked = Hold(
             record.event("pending_approval"), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof, has_budget,
-            record.calls_per_hour, record.kept, record.caps,
+            record.calls_per_hour, record.kept, record.caps, record.key,
         )  # fmt: skip
         try:
             held = await self._held(asked)
@@ -68,11 +69,13 @@ class HoldWriter:
         record.proof, record.is_decided = None, True
         if isinstance(held, Refusal):
             raise refusal(held, self.metrics)
+        if isinstance(held, RepeatedCall):
+            raise repeats(record, held)
         if not held.is_repeated:
             self.metrics.approvals.add(HELD)
         return held.approval
 
-    async def _held(self, asked: Hold) -> HoldInForce | Refusal:
+    async def _held(self, asked: Hold) -> HoldInForce | Refusal | RepeatedCall:
         try:
             return await self.notary.ask(asked)
         except NotarySilent:

@@ -73,7 +73,7 @@ class Learning:
                     told["learn_error"] = "verification_failed"
                     continue
                 given = wish.given if kind is PATHS else None
-                await self.learned.add(kind, executed.plan.action_id, text, operator, approval_id, given=given)
+                await self.learned.add(kind, executed.action_id, text, operator, approval_id, given=given)
                 told[f"learned_{kind.noun}"] = given or text
             except GateError as error:
                 log.error("a lesson was not kept", approval_id=approval_id, code=error.code, cause=error.cause)

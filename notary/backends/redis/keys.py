@@ -20,6 +20,8 @@ class RedisKeys:
         self.kept = f"{base}kept:"
         """The keys of ended approvals with their requests begin so: `record:` and an id, `of:` and a principal (ids by
         their end), `by-age` (the same of all), `sizes` (id -> bytes and principal), `bytes` (principal -> sum)."""
+        self.outputs = f"{base}outputs:"
+        """Likewise those of kept outputs, by the ids of their calls."""
         self.revoked = f"{base}sessions:revoked"
         """Sessions that were revoked by the end of their leases."""
         self.probe = f"{base}probe"
@@ -64,6 +66,18 @@ class RedisKeys:
     def last_session(self, holder: str) -> str:
         """The last session of a holder of leases: its id, its epoch, and when its last lease ends."""
         return f"{self.base}last:{holder}"
+
+    def call_key(self, name: str) -> str:
+        """The call that has a key."""
+        return f"{self.base}key:{name}"
+
+    def call_keys_of(self, principal: str) -> str:
+        """Names of a principal's keys by the time when they expire."""
+        return f"{self.base}keys:{principal}"
+
+    def call_end(self, call_id: str) -> str:
+        """The end of a call that has a key."""
+        return f"{self.base}end:{call_id}"
 
     def hold(self, approval_id: str) -> str:
         """One approval: `row`, `outcome`, `summary`, `body`."""

@@ -10,6 +10,7 @@ from ipc.operations.holds import ListedHolds, ListHolds
 from notary.backends.redis.caps import RedisCaps
 from notary.backends.redis.changes import Changes, StoreLost, milliseconds, number
 from notary.backends.redis.holds import RedisHolds
+from notary.backends.redis.keyed_calls import RedisKeyedCalls
 from notary.backends.redis.shared import Shared
 from notary.database import OpenTransaction
 from notary.store import proofs
@@ -38,6 +39,7 @@ class RedisStore:
         self._changes = Changes(shared.client, shared.check, shared.epoch, milliseconds(REPLAY_SECONDS))
         self._holds = RedisHolds(self._changes, shared.keys, shared.notary, shared.clock)
         self.caps = RedisCaps(self._changes, shared.keys, shared.clock)
+        self.keyed = RedisKeyedCalls(self._changes, shared.keys, shared.clock)
         self._budgets: dict[str, list[int] | None] = {}
         """Session -> what it began with, what it has left."""
         self._calls: dict[str, dict[int, int]] = {}
@@ -264,16 +266,20 @@ class RedisStore:
         return counted + len(self._sessions.get(key, ())), ceil(min(ends) - now) if ends else None
 
     def add_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
-        """See Store. The longest lease says for how long the key lives."""
-        key, lives = self._keys.sessions(epoch, principal), milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
-        self._changes.step("session", key, session_id, repr(expires_at), lives, repr(self._shared.clock()))
+        """See Store."""
+        key = self._note_session(principal, session_id, epoch, expires_at)
         self._sessions.setdefault(key, []).append(expires_at)
 
     def extend_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
         """See Store."""
+        key = self._note_session(principal, session_id, epoch, expires_at)
+        self._extended.setdefault(key, {})[session_id] = expires_at
+
+    def _note_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> str:
+        """Its key, which the longest lease lets live."""
         key, lives = self._keys.sessions(epoch, principal), milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
         self._changes.step("session", key, session_id, repr(expires_at), lives, repr(self._shared.clock()))
-        self._extended.setdefault(key, {})[session_id] = expires_at
+        return key
 
     def last_session(self, holder: str) -> LastSession | None:
         """See Store."""

@@ -18,7 +18,7 @@ CLOSED = Closed(
 
 
 def executed(output: str | None = '{"n":1}', **changes: Any) -> ExecutedCall:
-    return ExecutedCall(a_plan(), msgspec.structs.replace(CLOSED, **changes), output)
+    return ExecutedCall(a_plan().trace_id, a_plan().action_id, msgspec.structs.replace(CLOSED, **changes), output)
 
 
 def test_an_answer_has_the_output_the_evidence_and_what_it_took() -> None:

@@ -46,7 +46,9 @@ class Rules(LearnedRules):
 
 async def told(rules: Rules, verification: str = "verified", wish: Wish = BOTH) -> dict[str, str]:
     closed = Closed("grant_1", "rcpt_1", "success", "success", verification, {}, None)
-    return await Learning(rules, Registry).learn(wish, ExecutedCall(a_plan(), closed, "{}"), OPERATOR, "apr_1")
+    return await Learning(rules, Registry).learn(
+        wish, ExecutedCall(a_plan().trace_id, a_plan().action_id, closed, "{}"), OPERATOR, "apr_1"
+    )
 
 
 async def test_requested_rules_are_learned_for_the_action_with_their_operator() -> None:

@@ -1,0 +1,209 @@
+"""`Idempotency-Key`: the same call made again is answered with the outcome of the first, and runs at most once."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from contract.failures import CallFailure
+from frontend.api.handlers.execute import CALL
+from frontend.calls.idempotency import call_key, outcome_of
+from frontend.calls.record import CallRecord
+from frontend.errors import GateError
+from frontend.http.answers import Answer
+from frontend.http.requests import Request
+from ipc.operations.calls import CallKey, Closed, RepeatedCall
+from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, action, front_core, signed
+
+PATH = "/v1/actions/echo/execute"
+KEEPING = action(idempotency={"keep_output": True})
+
+
+class _Manifest:
+    keep_output = False
+
+
+class _Action:
+    manifest = _Manifest()
+
+
+def key_of(*values: str) -> str | None:
+    headers = [("idempotency-key", value) for value in values]
+    found = call_key(Request("POST", PATH, headers=headers), _Action())  # type: ignore[arg-type]
+    return None if found is None else found.key
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [
+        ('"abc"', "abc"), ("abc", "abc"), (' "a b" ', "a b"),
+        (r'"a\"b\\"', 'a"b\\'), ("a.b_c-1", "a.b_c-1"),
+        ('"' + "k" * 255 + '"', "k" * 255),
+    ],
+)  # fmt: skip
+def test_a_key_is_a_quoted_string_or_a_token(value: str, key: str) -> None:
+    assert key_of(value) == key
+
+
+def test_a_call_without_the_header_has_no_key() -> None:
+    assert key_of() is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("",), ('""',), ("a b",), ('"a',), ('a"',), (r'"a\b"',), ('"é"',), ('"a\x7f"',), ("k" * 256,), ("a", "a"),
+        ('"a";x=1',), ("a, b",),
+    ],
+)  # fmt: skip
+def test_anything_else_is_no_key(values: tuple[str, ...]) -> None:
+    with pytest.raises(GateError, match="invalid_idempotency_key"):
+        key_of(*values)
+
+
+async def keyed(agent: Agent, key: str = '"k"', path: str = PATH, body: object = None) -> Answer:
+    """Execute under a key."""
+    headers = signed(agent.key, "POST", path, agent.token, now=agent.core.clock.right)
+    return await agent.core.ask("POST", path, {"n": 1} if body is None else body, [*headers, ("idempotency-key", key)])
+
+
+def shown(answer: Answer) -> tuple[int, str | None, bool]:
+    """Status, error, and whether it says that it repeats an outcome."""
+    body = msgspec.json.decode(answer.body)
+    return answer.status, body.get("error"), dict(answer.headers).get("Idempotent-Replayed") == "true"
+
+
+async def intents(core: Core) -> int:
+    """Calls that were opened, as their events tell."""
+    return len([one for one in await core.events(event_type="ActionCall") if "intent_id" in one])
+
+
+async def test_a_call_that_was_executed_is_answered_with_its_receipt_and_costs_nothing(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=1)
+        first = await keyed(agent)
+        assert shown(first) == (200, None, False)
+        for key in ('"k"', "k"):
+            again = await keyed(agent, key)
+            assert shown(again) == (409, "already_executed", True)
+            assert dict(again.headers)["X-Receipt-Id"] == msgspec.json.decode(first.body)["receipt_id"]
+        assert (await intents(core), await core.remaining(agent)) == (1, 0)
+        event = (await core.events(event_type="ActionCall"))[0]
+        assert (event["decision"], event["error_code"], event["is_repeated"]) == ("deny", "already_executed", True)
+        assert shown(await keyed(agent, "another")) == (403, "budget_exhausted", False)
+
+
+async def test_an_action_that_keeps_outputs_answers_everything_as_it_was(tmp_path: Path) -> None:
+    async with front_core(tmp_path, KEEPING) as core:
+        agent = await core.agent()
+        first, again = [await keyed(agent) for _ in range(2)]
+        assert (shown(first), shown(again)) == ((200, None, False), (200, None, True))
+        assert first.body == again.body
+        assert await intents(core) == 1
+
+
+async def test_another_session_of_the_principal_has_the_same_key_and_another_action_has_not(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action(), action("die")) as core:
+        await keyed(await core.agent())
+        other = await core.agent()
+        assert shown(await keyed(other)) == (409, "already_executed", True)
+        assert shown(await keyed(other, path="/v1/actions/die/execute")) == (502, "action_execution_failed", False)
+
+
+async def test_another_body_under_the_key_is_refused(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        await keyed(agent)
+        assert shown(await keyed(agent, body={"n": 2})) == (422, "idempotency_key_reused", False)
+        assert shown(await keyed(agent, body={"n": 1.0})) == (409, "already_executed", True), "canonical: the same body"
+
+
+async def test_of_calls_at_the_same_time_one_runs_and_the_others_hear_so(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        answers: list[tuple[int, str | None, bool]] = []
+
+        async def call() -> None:
+            answers.append(shown(await keyed(agent)))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(call)
+        assert answers.count((200, None, False)) == 1
+        assert set(answers) <= {(200, None, False), (409, "call_in_progress", False), (409, "already_executed", True)}
+        assert await intents(core) == 1
+
+
+async def test_a_call_that_was_refused_before_it_ran_runs_anew(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.policy.answer = DENY
+        assert shown(await keyed(agent)) == (403, "policy_denied", False)
+        core.policy.answer = ALLOW
+        assert shown(await keyed(agent)) == (200, None, False)
+
+
+async def test_a_principal_that_may_not_call_any_more_hears_no_kept_outcome(tmp_path: Path) -> None:
+    async with front_core(tmp_path, KEEPING) as core:
+        agent = await core.agent()
+        await keyed(agent)
+        core.policy.answer = DENY
+        assert shown(await keyed(agent)) == (403, "policy_denied", False)
+
+
+async def test_a_held_call_is_answered_with_its_hold_and_then_with_its_outcome(tmp_path: Path) -> None:
+    async with front_core(tmp_path, KEEPING) as core:
+        agent, other = await core.agent(), await core.agent()
+        core.policy.answer = HOLD
+        first = msgspec.json.decode((await keyed(agent)).body)
+        again = await keyed(other)
+        assert shown(again) == (202, None, True)
+        assert msgspec.json.decode(again.body)["approval_id"] == first["approval_id"]
+        status, executed = await core.operate("POST", f"/v1/approvals/{first['approval_id']}/approve")
+        assert status == 200, executed
+        after = await keyed(agent)
+        assert shown(after) == (200, None, True)
+        body = msgspec.json.decode(after.body)
+        assert body == {name: value for name, value in executed.items() if name != "approval"}
+
+
+async def test_a_held_call_that_was_denied_or_expired_is_answered_so(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.policy.answer = HOLD
+        approval_id = msgspec.json.decode((await keyed(agent)).body)["approval_id"]
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny", {"reason": "not today"}))[0] == 200
+        denied = await keyed(agent)
+        assert shown(denied) == (403, "policy_denied", True)
+        assert msgspec.json.decode(denied.body)["deny_reason"] == "not today"
+        await keyed(agent, "second")
+        core.clock.ahead += 301
+        late = await core.agent()
+        assert shown(await keyed(late, "second")) == (409, "approval_expired", True)
+
+
+async def test_a_wrong_key_is_refused_with_an_event(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        assert shown(await keyed(agent, "a b")) == (400, "invalid_idempotency_key", False)
+        event: dict[str, Any] = (await core.events(event_type="ActionCall"))[0]
+        assert (event["decision"], event["error_code"]) == ("deny", "invalid_idempotency_key")
+
+
+async def test_a_call_that_failed_is_answered_with_the_same_headers(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        failure = CallFailure("upstream_reset", "unknown")
+        closed = Closed("grant_1", "rcpt_1", "provider_failure", "host_io", "skipped", {}, None, failure=failure)
+        repeated = RepeatedCall("intent_1", None, "trc_1", closed)
+        with pytest.raises(GateError, match="action_execution_failed") as raised:
+            await outcome_of(core.notary, CallRecord("echo", core.services.pipeline.weakened), repeated)
+        assert raised.value.headers() == (
+            ("X-Receipt-Id", "rcpt_1"), *failure.headers(), ("Idempotent-Replayed", "true"),
+        )  # fmt: skip
+
+
+def test_the_codes_of_repeated_calls_are_among_those_of_execute() -> None:
+    assert {"call_in_progress", "already_executed", "approval_expired", "outcome_unknown"} <= set(CALL)
+    assert CallKey("k") == CallKey("k", keeps_output=False)
