@@ -69,6 +69,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     session_id: str | None = None
     lease_jti: str | None = None
     identity_method: str | None = None
+    key_thumbprint: str | None = None
+    """RFC 7638 thumbprint of the key that proved a call; in the IntentResolved of a call, too."""
     lease: dict[str, Any] | None = None
     """For an issued lease: `expires_at`, `epoch`, and if set `max_calls` and `uid`, the user of this host that asked
     for it."""

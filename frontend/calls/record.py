@@ -95,7 +95,8 @@ class CallRecord:
         """The event for this outcome as far as it is known here; `more` are further fields. The notary completes it.
         A field that is None is not in the event."""
         fields = {
-            **self.caller(), **self._what(), **self._policy(), **self._budgets(), **self.weakened.fields(), **more,
+            **self.caller(), **self._key(), **self._what(), **self._policy(), **self._budgets(),
+            **self.weakened.fields(), **more,
         }  # fmt: skip
         return AuditEvent(event_type=event_type, trace_id=self.trace_id, decision=decision, **fields)
 
@@ -133,6 +134,9 @@ class CallRecord:
         lease = self.lease
         who = {"principal": lease.principal, "owner": lease.owner, "session_id": lease.session_id}
         return {**action, **who, "lease_jti": lease.jti, "identity_method": lease.identity_method}
+
+    def _key(self) -> dict[str, Any]:
+        return {"key_thumbprint": self.lease.jkt} if self.lease is not None and self.has_proven else {}
 
     def _what(self) -> dict[str, Any]:
         if self.plan is not None:

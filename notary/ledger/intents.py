@@ -23,6 +23,11 @@ _WAITING_OF_ALL = (
     "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq DESC LIMIT ?"
 )
 MAX_WAITING = 1000
+MAX_WITHOUT_END = 1000
+_WITHOUT_END = (
+    "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) WHERE intents.principal = ?"
+    " ORDER BY intents.seq DESC LIMIT ?"
+)
 _KNOWN = "SELECT intent_id FROM intents WHERE intent_id IN (SELECT value FROM json_each(?))"
 
 
@@ -75,6 +80,13 @@ def row_of(intent: OpenIntent, grant: str) -> IntentRow:
 def is_known(connection: OpenTransaction, intent_id: str) -> bool:
     """True for the id of any intent that is in the table."""
     return connection.execute("SELECT 1 FROM intents WHERE intent_id = ?", (intent_id,)).fetchone() is not None
+
+
+def without_end(connection: OpenTransaction, principal: str) -> list[OpenIntent]:
+    """Intents of a principal that wait, the newest MAX_WITHOUT_END first; without those from before contexts were
+    kept."""
+    rows = connection.execute(_WITHOUT_END, (principal, MAX_WITHOUT_END))
+    return [_decode(row[0]) for row in rows if row[0] is not None]
 
 
 def known_among(connection: OpenTransaction, intent_ids: Collection[str]) -> set[str]:

@@ -115,10 +115,18 @@ def resolve_intent(unit: Transaction, asked: ResolveIntent) -> IntentResolution 
     unit.append(
         asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
         intent_id=asked.intent_id, change={"outcome": asked.outcome}, seen=None if look is None else look.seen,
+        **_whose(intent),
         kept=None if intent is None else intent.event.kept,
         summary_template=None if intent is None else intent.event.summary_template,
     )  # fmt: skip
     return IntentResolution(view.trace_id, view.action_id)
+
+
+def _whose(intent: OpenIntent | None) -> dict[str, Any]:
+    """The fields of an event by which the caller of an intent finds the end of its call."""
+    if intent is None:
+        return {}
+    return {"key_thumbprint": intent.event.key_thumbprint, "request_hash": intent.event.request_hash}
 
 
 def _give_back(unit: Transaction, intent: OpenIntent) -> None:

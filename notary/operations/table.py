@@ -12,6 +12,7 @@ from notary.operations import (
     leases_and_keys,
     moving,
     opening,
+    own_calls,
     proving,
     queries,
     reconciling,
@@ -26,8 +27,8 @@ from notary.performing import PERFORMERS
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
-    capping, closing, delivering, erasing, holding, idempotency, leases_and_keys, moving, opening, proving, queries,
-    reconciling, refusing, sessions, summarising, verifying, witnessing,
+    capping, closing, delivering, erasing, holding, idempotency, leases_and_keys, moving, opening, own_calls, proving,
+    queries, reconciling, refusing, sessions, summarising, verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

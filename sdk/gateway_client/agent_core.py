@@ -6,6 +6,7 @@ proof, and that at most one lease is being asked for at a time.
 
 from collections.abc import Callable
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from gateway_client.address import Address
 from gateway_client.contract.execution import VerificationOutcome
@@ -30,7 +31,7 @@ from gateway_client.flows import Alone, Clock, Flow, Pause
 from gateway_client.keys import ProofKey
 from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, Lease, Leases, LeaseTerms, lease_of
 from gateway_client.proofs import Prover
-from gateway_client.results import Executed, Held, Jwks, Poll, Session
+from gateway_client.results import CallPage, Executed, Held, Jwks, Poll, Session
 from gateway_client.wire import Headers, ReceivedAnswer, UnprovenCall, path_of
 
 OnHeld = Callable[[Held], None]
@@ -114,6 +115,15 @@ class AgentCore(Core):
         call = UnprovenCall("GET", path_of("v1", "receipts", receipt_id))
         answer, _ = yield from self._proven(call, self.deadline(), Repeat.READ)
         return decode(Receipt, answer.expect(200).json(), "receipt")
+
+    def calls(self, limit: int = 20, after: str | None = None) -> Flow[CallPage]:
+        """What became of the calls of this principal and key, the newest first, in whatever session.
+
+        `after`: `next` of the page before, or a trace id. After a lost connection: did it happen?
+        """
+        query = urlencode({"limit": limit} | ({} if after is None else {"after": after}))
+        answer, _ = yield from self._proven(UnprovenCall("GET", "/v1/calls", query), self.deadline(), Repeat.READ)
+        return decode(CallPage, answer.expect(200).json(), "calls")
 
     def lease_keys(self) -> Flow[Jwks]:
         """The public keys of leases."""

@@ -13,6 +13,7 @@ from gateway_client.contract.actions import ActionManifest
 from gateway_client.contract.admin import AdminStatus, CurrentEpoch, ReloadResult, RevokedAll
 from gateway_client.contract.approvals import ApprovalList, ApprovalPoll, Denied, ListedApproval
 from gateway_client.contract.audit import ChainReport
+from gateway_client.contract.calls import RecentCalls
 from gateway_client.contract.execution import ApprovalNote, ExecutionResult, PendingApproval
 from gateway_client.contract.intents import IntentView, UnresolvedIntent
 from gateway_client.contract.noun import Noun
@@ -37,6 +38,7 @@ PrincipalAcl = PrincipalView
 Intent = UnresolvedIntent
 IntentDetail = IntentView
 SessionPage = Sessions
+CallPage = RecentCalls
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -293,6 +293,7 @@ def test_of_calls(gatectl: Gatectl, tmp_path: Path) -> None:
     assert ask(gatectl, "execute", "text_digest", "--request", str(request))["output"]["bytes"] == 5
     request.write_text('{"to": "acct-7", "amount_cents": 28000, "currency": "EUR"}')
     ask(gatectl, "execute, held", "payment_transfer", "--request", str(request), code=3)
+    assert ask(gatectl, "calls")["calls"] == []  # each of these commands has a key of its own
 
 
 def test_of_keys_and_contexts(empty: Gatectl, tmp_path: Path) -> None:

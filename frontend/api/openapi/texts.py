@@ -38,6 +38,7 @@ TAGS = {
     "actions": "What can be called, and the call.",
     "approvals": "Calls that wait for a person.",
     "receipts": "What came of each call, signed.",
+    "calls": "An agent's own calls, and what became of them.",
     "audit": "Everything that was decided, in one chain.",
     "summaries": "Counts of decisions by time, action and principal.",
     "keys": "Public keys, to check leases and receipts with.",

@@ -53,6 +53,8 @@ async def test_an_event_tells_what_was_known_where_its_call_ended(tmp_path: Path
         refused = {"decision": "deny", "error_code": "schema_violation"}
         event = await newest(core)
         del event["reason"]
+        who["key_thumbprint"] = event["key_thumbprint"]
+        assert len(who["key_thumbprint"]) == 43
         assert event == who | ACTION | refused
         core.policy.answer = DENY
         await agent.call()

@@ -13,6 +13,8 @@ from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import one_line, plain, safe
 from gateway_client.results import Held
 
+NO_CALLS = "no calls of this key; where the context names an agent_key_file, calls keep their key"
+
 actions = noun("actions", "The actions that can be called.", default="list")
 
 
@@ -20,6 +22,7 @@ def add_to(cli: Group) -> None:
     """Hang the commands into the tree."""
     cli.add_command(actions)
     cli.add_command(execute)
+    cli.add_command(calls)
 
 
 @actions.command("list")
@@ -130,6 +133,33 @@ def execute(
     else:
         show_executed(desk.out, done)
     ended(done)
+
+
+@click.command(cls=Command)
+@click.option("--limit", type=click.IntRange(1, 100), default=20, help="How many at most, the newest first (20).")
+@click.option("--after", metavar="TRACE", help="Only calls before this one.")
+@pass_desk
+def calls(desk: CliContext, limit: int, after: str | None) -> None:
+    """List the calls that this agent's key has made, and what became of them."""
+    with desk.agent() as agent:
+        page = agent.calls(limit, after)
+    if desk.is_json:
+        desk.out.document(page.raw)
+        return
+    rows = [
+        (
+            one.at,
+            one.state,
+            one.action_id or "-",
+            one.error or "-",
+            one.receipt_id or one.approval_id or "-",
+            one.trace_id,
+        )
+        for one in page.calls
+    ]
+    desk.out.table(("AT", "STATE", "ACTION", "ERROR", "RECEIPT OR APPROVAL", "TRACE"), rows, NO_CALLS)
+    if page.next is not None:
+        desk.out.line(f"more: gatectl calls --after {safe(page.next)}")
 
 
 def _say_held(held: Held) -> None:
