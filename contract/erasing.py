@@ -4,7 +4,7 @@ from .noun import NeverNull, Noun
 
 
 class ErasedValues(Noun, frozen=True, kw_only=True):
-    """How much of what was named is erased. With `next` there is more: the same request goes on with it as `after`."""
+    """The outcome of one request. Where `next` is a number, repeat the request with that number as `after`."""
 
     erased: NeverNull[int]
     """Values that were erased by this request."""
