@@ -93,9 +93,9 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     reason: str | None = None
     error_code: str | None = None
     failure: FailureName | None = None
-    """Why the call failed, as its agent is told in the header `X-Failure`."""
+    """The failure of the call, the same as in the header `X-Failure`."""
     may_have_run: MayHaveRun | None = None
-    """no, yes or unknown: whether it may have had its effect, as its agent is told in the header `X-May-Have-Run`."""
+    """`no`, `yes` or `unknown`, the same as in the header `X-May-Have-Run`."""
     allowed_sinks: tuple[str, ...] | None = None
     egress_networks: tuple[str, ...] | None = None
     """Names of the private networks that the call's target may lead into."""

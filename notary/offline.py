@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _sources(options: argparse.Namespace) -> list[Source]:
-    """What is to be checked, oldest first: segments, in the order of their leaves, before their ledger."""
+    """The places to check, oldest first: segments in the order of their leaves, then their ledger."""
     given = [Source(place, options.password_file, options.ca_file) for place in options.place]
     if options.segments is None:
         return given if len(given) == 1 else sorted(given, key=lambda source: Path(source.place).name)

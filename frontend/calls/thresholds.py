@@ -15,8 +15,7 @@ from frontend.policy.value_rules import RULE, strictest
 
 
 def with_thresholds(decision: Decision, drafted: Draft, files: PolicyFiles | None) -> Decision:
-    """The decision, as strict as the thresholds of the policy in force ask for; without a policy there are none, and
-    its engine decides nothing."""
+    """The decision, made as strict as the thresholds of the policy in force ask. Without a policy it is unchanged."""
     plan = drafted.plan
     data = PolicyData("") if files is None else files.data
     thresholds = data.thresholds.get(plan.action_id)

@@ -103,7 +103,7 @@ class Cap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """True for a JSON number. A truth value is none."""
+    """True for a JSON number, false for `true` and `false`."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,6 +1,6 @@
 """JSON pointers (RFC 6901) into parsed JSON, and bounded values that they name.
 
-What policy and evidence read of a request are scalars, or short lists of them: `values_at` never returns anything else.
+Policy and evidence read scalars and short lists of scalars: `values_at` returns nothing else.
 """
 
 from collections.abc import Iterable

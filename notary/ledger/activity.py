@@ -142,7 +142,7 @@ def _counts_of(rows: Iterable[tuple[Any, ...]]) -> ActivityCounts:
 
 
 def _number_of(stored: bytes) -> int:
-    """How many calls an event stands for: counted refusals are many, a hold that is answered again is none."""
+    """The number of calls in an event: several for counted refusals, 0 for a hold that is answered again."""
     try:
         event = _decode(stored)
     except msgspec.MsgspecError as error:

@@ -51,7 +51,7 @@ class OpenIntent(msgspec.Struct, frozen=True):
     minute: int | None = None
     """Where its call is counted for its principal; None where it is not, or was when the call was held."""
     caps: tuple[CapReservation, ...] = ()
-    """What its call counts for in caps."""
+    """The amounts of its call that caps count."""
     keyed: bool | None = None
     """Given for a call that was made under an `Idempotency-Key`: True if its output is kept."""
 

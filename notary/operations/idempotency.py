@@ -26,13 +26,13 @@ from notary.store.outcomes import outcome_of
 from notary.unit import ENDED_SECONDS, Transaction
 
 FULL_SECONDS = 3600
-"""A principal with too many keys is told to wait this long, at most."""
+"""The longest `Retry-After` for a principal with too many keys."""
 UNKNOWN = "evidence_persistence_failed"
 """Error code of an approval whose call may have run."""
 
 
 def repeated(unit: Transaction, event: AuditEvent, asked: CallKey | None) -> RepeatedCall | Refusal | None:
-    """The answer to a call that was made before under its key, with its event; None if it is to be made.
+    """The answer to a call that was made before under its key, with its event; None for a new call.
 
     A Refusal if its principal has too many keys.
     """
@@ -91,7 +91,7 @@ def keep_resolved(unit: Transaction, intent: OpenIntent | None, outcome: str) ->
 
 
 def keep_withdrawn(unit: Transaction, intent: OpenIntent) -> None:
-    """Nothing of the call was executed: it may be made again under its key."""
+    """Let the call be made again under its key: no part of it was executed."""
     if intent.keyed is not None:
         _end(unit, intent, KeyedEnd())
 

@@ -133,7 +133,7 @@ def _state_of(event: AuditEvent) -> CallState:
 
 
 def _decided(found: list[AuditEvent], held: AuditEvent) -> tuple[AuditEvent, CallState]:
-    """What became of a held call: the event that tells it, and the state. `found` are newest first."""
+    """The event that ended a held call, and the state of the call. `found` are newest first."""
     for event in found:
         if event.event_type == events.APPROVAL_DENIED:
             return event, "denied"

@@ -37,7 +37,7 @@ def segments_in(folder: Path) -> list[Path]:
 
 
 def part_of(connection: OpenTransaction, place: str) -> LedgerPart:
-    """What a place holds. Raises DatabaseGone."""
+    """The part of the ledger that a place holds. Raises DatabaseGone."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
     beginning, end = read_cut(connection, BEGINNING), read_cut(connection, END)
     root = "" if beginning == NOTHING else Tree(connection).root(beginning.leaves).hex()

@@ -53,7 +53,7 @@ class CarriedKeys(msgspec.Struct, frozen=True):
 
 
 class NotSealed(Exception):
-    """Nothing was moved. The text is a sentence for people, with its mend."""
+    """The ledger is not sealed and not changed. The text is a sentence for people, with its mend."""
 
 
 class WrittenSegment(NamedTuple):

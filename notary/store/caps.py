@@ -19,7 +19,7 @@ HELD_SECONDS: Final = 60
 
 
 class CapCounter(NamedTuple):
-    """What one amount counts for."""
+    """The counter that an amount is added to."""
 
     action_id: str
     pointer: str

@@ -117,7 +117,7 @@ class AgentCore(Core):
         return decode(Receipt, answer.expect(200).json(), "receipt")
 
     def calls(self, limit: int = 20, after: str | None = None) -> Flow[CallPage]:
-        """What became of the calls of this principal and key, the newest first, in whatever session.
+        """The calls of this principal and key in all sessions, newest first, with their states.
 
         `after`: `next` of the page before, or a trace id. After a lost connection: did it happen?
         """

@@ -52,7 +52,7 @@ RENEWAL_SECONDS = 10.0
 """A request whose token was refused waits no longer for another one, and for no more than half of its time."""
 
 Renew = Callable[[str, float], str | None]
-"""Asks for another value of a secret, of this name, within so many seconds. None: there is none. Raises nothing."""
+"""Asks within some seconds for another value of the secret with this name; None without one. Raises nothing."""
 
 
 def no_other(_name: str, _seconds: float) -> None:

@@ -140,7 +140,7 @@ def _read(steps: dict[int, _Step], field: str, value: int) -> None:
     elif what.startswith(_UNKNOWN):
         step.unknown += value * DIGITS ** number(what[1:])
     else:
-        raise StoreGone("Redis: an amount that makes no sense")
+        raise StoreGone("Redis: an amount of a cap can't be read")
 
 
 def _digits(what: str, units: int) -> list[str]:

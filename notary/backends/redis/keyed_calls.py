@@ -105,4 +105,4 @@ def _read(text: str | None, decode: Callable[[str], T]) -> T | None:
     try:
         return None if text is None else decode(text)
     except (msgspec.MsgspecError, RecursionError):
-        raise StoreGone("Redis: a call of a key that makes no sense") from None
+        raise StoreGone("Redis: the call of a key can't be read") from None

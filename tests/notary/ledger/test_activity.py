@@ -25,7 +25,7 @@ def asked(front: Asker, first: int = HOUR, end: int = HOUR + 1, step: int = 1) -
 
 
 def counts_of(summary: AuditSummary) -> list[dict[str, int]]:
-    """Of each bucket the decisions that were counted."""
+    """The counts of decisions that are not zero, by bucket."""
     names = ("allow", "deny", "pending_approval", "error")
     return [{name: number for name in names if (number := getattr(one.counts, name))} for one in summary.buckets]
 

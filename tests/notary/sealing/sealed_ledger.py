@@ -18,7 +18,7 @@ AGE = 2 * 86_400.0
 
 
 def write_calls(notary: Running, start: float, calls: int = CALLS) -> None:
-    """So many calls and notes from then on, a second apart, and a checkpoint over all of them."""
+    """Write `calls` calls and notes from `start` on, one a second, and then a checkpoint."""
     for number in range(calls):
         notary.clock.time = start + number
         record_call(notary.front)
