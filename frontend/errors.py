@@ -104,6 +104,7 @@ STATUS: dict[str, int] = {
 
 RETRY_AFTER: dict[str, int] = {
     "overloaded": 1, "rate_limit_exceeded": 1, "too_many_pending_approvals": 1, "draining": 5,
+    "too_many_idempotency_keys": 1,
     "ledger_full": 5,
     "policy_engine_timeout": 1, "call_in_progress": 1,
 }  # fmt: skip

@@ -25,7 +25,7 @@ def test_every_row_is_an_endpoint_of_the_admin_interface_with_the_same_authentic
             if route.method == one.method and "admin" in route.sockets
             and one.path.fullmatch(re.sub(r"\{\w+\}", "x", route.path))
         ]  # fmt: skip
-        assert [route.auth is Auth.OPERATOR for route in routes] == [one.is_proved], one
+        assert {route.auth is Auth.OPERATOR for route in routes} == {one.is_proved}, one
 
 
 def test_only_decisions_and_the_end_of_a_session_change_anything() -> None:
