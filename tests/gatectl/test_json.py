@@ -287,6 +287,12 @@ def test_of_thresholds_and_caps(gatectl: Gatectl) -> None:
     ask(gatectl, "policy caps clear", *pay)
 
 
+def test_of_an_export(gatectl: Gatectl, tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    told = ask(gatectl, "audit export", "--out", str(file))
+    assert told == {"file": str(file), "format": "jsonl", "events": len(file.read_text().splitlines())}
+
+
 def test_of_calls(gatectl: Gatectl, tmp_path: Path) -> None:
     request = tmp_path / "request.json"
     request.write_text('{"text": "hello"}')

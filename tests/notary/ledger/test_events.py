@@ -34,6 +34,7 @@ DOCUMENTED_TYPES = {
     "ActionCall", "LeaseIssued", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminDrain", "AdminReload",
     "AdminRevokeAll", "ReceiptKeysRead", "DomainAdded", "DomainRemoved", "DomainCleared", "PathAdded", "PathRemoved",
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
+    "PolicyThresholdSet", "PolicyThresholdCleared", "PolicyCapSet", "PolicyCapCleared",
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
     "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered", "SessionRevoked",
     "ClockAccepted", "LedgerSealed", "ActionPreviewed", "ActionRolledBack", "EvidenceErased",

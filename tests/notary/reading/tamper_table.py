@@ -38,7 +38,7 @@ UNCOMMITTED = "what no checkpoint commits to yet, cut off whole"
 KEPT = "a kept value: its row changed, deleted, inserted, or exchanged with another"
 KEPT_KIND = "whether a kept value is a masked one"
 SPARE = "a page of the journal that holds nothing that waits"
-NO_EVIDENCE = "proofs, budgets, quotas, approvals, deliveries, answers kept for a front, the ledger's own name"
+NO_EVIDENCE = "proofs, budgets, quotas, caps, keys of calls, approvals, deliveries, answers kept for a front, the ledger's own name"
 
 OUTCOMES = {"found": Exit.CHECK_FAILED, "not found": Exit.OK, "nothing said": Exit.UNAVAILABLE}
 STARTS = {"starts": Exit.OK, "exit 9": Exit.ROLLED_BACK, "exit 69": Exit.UNAVAILABLE}
@@ -123,6 +123,15 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "last_sessions": ("holder", "session_id", "epoch", "expires_at"),
         "kept_approvals": ("seq", "approval_id", "principal", "ended_at", "bytes", "record"),
         "kept_bytes": ("principal", "bytes"),
+        "cap_amounts": (
+            "action_id", "pointer", "per", "window", "subject", "until", "total", "unknown", "gone_at",
+        ),
+        "cap_reserved": ("approval_id", "reserved", "gone_at"),
+        "call_keys": ("name", "principal", "call", "expires_at"),
+        "call_key_counts": ("principal", "number"),
+        "call_ends": ("call_id", "ended", "expires_at"),
+        "kept_outputs": ("seq", "call_id", "principal", "ended_at", "bytes", "record"),
+        "kept_output_bytes": ("principal", "bytes"),
         "activity": ("step", "hour", "kind", "name", "count"),
         "activity_sums": ("step", "hour", "action_id", "pointer", "sum"),
         "approvals": (

@@ -153,9 +153,11 @@ def recorded(folder: Path) -> Folder:
         rows = [(f"holder {number}", f"ses_{number}", EPOCH, notary.clock.time) for number in range(2)]
         connection.executemany("INSERT INTO last_sessions VALUES (?, ?, ?, ?)", rows)
         kept = [(7, "apr_7", "uid:1007", notary.clock.time, 2, "{}"), (8, "apr_8", "uid:1008", LATE, 3, "[ ]")]
-        connection.executemany("INSERT INTO kept_approvals VALUES (?, ?, ?, ?, ?, ?)", kept)
-        connection.executemany("INSERT INTO kept_bytes VALUES (?, ?)", [("uid:1007", 2), ("uid:1008", 3)])
+        for texts, sums in (("kept_approvals", "kept_bytes"), ("kept_outputs", "kept_output_bytes")):
+            connection.executemany(f"INSERT INTO {texts} VALUES (?, ?, ?, ?, ?, ?)", kept)
+            connection.executemany(f"INSERT INTO {sums} VALUES (?, ?)", [("uid:1007", 2), ("uid:1008", 3)])
         count_by_hand(connection)
+        reserve_by_hand(connection)
     (folder / "kept.json").write_bytes(msgspec.json.encode(told))
     return Folder(folder, notary.settings, told.keys[0], folder.with_name("early"))
 
@@ -168,6 +170,21 @@ def count_by_hand(connection: sqlite3.Connection) -> None:
     for table, rows in (("activity", counts), ("activity_sums", sums)):
         connection.execute(f"DELETE FROM {table}")
         connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def reserve_by_hand(connection: sqlite3.Connection) -> None:
+    """Amounts that count for caps, and keys of calls."""
+    amounts = [("text_digest", "/amount", "all", 60, "", LATE, total, "0", LATE + 60) for total in ("1", "2")]
+    rows = {
+        "cap_amounts": [("refund", *amounts[0][1:]), amounts[1]],
+        "cap_reserved": [("apr_7", "[]", LATE), ("apr_8", "[ ]", LATE + 1)],
+        "call_keys": [("k7", "uid:1007", "{}", LATE), ("k8", "uid:1008", "{ }", LATE + 1)],
+        "call_key_counts": [("uid:1007", 1), ("uid:1008", 2)],
+        "call_ends": [("trc_7", "{}", LATE), ("trc_8", "{ }", LATE + 1)],
+    }
+    for table, values in rows.items():
+        marks = ", ".join("?" * len(values[0]))
+        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
 
 
 def killed(folder: Path) -> Folder:

@@ -32,6 +32,8 @@ WITHOUT_ROWID = {
     "meta": "key", "budgets": "session_id", "proofs": "key", "unresolved": "intent_id", "quota_calls": "principal",
     "quota_holds": "approval_id", "quota_sessions": "principal", "last_sessions": "holder",
     "kept_bytes": "principal", "kept_values": "key", "activity": "hour", "activity_sums": "hour",
+    "cap_amounts": "action_id", "cap_reserved": "approval_id", "call_keys": "name", "call_key_counts": "principal",
+    "call_ends": "call_id", "kept_output_bytes": "principal",
 }  # fmt: skip
 USUAL = {
     "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
@@ -104,7 +106,8 @@ ROWS_OF = {
     **dict.fromkeys(
         (
             "budgets", "quota_calls", "quota_sessions", "last_sessions", "approvals", "kept_approvals", "kept_bytes",
-            "outbox", "given_up", "activity", "activity_sums",
+            "outbox", "given_up", "activity", "activity_sums", "cap_amounts", "cap_reserved", "call_keys",
+            "call_key_counts", "call_ends", "kept_outputs", "kept_output_bytes",
         ),
         (NO_EVIDENCE,) * 3,
     ),
@@ -118,7 +121,11 @@ def copied(connection: sqlite3.Connection, table: str, kinds: dict[str, str]) ->
     """A row once more, with a key and an id of its own."""
     key = next(iter(COLUMNS[table]))
     own = {key: f"-{key} - 1" if kinds[key] == "INTEGER" else USUAL["TEXT"].format(key)}
-    own |= {name: USUAL["TEXT"].format(name) for name in ("intent_id", "receipt_id", "approval_id") if name in kinds}
+    own |= {
+        name: USUAL["TEXT"].format(name)
+        for name in ("intent_id", "receipt_id", "approval_id", "call_id")
+        if name in kinds
+    }
     if table in ("tiles", "last_unit", "meta"):
         row = {"tiles": "0, 1, zeroblob(32)", "last_unit": "1, x'90'", "meta": "'other', 'x'"}[table]
         connection.execute(f"INSERT INTO {table} VALUES ({row})")
