@@ -38,7 +38,10 @@ UNCOMMITTED = "what no checkpoint commits to yet, cut off whole"
 KEPT = "a kept value: its row changed, deleted, inserted, or exchanged with another"
 KEPT_KIND = "whether a kept value is a masked one"
 SPARE = "a page of the journal that holds nothing that waits"
-NO_EVIDENCE = "proofs, budgets, quotas, caps, keys of calls, approvals, deliveries, answers kept for a front, the ledger's own name"
+NO_EVIDENCE = (
+    "proofs, budgets, quotas, caps, keys of calls, approvals, deliveries, answers kept for a front, "
+    "the ledger's own name"
+)
 
 OUTCOMES = {"found": Exit.CHECK_FAILED, "not found": Exit.OK, "nothing said": Exit.UNAVAILABLE}
 STARTS = {"starts": Exit.OK, "exit 9": Exit.ROLLED_BACK, "exit 69": Exit.UNAVAILABLE}
