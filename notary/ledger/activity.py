@@ -43,10 +43,8 @@ POSTGRES_TABLES: Final = (
 )
 _POSITION: Final = "SELECT value FROM meta WHERE key = 'counted'"
 _MOVE: Final = "INSERT OR REPLACE INTO meta (key, value) VALUES ('counted', ?)"
-# The bytes of events that may stand for no call of their own, or for many.
 _EVENTS: Final = (
-    "SELECT seq, time, event_type, decision, action_id, principal,"
-    " CASE WHEN decision <> 'allow' THEN bytes END FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+    "SELECT seq, time, event_type, decision, action_id, principal, bytes FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 )
 _NAMES: Final = "SELECT kind, name FROM activity WHERE step = ? AND hour = ?"
 _ADD: Final = (
@@ -128,7 +126,7 @@ def _counts_of(rows: Iterable[tuple[Any, ...]]) -> ActivityCounts:
     for _, time, event_type, decision, action_id, principal, stored in rows:
         if event_type not in _TYPES or decision not in _DECISIONS:
             continue
-        number = 1 if stored is None else _number_of(stored)
+        number = _number_of(stored)
         if not number:
             continue
         for step in STEPS:

@@ -53,7 +53,10 @@ def known(unit: Transaction, event: AuditEvent, asked: CallKey | None) -> Repeat
     unit.part = "store"
     answer = _known(unit, event, asked)
     if answer is not None:
-        write_refusal(unit, _event_of(event, answer))
+        repeat = _event_of(event, answer)
+        if repeat.decision == "allow":  # the values are those of the first call, and would be summed twice
+            unit.kept = None
+        write_refusal(unit, repeat)
     return answer
 
 

@@ -7,7 +7,7 @@ import pytest
 from contract.activity import AuditSummary, CountedPrincipal
 from ipc.kept_values import KeptValue, KeptValues
 from ipc.operations.activity import SummariseAudit
-from ipc.operations.calls import ProofRecord, Refuse
+from ipc.operations.calls import CallKey, ProofRecord, Refuse
 from notary.ledger import activity
 from notary.ledger.cut import Cut
 from notary.operations import summarising
@@ -79,6 +79,17 @@ def test_a_hold_that_is_answered_again_is_counted_once(kept: Running) -> None:
     kept.front.ask(make_hold(make_approval(request_hash=approval.request_hash)))
     assert len([one for one in query(kept.front) if b"pending_approval" in one]) == 2
     assert counts_of(asked(kept.front)) == [{"pending_approval": 1}]
+
+
+def test_a_call_that_is_answered_again_under_its_key_is_counted_and_summed_once(kept: Running) -> None:
+    for _ in range(2):
+        kept.front.ask(
+            make_open(idempotency=CallKey("k", keeps_output=True), kept=KeptValues((KeptValue("/amount", "25"),)))
+        )
+    assert [b'"is_repeated":true' in one for one in query(kept.front)] == [True, False]
+    summary = asked(kept.front)
+    assert counts_of(summary) == [{"allow": 1}]
+    assert [one.sum for one in summary.sums] == ["25"]
 
 
 def test_acts_of_operators_are_no_calls(kept: Running) -> None:
