@@ -36,7 +36,11 @@ def refuse(unit: Transaction, asked: Refuse) -> WrittenRefusal:
         held = held_already(unit, event)
         if held is not None:
             return WrittenRefusal(held=held)
-    answer = known(unit, event, asked.idempotency)
+    # SECURITY: a lease that is revoked while its call is on the way gets no kept outcome.
+    if asked.idempotency is None or event.error_code == "invalid_lease" or unit.is_revoked(event.session_id or ""):
+        answer = None
+    else:
+        answer = known(unit, event, asked.idempotency)
     if answer is not None:
         return WrittenRefusal(repeated=answer)
     write_refusal(unit, event)

@@ -2,13 +2,24 @@
 
 from typing import Any
 
+from ipc.events import AuditEvent
 from ipc.operations.calls import CallKey, Closed, Open, Refuse, RepeatedCall, Withdraw, WrittenRefusal
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.idempotency import ReadKeptOutput
 from ipc.operations.intents import ResolveIntent
+from ipc.operations.leases import RevokeSession
 from notary.store import call_keys
 from tests.notary.running import Running
-from tests.notary.samples import NOW, call, call_event, make_open, make_result, make_revoke
+from tests.notary.samples import (
+    NOW,
+    call,
+    call_event,
+    fresh_proof,
+    make_issue,
+    make_open,
+    make_result,
+    make_revoke,
+)
 
 KEY = CallKey("k")
 
@@ -107,6 +118,19 @@ def test_a_refusal_gives_way_to_the_outcome_and_a_used_proof_does_not(notary: Ru
     used = keyed()
     notary.front.ask(used)
     assert notary.front.ask(Refuse(event, used.proof, idempotency=KEY)).is_replay
+
+
+def test_a_refused_call_of_a_revoked_lease_gets_no_outcome(notary: Running) -> None:
+    lease = notary.front.ask(make_issue(principal="uid:1000"))
+    event = call_event(session_id=lease.session_id)
+    call(notary.front, keyed(event=event), make_result())
+    denied = call_event(session_id=lease.session_id, decision="deny", error_code="budget_exhausted")
+    assert notary.front.ask(Refuse(denied, fresh_proof(), idempotency=KEY)).repeated is not None
+    stale = call_event(session_id=lease.session_id, decision="deny", error_code="invalid_lease")
+    assert notary.front.ask(Refuse(stale, fresh_proof(), idempotency=KEY)).repeated is None
+    revoked = AuditEvent(event_type="SessionRevoked", trace_id="trc_r", principal="operator:o", decision="allow")
+    notary.front.ask(RevokeSession(lease.session_id, revoked))
+    assert notary.front.ask(Refuse(denied, fresh_proof(), idempotency=KEY)).repeated is None
 
 
 def test_an_output_is_kept_and_stands_in_no_remembered_answer(notary: Running) -> None:
