@@ -171,14 +171,18 @@ def _insert(
 
 def _forget_unfinished(folder: Path, ledger: OpenTransaction, beginning: Cut) -> None:
     """Remove a segment that was written before a crash and that the ledger does not know: it still has all of it.
-    Raises NotSealed for one of another ledger."""
+    Raises NotSealed for one of another ledger, and for one that has more than the ledger, which was put back then."""
     (ledger_id,) = ledger.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
+    tree = Tree(ledger)
     for path in folder.glob(f"segment-{beginning.leaves:012d}-*.sqlite3"):
         with closing(open_read_only(path)) as segment:
             (other,) = segment.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
             is_ours = other == ledger_id and read_cut(segment, BEGINNING).is_same_place(beginning)
+            end = read_cut(segment, END)
         if not is_ours:
             raise NotSealed(f"{path} is of another ledger: name another folder")
+        if tree.size < end.leaves or tree.root(end.leaves).hex() != end.root:
+            raise NotSealed(f"{path} has events that this ledger lacks: keep it, and name another folder")
         path.unlink()
 
 

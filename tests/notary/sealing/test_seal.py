@@ -1,5 +1,6 @@
 """Sealing moves a whole range to a file that verifies by itself, and the ledger goes on behind it."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -124,3 +125,21 @@ def test_there_is_nothing_to_seal_twice(notary: Running, tmp_path: Path) -> None
     with pytest.raises(ValueError, match="no checkpoint lies before"):
         seal_age(notary, tmp_path / "segments", 1)
     assert names(tmp_path / "segments") == before
+
+
+def test_a_segment_with_more_than_a_ledger_that_was_put_back_is_never_removed(notary: Running, tmp_path: Path) -> None:
+    write_ages(notary, 2)
+    shutil.copytree(notary.folder, tmp_path / "copy")
+    notary.start()
+    for age in (2, 3):
+        write_calls(notary, NOW + age * AGE)
+    notary.stop()
+    out = tmp_path / "segments"
+    seal_age(notary, out, 3)
+    (segment,) = out.iterdir()
+    before = segment.read_bytes()
+    shutil.rmtree(notary.folder)
+    shutil.copytree(tmp_path / "copy", notary.folder)
+    with pytest.raises(ValueError, match="has events that this ledger lacks"):
+        seal_age(notary, out, 1)
+    assert segment.read_bytes() == before
