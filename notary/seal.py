@@ -40,6 +40,7 @@ LEAST_AGE_SECONDS: Final = 86_400.0
 """Holds, polls and receipts that agents still ask for are younger."""
 _DELETED: Final = (("events", "events"), ("receipts", "events"), ("kept_values", "events"), ("intents", "intents"))
 """Table, and the member of Cut that says up to which number its rows go."""
+_ERASED_SINCE: Final = "SELECT 1 FROM kept_values WHERE erased_by > ? AND seq <= ? LIMIT 1"
 
 
 def seal(settings: Settings, before: float, folder: Path, by: str = "", clock: TimeSource | None = None) -> str:
@@ -51,11 +52,12 @@ def seal(settings: Settings, before: float, folder: Path, by: str = "", clock: T
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with opened(_source(settings)) as connection:  # a unit has less time than a long copy takes
             connection.execute("BEGIN")
+            (newest,) = connection.execute("SELECT max(seq) FROM events").fetchone()
             beginning = read_cut(connection, BEGINNING)
             chosen = choose(connection, before, beginning)
             segment = write_segment(connection, folder, beginning, chosen, _keys(settings, state.signers))
             connection.execute("ROLLBACK")
-        _cut_off(state, segment, by)
+        _cut_off(state, segment, newest, by)
         Checkpoints(state).make()
         if not state.database.is_shared:
             _shrink(Path(settings.ledger_file))
@@ -80,10 +82,15 @@ def _keys(settings: Settings, signers: Signers) -> CarriedKeys:
     return CarriedKeys(signers.keys.receipt.jwks(), [verifier_key(origin, key) for key in public_keys(signers)])
 
 
-def _cut_off(state: NotaryState, segment: WrittenSegment, by: str) -> None:
+def _cut_off(state: NotaryState, segment: WrittenSegment, newest: int, by: str) -> None:
+    """`newest`: the last event that the ledger had when the segment was copied."""
     with state.database.unit() as connection:
         unit = Transaction(state, connection)
         end = segment.end
+        # SECURITY: another gateway of a shared ledger may have erased values that the copy still has.
+        if connection.execute(_ERASED_SINCE, (newest, end.events)).fetchone() is not None:
+            segment.path.unlink()
+            raise NotSealed("kept values were erased meanwhile: seal again")
         change = {
             "segment": end.segment, "digest": end.digest, "leaves": end.leaves, "events": end.events,
             "intents": end.intents, "root": b64encode(bytes.fromhex(end.root)).decode(), "until": end.until,

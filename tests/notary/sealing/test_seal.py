@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from ipc.events import AuditEvent
 from ipc.kept_values import KeptValue, KeptValues
 from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import ReadCheckpoint
-from notary.sealing.segment import digest_of
+from notary.sealing.segment import digest_of, write_segment
 from tests.notary.running import Running, query, walk
 from tests.notary.samples import NOW, make_open, make_result, record_call
 from tests.notary.sealing.sealed_ledger import AGE, CALLS, events_in, keys_of, seal_age, verify, write_ages, write_calls
@@ -143,3 +144,23 @@ def test_a_segment_with_more_than_a_ledger_that_was_put_back_is_never_removed(no
     with pytest.raises(ValueError, match="has events that this ledger lacks"):
         seal_age(notary, out, 1)
     assert segment.read_bytes() == before
+
+
+def test_no_segment_keeps_values_that_another_gateway_erases_while_it_is_written(
+    notary: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary.clock.time = NOW
+    notary.front.ask(make_open(kept=KeptValues((KeptValue("/to", '"a-secret-account"'),))))
+    write_ages(notary)
+
+    def written_and_erased(*given: Any) -> Any:
+        segment = write_segment(*given)
+        with notary.stranger() as connection:
+            (newest,) = connection.execute("SELECT max(seq) FROM events").fetchone()
+            connection.execute("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = ?", (newest + 1,))
+        return segment
+
+    monkeypatch.setattr("notary.seal.write_segment", written_and_erased)
+    with pytest.raises(ValueError, match="were erased meanwhile"):
+        seal_age(notary, tmp_path / "segments", 1)
+    assert names(tmp_path / "segments") == []
