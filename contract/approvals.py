@@ -57,6 +57,48 @@ class ApprovalItem(Noun, frozen=True, kw_only=True):
     expires_at: NeverNull[str]
 
 
+class OneApproval(msgspec.Struct, frozen=True, kw_only=True):
+    """One approval of several."""
+
+    approved_by: str
+    operator_jkt: str
+    """Thumbprint of the operator's key."""
+    operator_proof_jti: str
+    at: str
+    groups: tuple[str, ...] | UnsetType = UNSET
+    """The groups of the quorum that the operator was in."""
+    signature: str | UnsetType = UNSET
+    """The operator's own signature of the decision."""
+
+
+class ApprovalCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of the needed approvals are given, and by whom."""
+
+    given: int
+    needed: int
+    groups: dict[str, int]
+    """Name of a group -> how many of its members must be among them; an operator counts for one group."""
+    by: tuple[OneApproval, ...]
+    """The first one first."""
+
+
+class ApprovalQuorum(msgspec.Struct, frozen=True, kw_only=True):
+    """The approvals that a call needs."""
+
+    count: int
+    groups: dict[str, int]
+
+
+class ApprovalGiven(Noun, frozen=True, kw_only=True):
+    """An approval is stored, and others must follow before the call runs."""
+
+    decision: Literal["pending_approval"] = "pending_approval"
+    approval_id: str
+    action_id: str
+    trace_id: str
+    approvals: Annotated[Mapping[str, Any], shown_as(ApprovalCount)]
+
+
 class ListedApproval(ApprovalItem, frozen=True, kw_only=True):
     """An approval in the operator's list, with its outcome. Null until there is one."""
 
@@ -69,6 +111,8 @@ class ListedApproval(ApprovalItem, frozen=True, kw_only=True):
     """Why an approved call did not come to its end."""
     summary: NeverNull[str] = LEFT_OUT
     """The line by which people know the call, made of its kept values; absent without one."""
+    approvals: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovalCount)] = LEFT_OUT
+    """Of a call that needs several approvals."""
 
 
 class ApprovalList(Noun, frozen=True, kw_only=True):
@@ -183,6 +227,8 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     budget_snapshot: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(BudgetSnapshot)]
     revocation_epoch: NeverNull[int]
     plan_hash: str
+    quorum: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovalQuorum)] = LEFT_OUT
+    """The approvals that the call needs; absent where one is enough. Fixed when the call was held."""
     shown_hash: str | None
     """`sha256:<hex>` of the canonical form (RFC 8785) of every member but this one, `state`, `status` and those that
     follow here: what an operator signs to have seen. Null where a number of the request has no canonical form, and once
@@ -196,6 +242,8 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     error_code: str | None = None
     approval_signature: str | None = None
     """The operator's own signature of the decision."""
+    approvals: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovalCount)] = LEFT_OUT
+    """Of a call that needs several approvals."""
 
 
 class Denied(Noun, frozen=True, kw_only=True):

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from .approvals import ApprovalQuorum
 from .execution import FULLY_SUCCESSFUL, VerificationOutcome
-from .noun import LEFT_OUT, Listed, NeverNull, Noun, shown_as
+from .noun import LEFT_OUT, NEVER_NULL, Listed, NeverNull, Noun, shown_as
 
 
 class NormalizedResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,10 @@ class ReceiptApproval(Noun, frozen=True, kw_only=True):
     operator_proof_jti: str
     signature: NeverNull[str] = LEFT_OUT
     """The operator's own signature of the decision, a compact JWS (docs/evidence.md); absent where none was sent."""
+    quorum: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovalQuorum)] = LEFT_OUT
+    """The approvals that the call needed; absent where one was enough."""
+    approvals: Listed[Any] = LEFT_OUT
+    """All of them where it needed several; the operator's above is the last one."""
 
 
 class Receipt(Noun, frozen=True, kw_only=True):

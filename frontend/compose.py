@@ -17,6 +17,7 @@ from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.approvals.learning import Learning
 from frontend.calls.approvals.looks import Looks
 from frontend.calls.approvals.modules import HeldModules
+from frontend.calls.approvals.quorums import QuorumWriter
 from frontend.calls.approvals.recovery import Recovery
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.signatures import Signatures
@@ -109,8 +110,8 @@ def build_services(
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned, current.registry_now),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature, Looks()),
-        HeldModules(current.registry_now, modules_folder(settings), control, pools), configuration.rights, allow_list,
-        current.settings_now, deadlines.calls,
+        HeldModules(current.registry_now, modules_folder(settings), control, pools), configuration.rights,
+        QuorumWriter(clock, notary), allow_list, current.settings_now, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     registry, use_newest, policy_files = current.registry_now, configuration.use_newest_policy, current.policy_files_now

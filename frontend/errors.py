@@ -57,6 +57,7 @@ STATUS: dict[str, int] = {
     "cap_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
+    "already_approved_by_you": 409,
     "plan_integrity": 409,
     "call_in_progress": 409,
     "already_executed": 409,

@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.caps import CapUse
 from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, SealedPlan, SecretUse, unseal
+from ipc.quorum import GivenApproval, Quorum
 
 PENDING: Final = "pending"
 CLAIMED: Final = "claimed"
@@ -52,15 +53,18 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The caps that the call counts for."""
     keyed: bool | None = None
     """Given for a call that was made under an `Idempotency-Key`: True if its output is kept."""
+    quorum: Quorum | None = None
+    """The approvals that the call needs; None: one, by any operator. Fixed when the call is held."""
 
     @classmethod
     def of(
         cls, sealed: SealedPlan, identity_method: str, *, has_budget: bool, description: str | None = None,
         summary: str | None = None, caps: tuple[CapUse, ...] = (), keyed: bool | None = None,
+        quorum: Quorum | None = None,
     ) -> Self:  # fmt: skip
         """The body of a call that is held now."""
         encoded = msgspec.Raw(sealed.encoded)
-        return cls(encoded, sealed.digest, identity_method, has_budget, description, summary, caps, keyed)
+        return cls(encoded, sealed.digest, identity_method, has_budget, description, summary, caps, keyed, quorum)
 
     @cached_property
     def sealed(self) -> SealedPlan:
@@ -89,6 +93,13 @@ class DecisionOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     error_code: str | None = None
     approval_signature: str | None = None
     """The signature of the operator who claimed it, as it was sent (ipc/keys/signed_approvals.py)."""
+    approvals: tuple[GivenApproval, ...] = ()
+    """Of a hold that needs several: those that were given, the first one first."""
+
+
+def encoded_outcome(outcome: DecisionOutcome) -> str:
+    """JSON text for the store."""
+    return msgspec.json.encode(outcome).decode()
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -100,11 +111,12 @@ class Listed(msgspec.Struct, frozen=True):
     risk_level: str | None = None
 
 
-class Summary(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """A body as a list has it."""
 
     plan: Listed = Listed()
     summary: str | None = None
+    quorum: Quorum | None = None
 
 
 _body = msgspec.json.Decoder(HeldBody).decode
@@ -170,6 +182,7 @@ class Remains(msgspec.Struct, frozen=True):
     identity_method: str = ""
     has_budget: bool = False
     description: str | None = None
+    quorum: Quorum | None = None
 
 
 _remains = msgspec.json.Decoder(Remains).decode

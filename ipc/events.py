@@ -14,6 +14,7 @@ from contract.failures import FailureName, MayHaveRun
 ACTION_CALL: Final = "ActionCall"
 ACTION_PREVIEWED: Final = "ActionPreviewed"
 LEASE_ISSUED: Final = "LeaseIssued"
+APPROVAL_GIVEN: Final = "ApprovalGiven"
 APPROVAL_GRANTED: Final = "ApprovalGranted"
 APPROVAL_DENIED: Final = "ApprovalDenied"
 APPROVAL_EXPIRED: Final = "ApprovalExpired"
@@ -123,6 +124,10 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     operator_proof_jti: str | None = None
     approval_signature: str | None = None
     """With ApprovalGranted and ApprovalDenied: the operator's own signature of that decision (docs/evidence.md)."""
+    quorum: dict[str, Any] | None = None
+    """Of a hold that needs several approvals: `count`, and `groups` with the number of members of each."""
+    approvals: list[dict[str, Any]] | None = None
+    """With ApprovalGranted of such a hold: every approval, with its operator, key, proof, groups and signature."""
     change: dict[str, Any] | None = None
     """The change that an operator made: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the
     epoch `previous_epoch` and `current_epoch`; of a session that was revoked `principal`, `lease_jti` and `expires_at`;

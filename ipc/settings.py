@@ -12,7 +12,9 @@ import msgspec
 
 from ipc.networks import NetworkSettings
 from ipc.process.log_level import INFO
+from ipc.quorum import QuorumRule
 from ipc.quotas import Quota
+from ipc.roles import OPERATOR_ROLES
 from ipc.walls.given import Given
 
 Auto = Literal["auto"]
@@ -48,12 +50,6 @@ class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_unmapped: bool = False
     principals: dict[str, PrincipalMapping] = {}
     """User id (decimal text) -> mapping."""
-
-
-APPROVE_ROLE: Final = "approve"
-READ_ROLE: Final = "read"
-ADMINISTER_ROLE: Final = "administer"
-OPERATOR_ROLES: Final = (APPROVE_ROLE, READ_ROLE, ADMINISTER_ROLE)
 
 
 class OperatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -254,6 +250,7 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_pending_bytes_per_principal: int = 16 * 1024 * 1024
     keep_days: int = 30
     """How long an approval that has ended keeps its request and its plan."""
+    quorum: tuple[QuorumRule, ...] = ()
 
 
 class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

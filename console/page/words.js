@@ -21,6 +21,7 @@ const REFUSALS = {
   approval_not_found: "It is decided already, has expired, or never was.",
   plan_integrity: "Not run: the plan, its module or the epoch is not what it was when the call was held.",
   approval_signature_required: "The gateway wants the operator's signature and got none.",
+  already_approved_by_you: "You have approved it already; another operator must approve it, too.",
   role_required: "Your operator lacks the role that this needs.",
   own_request: "The call is your own: another operator must approve it.",
   invalid_approval_signature: "The gateway does not accept the signature. Is this machine's clock right?",

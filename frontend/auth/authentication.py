@@ -22,7 +22,7 @@ from frontend.notary.in_force import NotaryFacts
 from frontend.telemetry.logs import log
 from ipc.operations import calls
 from ipc.operations.calls import UseProof
-from ipc.settings import OPERATOR_ROLES
+from ipc.roles import OPERATOR_ROLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from frontend.errors import GateError
-from ipc.settings import OPERATOR_ROLES, OperatorSettings
+from ipc.roles import OPERATOR_ROLES
+from ipc.settings import OperatorSettings
 
 MAX_KEY_CHARACTERS = 512
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)

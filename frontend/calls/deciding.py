@@ -27,6 +27,8 @@ from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import BudgetUnread, Decision
 from frontend.schemas.large_bodies import LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
+from ipc.plan import Plan
+from ipc.quorum import Quorum, configured, several, stricter
 from ipc.settings import Settings
 
 TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
@@ -91,6 +93,11 @@ class Deciding:
             raise refusal
         record.caps = uses_of(drafted, self.policy_files())
         return decision
+
+    def quorum(self, decision: Decision, plan: Plan) -> Quorum | None:
+        """The approvals that a held call needs, by configuration and policy: those that satisfy both."""
+        rules = self.settings().approvals.quorum
+        return stricter(configured(rules, plan.action_id, plan.risk_level), several(decision.quorum))
 
     async def _decided(self, drafted: Draft, calls_remaining: int | UnsetType | None) -> Decision:
         decision = await self.policy.decide(question_of(drafted, calls_remaining))

@@ -120,7 +120,8 @@ class Pipeline:
                 sealed = self._sealed(record, drafted, decision)
             else:
                 return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
-        held = await self.holds.hold(record, sealed, lease.has_budget, action.manifest.description)
+        quorum = self.deciding.quorum(decision, sealed.plan)
+        held = await self.holds.hold(record, sealed, lease.has_budget, action.manifest.description, quorum)
         return AwaitedApproval(held, record.trace_id)
 
     def _sealed(self, record: CallRecord, drafted: Draft, decision: Decision) -> SealedPlan:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from frontend.errors import GateError
+from ipc.quorum import MOST_APPROVALS, MOST_GROUPS, Quorum, needed
 from ipc.texts.foreign_texts import clean_reason
 
 _MAX_NAME = 128
@@ -87,10 +88,13 @@ class Decision(msgspec.Struct, frozen=True):
     rule: str
     allowed_sinks: tuple[str, ...]
     policy_version: str
+    quorum: Quorum | None = None
+    """Optional: the approvals that a call needs which `requires_approval`."""
 
 
 _decoder = msgspec.json.Decoder(Decision, strict=True)
-_FIELDS = len(Decision.__struct_fields__)
+_FIELDS = len(Decision.__struct_fields__) - 1
+"""All but `quorum`: a document with that is looked at for duplicates always."""
 _NAME_END = re.compile(r'"\s*:')
 
 
@@ -108,11 +112,22 @@ def parse_decision(document: str) -> Decision:
         raise _no_decision(str(error)) from None
     if not (_is_name(decision.rule) and _is_name(decision.policy_version)):
         raise _no_decision("rule and policy_version must be 1 to 128 printable characters")
+    if decision.quorum is not None:
+        decision = msgspec.structs.replace(decision, quorum=_quorum(decision.quorum))
     if decision.allow:
         reason = ""
     else:
         reason = clean_reason(decision.deny_reason).strip() or f"denied by rule {decision.rule}"
     return msgspec.structs.replace(decision, deny_reason=reason) if reason != decision.deny_reason else decision
+
+
+def _quorum(quorum: Quorum) -> Quorum:
+    counts = (quorum.count, *quorum.groups.values())
+    if not all(1 <= count <= MOST_APPROVALS for count in counts) or len(quorum.groups) > MOST_GROUPS:
+        raise _no_decision(f"quorum needs counts of 1 to {MOST_APPROVALS}, and at most {MOST_GROUPS} groups")
+    if not all(map(_is_name, quorum.groups)):
+        raise _no_decision("names of groups must be 1 to 128 printable characters")
+    return needed(quorum.count, quorum.groups)
 
 
 def _is_name(text: str) -> bool:

@@ -15,13 +15,14 @@ from ipc.backends.store import ApprovalRecord
 from ipc.kept_values import summary_of, values_of
 from ipc.plan import FileAccess, Plan
 from ipc.process.clock import iso
+from ipc.quorum import Quorum
 from ipc.texts.canonical import NotCanonical, canonical_bytes, sha256_hex
 from ipc.texts.visible import in_ascii, visible
 
 NOT_HASHED: Final = frozenset(
     {
         "state", "status", "claimed_by", "claimed_at", "completed_at", "receipt_id", "deny_reason", "error_code",
-        "approval_signature", "shown_hash",
+        "approval_signature", "approvals", "shown_hash",
     }
 )  # fmt: skip
 """Members of an approval's detail that change while it is decided, and the hash itself. Every other one is hashed."""
@@ -48,8 +49,15 @@ def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[
         "created_at": iso(approval.created_at),
         "expires_at": iso(approval.expires_at),
         "plan_hash": body.plan_hash,
+        # A hold that needs one approval has the same hash as one of an earlier version.
+        **({} if body.quorum is None else {"quorum": shown_quorum(body.quorum)}),
         **_of_plan(body.plan, body.description),
     }
+
+
+def shown_quorum(quorum: Quorum) -> dict[str, Any]:
+    """The approvals that a call needs."""
+    return {"count": quorum.count, "groups": dict(quorum.groups)}
 
 
 def _of_plan(plan: Plan | RemainingPlan, description: str | None) -> dict[str, Any]:

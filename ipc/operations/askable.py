@@ -17,14 +17,15 @@ from ipc.operations import (
     keys,
     leases,
     own_calls,
+    quorum,
     status,
     witnesses,
 )
 from ipc.operations.operation import DelivererOperation, FrontOperation, Operation
 
 MODULES: Final = (
-    activity, calls, caps, deliveries, erasing, evidence, holds, idempotency, intents, keys, leases, own_calls, status,
-    witnesses,
+    activity, calls, caps, deliveries, erasing, evidence, holds, idempotency, intents, keys, leases, own_calls, quorum,
+    status, witnesses,
 )  # fmt: skip
 """SECURITY: an operation that is declared in any other module is accepted from no channel."""
 

@@ -14,6 +14,7 @@ from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.kept_values import KeptValues
 from ipc.operations.operation import FrontOperation
+from ipc.quorum import GivenApproval, Quorum
 
 
 class ProofRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,6 +34,15 @@ class Approver(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     signature: str | None = None
     """The operator's own signature of the decision. The notary sets it, after it checked it when the hold was
     claimed."""
+    quorum: Quorum | None = None
+    approvals: tuple[GivenApproval, ...] = ()
+    """Of a hold that needed several approvals; the notary sets both."""
+
+    @property
+    def unsigned(self) -> "Approver":
+        """Without the operators' signatures, which stand in events and receipt."""
+        approvals = tuple(msgspec.structs.replace(one, signature=None) for one in self.approvals)
+        return msgspec.structs.replace(self, signature=None, approvals=approvals)
 
 
 class GrantTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

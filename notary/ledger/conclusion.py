@@ -228,6 +228,7 @@ def _attested(intent: OpenIntent) -> Attested:
         approval=None if approver is None else ReceiptDecision(
             approver.approval_id, approver.approved_by, approver.operator_jkt, approver.operator_proof_jti,
             UNSET if approver.signature is None else approver.signature,
+            UNSET if approver.quorum is None else approver.quorum, approver.approvals or UNSET,
         ),
         egress_networks=event.egress_networks or UNSET,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ipc.quorum import GivenApproval, Quorum
 from ipc.texts.canonical import NotCanonical, canonical_bytes, durable_bytes, is_durable_number, sha256_hex
 
 VERSION = 2
@@ -27,6 +28,9 @@ class ReceiptDecision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operator_proof_jti: str
     signature: str | UnsetType = UNSET
     """The operator's own, of the decision; absent where none was sent."""
+    quorum: Quorum | UnsetType = UNSET
+    approvals: tuple[GivenApproval, ...] | UnsetType = UNSET
+    """Where the call needed several approvals: all of them, the operator's above the last one."""
 
 
 class Attested(msgspec.Struct, frozen=True, kw_only=True):

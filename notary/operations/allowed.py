@@ -45,9 +45,10 @@ _INTENT_ID_CHARACTERS: Final = len("intent_") + 36
 _of_notary = attrgetter(
     "receipt_id", "receipt_hash", "grant_id", "intent_id", "runtime", "response_hash", "verification_outcome",
     "response_schema_violation",
-    "kept", "caps", "summary_template", "is_repeated", "key_purpose", "key_id", "previous_key_id", "seen", "lease",
+    "kept", "caps", "summary_template", "is_repeated", "approvals", "key_purpose", "key_id", "previous_key_id", "seen",
+    "lease",
 )  # fmt: skip
-_SIGNED: Final = frozenset({events.APPROVAL_GRANTED, events.APPROVAL_DENIED})
+_SIGNED: Final = frozenset({events.APPROVAL_GIVEN, events.APPROVAL_GRANTED, events.APPROVAL_DENIED})
 """Events that tell an operator's signature; the move that they come with holds it against the claim."""
 _of_decisions = attrgetter("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
 

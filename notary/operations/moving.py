@@ -10,11 +10,23 @@ from typing import Final
 from msgspec.structs import replace
 
 from ipc import events
-from ipc.approvals import APPROVED, CLAIMED, DENIED, ENDED, EXPIRED, FAILED, MOVES, PENDING, DecisionOutcome
+from ipc.approvals import (
+    APPROVED,
+    CLAIMED,
+    DENIED,
+    ENDED,
+    EXPIRED,
+    FAILED,
+    MOVES,
+    PENDING,
+    DecisionOutcome,
+    encoded_outcome,
+)
 from ipc.backends.store import ApprovalRecord
 from ipc.operations.holds import MoveHold, VoidHolds
 from ipc.texts.foreign_texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
+from notary.operations.approving import claimed_outcome, evidence_of
 from notary.operations.capping import give_back_hold
 from notary.operations.ending import end_hold
 from notary.operations.signed import check_claim, check_denial
@@ -57,12 +69,14 @@ def move_hold(unit: Transaction, asked: MoveHold) -> ApprovalRecord | None:
         _check_ending(unit, asked, approval)
     if asked.refunds:
         _check_refund(unit, asked, approval)
+    claimed = claimed_outcome(unit, asked, approval)
     if asked.to_state in ENDED:
         moved = end_hold(unit, approval, asked.to_state, asked.outcome)
     else:
         moved = unit.store.move_hold(
-            asked.approval_id, asked.from_state, asked.to_state, outcome=asked.outcome, holder=asked.holder
-        )
+            asked.approval_id, asked.from_state, asked.to_state, holder=asked.holder,
+            outcome=asked.outcome if claimed is None else encoded_outcome(claimed),
+        )  # fmt: skip
     if asked.to_state in (DENIED, EXPIRED, FAILED):
         _give_back_of_hour(unit, asked.approval_id)
         give_back_hold(unit, approval)
@@ -70,7 +84,7 @@ def move_hold(unit: Transaction, asked: MoveHold) -> ApprovalRecord | None:
         unit.part = "budget"
         unit.store.refund(approval.session_id)
     if asked.event is not None:
-        unit.append(asked.event)
+        unit.append(asked.event, **evidence_of(claimed, approval))
     # SECURITY: what is answered is kept for a front that asks again; a request must not lie there.
     return None if moved is None else replace(moved, body="")
 
@@ -124,7 +138,7 @@ def _check_ending(unit: Transaction, asked: MoveHold, approval: ApprovalRecord) 
     }[asked.to_state]
     only = DecisionOutcome(
         claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=after.completed_at,
-        approval_signature=before.approval_signature, **fields,
+        approval_signature=before.approval_signature, approvals=before.approvals, **fields,
     )  # fmt: skip
     if asked.holder is not None or after != only or len(after.deny_reason or "") > MAX_REASON:
         raise NotAllowed("an end that says something else than the ends of its kind")

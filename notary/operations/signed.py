@@ -15,9 +15,10 @@ from ipc.keys.shown import hash_of, shown
 from ipc.keys.signed_approvals import APPROVE, DENY, SignatureRefused, Statement, Subject, check_statement, read
 from ipc.network.loopback import own_addresses
 from ipc.operations.calls import Approver
+from ipc.quorum import is_met
 from ipc.texts.foreign_texts import clean_reason
 from notary.signing.operators import signed_by
-from notary.store.outcomes import outcome_of
+from notary.store.outcomes import kept_of, outcome_of
 from notary.tasks import NotAllowed
 from notary.unit import Transaction
 
@@ -56,9 +57,14 @@ def check_denial(unit: Transaction, outcome: DecisionOutcome, event: AuditEvent 
 
 def check_approver(unit: Transaction, approval: ApprovalRecord, approver: Approver) -> Approver:
     """The approver of a call that is to run, with the signature that was checked. Raises NotAllowed."""
-    signature = outcome_of(approval).approval_signature
-    if approver.signature is not None:
+    outcome = outcome_of(approval)
+    signature = outcome.approval_signature
+    if approver.signature is not None or approver.approvals or approver.quorum is not None:
         raise NotAllowed("an approver with a signature of the front's")
+    if (quorum := kept_of(approval).quorum) is not None:
+        if not is_met(quorum, [one.groups for one in outcome.approvals]):
+            raise NotAllowed("a call whose quorum is not met")
+        approver = msgspec.structs.replace(approver, quorum=quorum, approvals=outcome.approvals)
     if signature is None:
         _check_optional(unit)
         return approver

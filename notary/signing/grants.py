@@ -71,7 +71,7 @@ class GrantSigner:
         }
         if approver is not None:
             # The operator's signature is in the event of the decision and in the receipt.
-            claims["approval"] = msgspec.to_builtins(msgspec.structs.replace(approver, signature=None))
+            claims["approval"] = msgspec.to_builtins(approver.unsigned)
         # Every call has a grant: written here in a third of the time that a JOSE library takes (RFC 7515 §3.1,
         # RFC 7518 §3.4); the tests read it with code that shares nothing with this.
         signed = held.head + b64url_encode(_encode(claims))

@@ -5,6 +5,13 @@ import msgspec
 from ipc.approvals import DecisionOutcome
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
+from ipc.quorum import Quorum
+
+
+class KeptCaller(msgspec.Struct, frozen=True):
+    """The owner of the caller, of a plan that is skipped otherwise."""
+
+    owner: str | None = None
 
 
 class KeptMembers(msgspec.Struct, frozen=True):
@@ -14,6 +21,8 @@ class KeptMembers(msgspec.Struct, frozen=True):
     has_budget: bool = False
     caps: tuple[CapUse, ...] = ()
     keyed: bool | None = None
+    quorum: Quorum | None = None
+    plan: KeptCaller = KeptCaller()
 
 
 _decode = msgspec.json.Decoder(DecisionOutcome).decode

@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -28,11 +29,12 @@ TYPE = "approval+jws"
 NOT_HASHED = frozenset(
     {
         "state", "status", "claimed_by", "claimed_at", "completed_at", "receipt_id", "deny_reason", "error_code",
-        "approval_signature", "shown_hash",
+        "approval_signature", "approvals", "shown_hash",
     }
 )  # fmt: skip
 """Members of an approval's detail that change while it is decided, and the hash itself. Every other one is hashed."""
 _FORM = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{86})", re.ASCII)
+_MOST_GROUPS = 8
 _COORDINATE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
@@ -77,22 +79,66 @@ def check_approval(receipt: Record, approval: Record, operators: Collection[str]
     `operators` are thumbprints, one of which must be that key's; with none of them any key will do. Raises
     EvidenceRefused approval_signature.
     """
+    _check_quorum(receipt, approval, operators)
     signature = approval.text("signature")
     if signature is None:
         if operators:
             raise _refused("No operator whose key is known has signed it")
         return None
+    told = _Told(approval.text("approval_id"), approval.text("approved_by"), approval.text("operator_jkt"))
+    return _check_signed(receipt, told, signature, operators)
+
+
+class _Told(NamedTuple):
+    """What a receipt tells of one approval."""
+
+    approval_id: str | None
+    approved_by: str | None
+    operator_jkt: str | None
+
+
+def _check_signed(receipt: Record, approval: _Told, signature: str, operators: Collection[str]) -> str:
     jkt, claims = _opened(signature)
-    if jkt != approval.text("operator_jkt") or (operators and jkt not in operators):
+    if jkt != approval.operator_jkt or (operators and jkt not in operators):
         raise _refused("It is not signed by the operator's key")
     stated = {name: claims.get(name) for name in ("approval_id", "action_id", "plan_hash", "decision")}
     told = {
-        "approval_id": approval.text("approval_id"), "action_id": receipt.text("action_id"),
+        "approval_id": approval.approval_id, "action_id": receipt.text("action_id"),
         "plan_hash": receipt.text("plan_hash"), "decision": "approve",
     }  # fmt: skip
-    if stated != told or claims.get("operator", approval.text("approved_by")) != approval.text("approved_by"):
+    if stated != told or claims.get("operator", approval.approved_by) != approval.approved_by:
         raise _refused("It is signed for another decision than the one that the receipt tells")
     return jkt
+
+
+def _check_quorum(receipt: Record, approval: Record, operators: Collection[str]) -> None:
+    """Check that a receipt's several approvals are of different operators, signed as one is, and meet its quorum."""
+    quorum, given = json.loads(approval.exact("quorum")), json.loads(approval.exact("approvals"))
+    if quorum is None and given is None:
+        return
+    try:
+        count, groups = int(quorum["count"]), {str(name): int(number) for name, number in quorum["groups"].items()}
+        told = [_Told(approval.text("approval_id"), str(one["approved_by"]), str(one["operator_jkt"])) for one in given]
+        signatures = [one.get("signature") for one in given]
+        members = [frozenset(map(str, one.get("groups", ()))) for one in given]
+    except (TypeError, KeyError, ValueError, AttributeError):
+        raise approval.malformed("tells of its approvals in another form") from None
+    if len({one.approved_by for one in told}) < len(told) or len({one.operator_jkt for one in told}) < len(told):
+        raise _refused("One operator stands for two approvals")
+    if not told or told[-1] != _Told(*(approval.text(name) for name in _Told._fields)):
+        raise _refused("The last of its approvals is not that of its operator")
+    if signatures[-1] != approval.text("signature"):
+        raise _refused("The last of its approvals has another signature than its operator's")
+    chosen = (one for size in range(1, len(groups) + 1) for one in combinations(groups, size))
+    if len(told) < count or len(groups) > _MOST_GROUPS or any(
+        sum(1 for one in members if one & {*names}) < sum(groups[name] for name in names) for names in chosen
+    ):  # fmt: skip
+        raise _refused("Its approvals do not meet its quorum")
+    for one, signature in zip(told, signatures, strict=True):
+        if isinstance(signature, str):
+            _check_signed(receipt, one, signature, operators)
+        elif operators or any(signatures):
+            raise _refused("One of its approvals is not signed")
 
 
 def thumbprint(jwk: Mapping[str, Any]) -> str:

@@ -149,6 +149,16 @@ class ApprovalPending(GatewayError):
         return True
 
 
+class ApprovalsMissing(GatewayError):
+    """An operator's approval is stored, and others must follow before the call runs (code `approvals_missing`).
+    `given` of `needed` approvals are there."""
+
+    def __init__(self, given: int, needed: int) -> None:
+        super().__init__("approvals_missing", status=202, reason=f"{given} of {needed} approvals are given")
+        self.given = given
+        self.needed = needed
+
+
 class Invalid(GatewayError):
     """400, 405, 408, 413, 415, 422, 431: the request is wrong. For 422, `reason` is JSON pointer and keyword."""
 

@@ -30,10 +30,10 @@ class OperatorCalls(Core):
         answer = yield from self.ask(UnprovenCall("GET", path, query), self.deadline(timeout), Repeat.READ, self._proof)
         return answer.expect(200)
 
-    def write(self, call: UnprovenCall, timeout: float | None = None) -> Flow[ReceivedAnswer]:
-        """The 200 of a mutation. Raises GatewayError."""
+    def write(self, call: UnprovenCall, timeout: float | None = None, *more: int) -> Flow[ReceivedAnswer]:
+        """The 200 of a mutation, or an answer of the statuses `more`. Raises GatewayError."""
         answer = yield from self.ask(call, self.deadline(timeout), Repeat.RATE, self._proof)
-        return answer.expect(200)
+        return answer.expect(200, *more)
 
     def change(self, method: str, path: str, body: object = None, query: str = "") -> Flow[ReceivedAnswer]:
         """`write` of a small JSON body."""

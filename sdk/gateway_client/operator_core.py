@@ -5,12 +5,13 @@ from dataclasses import asdict
 from gateway_client.approval_signatures import sign_decision
 from gateway_client.contract.activity import AuditSummary
 from gateway_client.contract.admin import Drained
-from gateway_client.contract.approvals import ApprovalDetail
+from gateway_client.contract.approvals import ApprovalDetail, ApprovalGiven
 from gateway_client.contract.evidence import Bundle, Consistency, ShownCheckpoint
 from gateway_client.contract.intents import ResolvedIntent, VerifiedIntent
 from gateway_client.contract.receipts import Receipt
 from gateway_client.core import json_call
 from gateway_client.decoding import decode
+from gateway_client.errors import ApprovalsMissing
 from gateway_client.flows import Flow
 from gateway_client.operator_authority import AuthorityCore
 from gateway_client.operator_calls import listed
@@ -83,8 +84,9 @@ class OperatorCore(AuthorityCore, EvidenceCore, ValueRulesCore, SessionsCore, We
 
         `learn_domain` and `learn_path` are kept for the action when the execution succeeds. With `shown`, the detail
         that a person has read, the decision is signed with the operator's key; a gateway may require that. Raises
-        NotFound for a second or late decision, Conflict plan_integrity, ActionFailed, Denied
-        approval_signature_required; ProtocolViolation, before anything is sent, for a `shown` that does not hash to
+        ApprovalsMissing while others must approve, too, NotFound for a second or late decision, Conflict
+        plan_integrity, ActionFailed, Denied approval_signature_required; ProtocolViolation, before anything is sent,
+        for a `shown` that does not hash to
         its own `shown_hash`. The execution goes on when this client leaves.
         """
         path = path_of("v1", "approvals", approval_id, "approve")
@@ -93,7 +95,10 @@ class OperatorCore(AuthorityCore, EvidenceCore, ValueRulesCore, SessionsCore, We
         body = None
         if shown is not None:
             body = {"signature": self._signed(shown, "approve", learn_domain=learn_domain, learn_path=learn_path)}
-        answer = yield from self.write(json_call("POST", path, body, query), timeout)
+        answer = yield from self.write(json_call("POST", path, body, query), timeout, 202)
+        if answer.status == 202:
+            count = decode(ApprovalGiven, answer.json(), "approval").approvals
+            raise ApprovalsMissing(int(count["given"]), int(count["needed"]))
         return decode(Executed, answer.json(), "result")
 
     def deny(self, approval_id: str, reason: str | None = None, shown: ApprovalDetail | None = None) -> Flow[Denial]:

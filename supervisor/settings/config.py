@@ -32,6 +32,7 @@ from supervisor.settings.pool_shares import most_workers
 from supervisor.settings.problems import Problem, dotted, short
 from supervisor.settings.sections import networks as network_tables
 from supervisor.settings.sections.operators import CredentialRefused, operator_settings
+from supervisor.settings.sections.quorums import check_quorums, quorum_rules
 from supervisor.settings.sections.webhooks import MAX_ENDPOINTS, webhook_settings
 from supervisor.settings.sections.witnesses import MAX_WITNESSES, REQUIRED, witness_settings
 from supervisor.settings.toml_lines import Path
@@ -191,6 +192,10 @@ class _ConfigReader:
         for name in ("opa_token_file", "opa_memo", "unsafe_opa_http"):
             if name in values:
                 self.require(("opa_url",), f"{name} is for that OPA.")
+        if quorum := values.get("approvals", {}).pop("quorum", {}):
+            if not self.unread:
+                check_quorums(quorum, operators, self.note)
+            values["approvals"]["quorum"] = quorum_rules(quorum)
         self.check_ledger(values.get("ledger", {}))
         if values.get("approvals", {}).get("require_signature"):
             self.check_keys_of(operators)
@@ -267,7 +272,7 @@ class _ConfigReader:
 
     def check_parts(self, given: dict[str, Any]) -> None:
         """Limit the pending approvals of one principal to half of all pending approvals."""
-        settings = msgspec.convert(given, ApprovalSettings)
+        settings = msgspec.convert({**given, "quorum": ()}, ApprovalSettings)
         for whole in ("max_pending", "max_pending_bytes"):
             part = f"{whole}_per_principal"
             most, own = getattr(settings, whole) // 2, getattr(settings, part)

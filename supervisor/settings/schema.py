@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 from ipc.backends.servers import BACKENDS
 from ipc.process.log_level import DEBUG, INFO
+from ipc.quorum import MOST_APPROVALS
 from ipc.quotas import MAX_QUOTA
-from ipc.settings import MOST_CALLS, OPERATOR_ROLES, WEBHOOK_KINDS
+from ipc.roles import OPERATOR_ROLES
+from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, ValueKind, Wrong, kind, place
 from supervisor.settings.sections import addresses, networks, stores, webhooks, witnesses
@@ -239,6 +241,16 @@ SCHEMA = SettingsTable(
                 "max_pending_bytes": Leaf(value_kinds.whole(2 * _HELD_BYTES, 16 * 1024 * 1024 * 1024)),
                 "max_pending_bytes_per_principal": Leaf(value_kinds.whole(_HELD_BYTES, 8 * 1024 * 1024 * 1024)),
                 "keep_days": Leaf(value_kinds.whole(1, 3650)),
+                "quorum": TableArray(
+                    SettingsTable(
+                        {
+                            "risk_level": Leaf(value_kinds.choice("low", "medium", "high", "critical")),
+                            "action_id": Leaf(value_kinds.name),
+                            "count": Leaf(value_kinds.whole(1, MOST_APPROVALS)),
+                            "groups": Names(value_kinds.name, Leaf(value_kinds.whole(1, MOST_APPROVALS))),
+                        }
+                    )
+                ),
             }
         ),
         "webhooks": TableArray(

@@ -360,3 +360,24 @@ def test_ctrl_c_at_the_question_leaves_the_hold_waiting(gatectl: Gatectl, held: 
     ran = gatectl.on_terminal("approvals", "approve", held.approval_id, answer=INTERRUPT, until="[y/N]")
     assert (ran.code, "gatectl: interrupted" in ran.out) == (130, True)
     assert gatectl.done("approvals", "show", held.approval_id, "--json").json["state"] == "pending"
+
+
+def test_all_that_a_principal_has_waiting_is_denied_at_once(gatectl: Gatectl, held: Held) -> None:
+    told = ("approvals", "deny", "--principal", "dev:anonymous", "--all", "--reason", "not today")
+    assert gatectl.here(*told).code == 2, "without a terminal it needs --yes"
+    out = gatectl.done(*told, "--yes").out
+    assert out.startswith("denied ")
+    shown = json.loads(gatectl.done("--json", "approvals", "show", held.approval_id).out)
+    assert (shown["state"], shown["deny_reason"]) == ("denied", "not today")
+    assert "denied 0 held calls" in gatectl.done(*told, "--yes").out
+    assert gatectl.here("approvals", "deny", "--all", "--reason", "x").code == 2
+
+
+def test_an_approval_of_several_says_how_many_are_given(gatectl: Gatectl) -> None:
+    count = {"given": 1, "needed": 2, "groups": {}, "by": [{"approved_by": "dev"}]}
+    given = {"decision": "pending_approval", "approval_id": "apr_1", "action_id": "http_fetch", "trace_id": "trc_1"}
+    script = {SHOW: (200, DETAIL | {"approvals": count}), APPROVE: (202, given | {"approvals": count})}
+    with scripted_gateway(script) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes").out
+    assert "1 of 2 approvals: dev" in out
+    assert "approved, and not run yet: 1 of 2 approvals are given" in out

@@ -172,7 +172,7 @@ def make_hold(approval: ApprovalRecord | None = None, **given: Any) -> Hold:
     return Hold(**fields | given)
 
 
-def outcome_text(**given: str) -> str:
+def outcome_text(**given: Any) -> str:
     """An outcome as it is stored."""
     return msgspec.json.encode(DecisionOutcome(**given)).decode()
 

@@ -16,6 +16,7 @@ from frontend.errors import GateError
 from ipc.channel.blocking import BlockingChannel
 from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.notarising import (
     AttachDeliverer,
@@ -33,6 +34,7 @@ from ipc.messages.notarising import (
 from ipc.operations.calls import Closed, Open
 from ipc.process.clock import ClockWrong, TimeSource, iso
 from ipc.process.exits import Exit
+from ipc.reloadable import Reloadable
 from ipc.settings import Settings
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
@@ -151,6 +153,12 @@ class NotaryThread:
     def hears(self) -> NotaryReady | FrontDetached | WorkerBroke:
         """Wait for the notary's next message to its supervisor."""
         return self._control.receive()
+
+    def follow(self, reloadable: Reloadable) -> None:
+        """Have it decide by other operators from now on."""
+        self._control.send(FollowSettings("reload-1", reloadable))
+        while not isinstance(self.hears(), SettingsFollowed):
+            pass
 
     def stop(self) -> None:
         """Have it finish, and wait for that."""

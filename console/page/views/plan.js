@@ -124,6 +124,8 @@ function asker(detail) {
   const calls = detail.budget_snapshot?.calls_remaining;
   return [
     ["asked by", `${plain(detail.principal)}${detail.owner ? ` (owner ${detail.owner})` : ""}`],
+    ...(detail.approvals ? [["approvals", `${detail.approvals.given} of ${detail.approvals.needed}${
+      detail.approvals.by.map((one) => ` · ${one.approved_by}`).join("")}`]] : []),
     ["asked at", [moment(detail.created_at)]],
     ["session", `${detail.session_id}${Number.isInteger(calls) ? `, ${calls} calls left before this one` : ""}`],
     ["because", `rule ${plain(detail.policy_rule)}, policy ${plain(detail.policy_version)}`],
@@ -182,6 +184,13 @@ function form(detail, look, settled) {
     fill(said, el("p", { role: "status" }, decision === "approve" ? "Signed; the call runs …" : "Signed …"));
     try {
       const answer = await decide(detail, decision, more);
+      if (answer.decision === "pending_approval") {
+        const { given, needed } = answer.approvals;
+        say("Your approval is stored.");
+        fill(said, el("p", { role: "status" }, `${given} of ${needed} approvals are given; others must follow.`));
+        decided.removeAttribute("aria-busy");
+        return;
+      }
       say(decision === "approve" ? "Approved, and the call has run." : "Denied.");
       settled(decision === "approve" ? "approved" : "denied", decision === "approve" ? ran(answer) : refused(answer));
     } catch (error) {

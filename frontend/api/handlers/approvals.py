@@ -1,13 +1,15 @@
 """Approvals: the agent's poll; the operator's list, detail, approve and deny."""
 
-from contract.approvals import ApprovalDetail, ApprovalList, ApprovalPoll, Denied
+from typing import Annotated
+
+from contract.approvals import ApprovalDetail, ApprovalGiven, ApprovalList, ApprovalPoll, Denied
 from contract.execution import ExecutionResult
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.auth.roles import ADMINISTRATORS
 from frontend.calls.approvals.record import detailed, listed, polled
 from frontend.calls.approvals.signatures import SignedRequest
 from frontend.calls.approvals.states import state_at
-from frontend.contract.annotations import codes
+from frontend.contract.annotations import StatusCode, codes
 from frontend.contract.approvals import ApprovalDetailQuery, ApprovalQuery, ApproveQuery, ApproveRequest, DenyRequest
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
@@ -64,14 +66,15 @@ async def detail(
     "approval_store_unavailable", "overloaded", "unknown_action", "invalid_domain", "invalid_path", "too_many_rules",
     "learned_rules_unavailable", "allowlist_sync_failed", "draining", "ledger_full", "approval_signature_required",
     "invalid_approval_signature", "secrets_unavailable", "policy_engine_unavailable", "action_digest_mismatch",
-    "own_request",
+    "own_request", "already_approved_by_you",
 )  # fmt: skip
 async def approve(
     services: Services, query: ApproveQuery, body: ApproveRequest, operator: OperatorCaller, approval_id: str
-) -> ExecutionResult:
+) -> ExecutionResult | Annotated[ApprovalGiven, StatusCode(202)]:
     """Let a held call run: execute the plan as it was stored.
 
-    One operator wins; one who loses, or comes when it has expired, gets 404. Goes on when the connection drops.
+    202 where the call needs other approvals, too. One operator wins; one who loses, or comes when it has expired, gets
+    404. Goes on when the connection drops.
     A rule to learn must be one that the action may have; it is stored once the call has succeeded. To teach one needs
     the role `administer`, too. An operator whose `owner` is that of the caller may not approve its calls.
     """
@@ -80,6 +83,8 @@ async def approve(
     asked = SignedRequest(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)
     with services.admission.enter(while_draining=True):
         approved = await services.settlement.approve(approval_id, operator, asked)
+    if isinstance(approved, ApprovalGiven):
+        return approved
     if not approved.executed.succeeded:
         raise approved.executed.failure()
     return approved.body()

@@ -28,7 +28,8 @@ from frontend.api.openapi.texts import (
 )
 from frontend.api.route import Route
 from frontend.contract.identifiers import IDENTIFIERS
-from ipc.settings import OPERATOR_ROLES, Settings
+from ipc.roles import OPERATOR_ROLES
+from ipc.settings import Settings
 
 LINE = 120
 """Characters of a line of the document, where its texts let it."""

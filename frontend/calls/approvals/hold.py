@@ -6,6 +6,7 @@ number of holds; a hold and its event are there together or not at all.
 
 import contextlib
 from dataclasses import dataclass
+from typing import Any
 
 import trio
 
@@ -20,9 +21,11 @@ from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, HeldBody
 from ipc.backends.store import ApprovalRecord
 from ipc.kept_values import summary_of
+from ipc.keys.shown import shown_quorum
 from ipc.operations.calls import Refusal, RepeatedCall
 from ipc.operations.holds import GetHold, Hold, HoldInForce
 from ipc.plan import SealedPlan
+from ipc.quorum import Quorum
 from ipc.texts.identifiers import new
 
 
@@ -34,7 +37,10 @@ class HoldWriter:
     notary: NotaryClient
     metrics: Metrics
 
-    async def hold(self, record: CallRecord, sealed: SealedPlan, has_budget: bool, description: str) -> ApprovalRecord:
+    async def hold(
+        self, record: CallRecord, sealed: SealedPlan, has_budget: bool, description: str,
+        quorum: Quorum | None,
+    ) -> ApprovalRecord:  # fmt: skip
         """The hold that is in force for this call, with its event. `description`: of the action.
 
         Raises GateError: replay_detected, invalid_lease, budget_exhausted, budget_session_not_found,
@@ -49,6 +55,7 @@ class HoldWriter:
             description=description or None,
             summary=summary_of(record.kept),
             caps=record.caps,
+            quorum=quorum,
             keyed=None if record.key is None else record.key.keeps_output,
         )
         approval = ApprovalRecord(
@@ -56,9 +63,10 @@ class HoldWriter:
             request_hash=plan.request_hash, state=PENDING, created_at=now, expires_at=now + TTL_SECONDS,
             body=encode(body), principal=plan.principal, epoch=plan.epoch,
         )  # fmt: skip
+        needs: dict[str, Any] = {} if quorum is None else {"quorum": shown_quorum(quorum)}
         asked = Hold(
-            record.event("pending_approval"), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof, has_budget,
-            record.calls_per_hour, record.kept, record.caps, record.key,
+            record.event("pending_approval", **needs), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof,
+            has_budget, record.calls_per_hour, record.kept, record.caps, record.key,
         )  # fmt: skip
         try:
             held = await self._held(asked)

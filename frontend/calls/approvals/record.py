@@ -29,6 +29,7 @@ from ipc.approvals import (
 )
 from ipc.backends.store import ApprovalRecord
 from ipc.keys.shown import hash_of, shown, without_request
+from ipc.quorum import GivenApproval, Quorum
 
 _outcome = msgspec.json.Decoder(DecisionOutcome)
 
@@ -115,10 +116,12 @@ def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
         "created_at": iso(approval.created_at),
         "expires_at": iso(approval.expires_at),
     }
-    outcome = msgspec.to_builtins(outcome_of(approval))
+    grown = outcome_of(approval)
+    outcome = msgspec.to_builtins(grown)
     members |= {name: outcome.get(name) for name in _TOLD}
     if summary.summary is not None:
         members["summary"] = summary.summary
+    members |= _approvals(summary.quorum, grown)
     return ListedApproval(**members)
 
 
@@ -148,12 +151,23 @@ def detailed(approval: ApprovalRecord, now: float, whole: ShownHold | None = Non
     `whole` is that of this approval, where it is known. Raises GateError plan_integrity when there is no plan to show.
     """
     state = state_at(approval.state, approval.expires_at, now)
-    whole = whole or whole_of(approval)
+    whole, grown = whole or whole_of(approval), outcome_of(approval)
     members = {
         **whole.members, "shown_hash": whole.shown_hash, "state": state, "status": as_polled(state),
-        **msgspec.to_builtins(outcome_of(approval)),
+        **msgspec.to_builtins(grown), **_approvals(summary_of(approval.body).quorum, grown),
     }  # fmt: skip
     return answer_of(ApprovalDetail, members)
+
+
+def count_of(quorum: Quorum, given: tuple[GivenApproval, ...]) -> dict[str, Any]:
+    """How many of the needed approvals are given, and by whom."""
+    return {
+        "given": len(given), "needed": quorum.count, "groups": dict(quorum.groups), "by": msgspec.to_builtins(given)
+    }  # fmt: skip
+
+
+def _approvals(quorum: Quorum | None, outcome: DecisionOutcome) -> dict[str, Any]:
+    return {} if quorum is None else {"approvals": count_of(quorum, outcome.approvals)}
 
 
 def _rest_of(approval: ApprovalRecord) -> ShownHold:

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from contract.approvals import Denied
+from contract.approvals import ApprovalGiven, Denied
 from contract.execution import ApprovalNote, ExecutionResult
 from contract.failures import fields_of
 from frontend.actions.networks import are_in_force
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.modules import HeldModules
+from frontend.calls.approvals.quorums import QuorumWriter
 from frontend.calls.approvals.record import body_of, call_record_of, readable_body
 from frontend.calls.approvals.rights import LostRights
 from frontend.calls.approvals.signatures import Signatures, SignedRequest
@@ -86,6 +87,7 @@ class Settlement:
     signatures: Signatures
     modules: HeldModules
     rights: LostRights
+    quorums: QuorumWriter
     allow_list: ProxyAllowList
     settings: Callable[[], Settings]
     """Those in force."""
@@ -93,8 +95,9 @@ class Settlement:
 
     async def approve(
         self, approval_id: str, operator: OperatorCaller, asked: SignedRequest = APPROVE_ONLY
-    ) -> Approved:  # fmt: skip
-        """Execute the stored plan, and learn what the operator wishes once that went well.
+    ) -> Approved | ApprovalGiven:  # fmt: skip
+        """Execute the stored plan, or store one approval of several; learn what the operator wishes once a call went
+        well.
 
         Raises approval_not_found to operators who lose, plan_integrity when the world has moved on since the hold,
         allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; before anything
@@ -119,6 +122,9 @@ class Settlement:
                     raise await self._failed(record, approval, error) from None
                 # A dependency that is down for a while must not use up the decision of a person.
                 await self.execution.check(body.plan)
+                given = await self.quorums.give(record, approval, body, operator, wish, asked.signature)
+                if given is not None:
+                    return given
                 granted = _evidence(
                     record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None,
                     approval_signature=asked.signature,

@@ -62,7 +62,7 @@ class Transitions:
         before = outcome_of(record)
         after = DecisionOutcome(
             claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=self._completed_at(),
-            approval_signature=before.approval_signature, **outcome,
+            approval_signature=before.approval_signature, approvals=before.approvals, **outcome,
         )  # fmt: skip
         moved = await self._move(
             MoveHold(record.approval_id, CLAIMED, state, encode(after), event=event, refunds=refunds, kept=kept)

@@ -19,6 +19,7 @@ from notary.backends.redis.changes import Changes, milliseconds
 from notary.backends.redis.keys import RedisKeys
 from notary.store.contract import ELSEWHERE, TOLD_CHARACTERS, Moment, StoreGone, Waiting, as_of
 from notary.store.keeping import KEEP_ENDED_SECONDS, LONGEST_CALL_SECONDS, kept_record, kept_text
+from notary.store.outcomes import outcome_of
 
 _HALF_MS: Final = 0.0005
 """Times are shown to the nearest millisecond: what is shown as the bound itself is not before it."""
@@ -38,6 +39,9 @@ class HoldRow(msgspec.Struct, array_like=True):
     epoch: int
     bytes: int
     holder: str | None = None
+    given: int = 0
+    """Approvals given of several. SECURITY: the row changes with each, so that of two notaries which store one at
+    once the second begins anew."""
 
     def is_live(self, moment: Moment) -> bool:
         """It still waits."""
@@ -284,6 +288,7 @@ def _row_of(record: ApprovalRecord, holder: str | None) -> HoldRow:
     return HoldRow(
         record.approval_id, record.session_id, record.action_id, record.request_hash, record.state, record.created_at,
         record.expires_at, record.principal, record.epoch, len(record.body.encode()), holder,
+        len(outcome_of(record).approvals) if record.state == PENDING and record.outcome != "{}" else 0,
     )  # fmt: skip
 
 

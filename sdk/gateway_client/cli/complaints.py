@@ -24,6 +24,7 @@ NEXT = {
     "approval_expired": "call the action again",
     "approval_failed": "look at what came of it: gatectl why {trace_id}",
     "approval_signature_required": "decide with gatectl approvals, which signs",
+    "already_approved_by_you": "another operator must approve it, too",
     "role_required": "ask an operator who has the role, or change roles in [[operators]]",
     "own_request": "the call is your own: another operator approves it",
     "invalid_approval_signature": "show it again and decide anew; check clock and public_base_url: gatectl doctor",

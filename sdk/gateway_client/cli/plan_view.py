@@ -5,6 +5,7 @@ Guarantees that nothing that will happen is left out silently: what is cut says 
 
 from collections.abc import Iterator
 
+from gateway_client.cli.approval_counts import counted
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import one_line, plain, safe
 from gateway_client.cli.times import countdown
@@ -165,6 +166,8 @@ class PlanView:
         budget = f", {calls} calls left before this one" if isinstance(calls, int) else ""
         yield "asked by", f"{safe(detail.principal or 'unknown')}{owner}, session {safe(detail.session_id)}{budget}"
         yield "asked at", safe(detail.created_at or "-")
+        if detail.approvals:
+            yield "approvals", safe(counted(detail.approvals))
         if detail.policy_rule:
             yield "because", f"rule {safe(detail.policy_rule)}"
 

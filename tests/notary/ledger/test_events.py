@@ -27,8 +27,9 @@ DOCUMENTED = [
     "egress_networks", "budgets_before", "budgets_after", "caps", "runtime", "response_hash",
     "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
     "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
-    "operator_proof_jti", "approval_signature", "change", "seen", "attempts", "supposed_principal",
-    "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode", "sandbox_degraded", "prev_hash",
+    "operator_proof_jti", "approval_signature", "quorum", "approvals", "change", "seen", "attempts",
+    "supposed_principal", "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode", "sandbox_degraded",
+    "prev_hash",
 ]  # fmt: skip
 DOCUMENTED_TYPES = {
     "ActionCall", "LeaseIssued", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminDrain", "AdminReload",
@@ -37,11 +38,12 @@ DOCUMENTED_TYPES = {
     "PolicyThresholdSet", "PolicyThresholdCleared", "PolicyCapSet", "PolicyCapCleared",
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
     "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered", "SessionRevoked",
-    "ClockAccepted", "LedgerSealed", "ActionPreviewed", "ActionRolledBack", "EvidenceErased",
+    "ClockAccepted", "LedgerSealed", "ActionPreviewed", "ActionRolledBack", "EvidenceErased", "ApprovalGiven",
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "lease", "allowed_sinks", "egress_networks", "budgets_before", "budgets_after", "runtime", "change",
-    "seen", "attempts", "signing_keys", "is_repeated", "kept", "dev_mode", "sandbox_degraded", "prev_hash",
+    "seen", "attempts", "signing_keys", "is_repeated", "kept", "quorum", "approvals", "dev_mode", "sandbox_degraded",
+    "prev_hash",
 }  # fmt: skip
 TEXT_FIELDS = [name for name in DOCUMENTED if name not in NO_TEXTS]
 FREE = st.none() | st.dictionaries(TEXTS, VALUES, max_size=3)

@@ -44,9 +44,9 @@ from tests.support.asking import Asker
 TYPES = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
 DECISIONS = ("allow", "deny", "error", "pending_approval", "denied", None)
 OF_OPERATIONS = {
-    "ActionCall", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminRevokeAll", "BudgetRollbackFailed",
-    "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted", "WebhooksRedelivered",
-    "SessionRevoked", "ClockAccepted", "LedgerSealed", "EvidenceErased",
+    "ActionCall", "ApprovalGiven", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminRevokeAll",
+    "BudgetRollbackFailed", "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted",
+    "WebhooksRedelivered", "SessionRevoked", "ClockAccepted", "LedgerSealed", "EvidenceErased",
 }  # fmt: skip
 """Written by an operation of their own, or by the notary itself."""
 NOTARYS: dict[str, Any] = {
@@ -55,7 +55,7 @@ NOTARYS: dict[str, Any] = {
     "response_schema_violation": "/a: type", "is_repeated": True, "lease": {"epoch": 0},
     "key_purpose": "receipt", "key_id": "k",
     "previous_key_id": "k", "seen": {"state": "present"},
-    "kept": {"/a": DIGEST}, "summary_template": "{a}",
+    "kept": {"/a": DIGEST}, "summary_template": "{a}", "approvals": (),
 }  # fmt: skip
 OF_DECISIONS = ("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
 

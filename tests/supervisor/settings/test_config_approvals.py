@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.quorum import QuorumRule
 from supervisor.settings.sections.operators import digest_of
 from tests.supervisor.settings.test_config import JKT, KEY, NEEDED, problems_of, settings_of
 
@@ -77,3 +78,35 @@ def test_caps_of_holds_may_be_as_narrow_as_one_for_each(tmp_path: Path) -> None:
     caps = "max_pending = 2\nmax_pending_per_principal = 1\n"
     text = f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{caps}'
     assert not [one for one in problems_of(text) if "approvals" in one]
+
+
+TWO = "".join(
+    f'[[operators]]\nname = "{name}"\napi_key_sha256 = "{digit * 64}"\ngroups = ["finance"]\n'
+    for name, digit in (("ada", "1"), ("bob", "2"))
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("count = 2", "exactly one of risk_level and action_id"),
+        ('risk_level = "high"\naction_id = "a"\ncount = 2', "exactly one of risk_level and action_id"),
+        ('risk_level = "high"', "needs count or groups"),
+        ('risk_level = "high"\ncount = 3', "3 approvals, and only 2 operators could give them"),
+        ('risk_level = "high"\ngroups = { security = 1 }', '"security" has 0 operators, 1 are needed'),
+        ('risk_level = "high"\ncount = 1\ngroups = { finance = 2 }', "count = 1: is below the sum of its groups"),
+        ('risk_level = "odd"\ncount = 2', "risk_level"),
+        ('risk_level = "low"\ncount = 2\n[[approvals.quorum]]\nrisk_level = "low"\ncount = 1', "is there twice"),
+    ],
+)
+def test_a_quorum_that_can_not_be_meant_or_met_is_a_problem(rule: str, said: str) -> None:
+    problems = problems_of(NEEDED + TWO + "[[approvals.quorum]]\n" + rule + "\n")
+    assert any(said in problem for problem in problems), problems
+
+
+def test_a_quorum_is_read_with_groups_and_roles_of_operators() -> None:
+    rule = '[[approvals.quorum]]\naction_id = "pay"\ngroups = { finance = 2 }\n'
+    settings = settings_of(NEEDED + TWO + rule)
+    assert settings.approvals.quorum == (QuorumRule(action_id="pay", groups={"finance": 2}),)
+    readers = TWO.replace('groups = ["finance"]\n', 'groups = ["finance"]\nroles = ["read"]\n')
+    assert any('"finance" has 0 operators' in problem for problem in problems_of(NEEDED + readers + rule))

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from ipc.networks import ClientCertificate, NetworkSettings
+from ipc.quorum import QuorumRule
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WitnessSettings
 from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.schema import SCHEMA, Leaf, Names, SettingsTable, TableArray, leaf_paths, node_at, spellings
@@ -17,7 +18,8 @@ SET_BY_THE_GATEWAY = {
 }  # fmt: skip
 ONLY_IN_THE_FILE = {"operators.api_key_file"}
 TABLES = (
-    ClientCertificate, NetworkSettings, OperatorSettings, PrincipalMapping, WebhookSettings, WitnessSettings,
+    ClientCertificate, NetworkSettings, OperatorSettings, PrincipalMapping, QuorumRule, WebhookSettings,
+    WitnessSettings,
 )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from contextlib import suppress
 import click
 
 from gateway_client.cli import deciding, ids
+from gateway_client.cli.approval_counts import counted
+from gateway_client.cli.bulk_denials import deny_all
 from gateway_client.cli.call_names import named
 from gateway_client.cli.completing import held
 from gateway_client.cli.deciding import LONGEST, described, require_same_plan, signed_by, to_sign, undecided
@@ -22,7 +24,7 @@ from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import safe
 from gateway_client.cli.times import bound, countdown
 from gateway_client.contract.approvals import ApprovalDetail
-from gateway_client.errors import ActionFailed, GatewayError
+from gateway_client.errors import ActionFailed, ApprovalsMissing, GatewayError
 from gateway_client.operators import OperatorClient
 from gateway_client.results import Approval
 
@@ -112,6 +114,10 @@ def approve(
         desk.confirm(_question(detail, view, learn_domain, learn_path), yes)
         try:
             done = deciding.approve(operator, detail, shown, learn_domain, learn_path)
+        except ApprovalsMissing as missing:
+            _tell_missing(desk, detail, missing)
+            _tell_signed(desk, shown, operator.thumbprint)
+            return
         except ActionFailed:  # decided all the same
             _tell_signed(desk, shown, operator.thumbprint)
             raise
@@ -126,12 +132,23 @@ def approve(
 
 
 @approvals.command("deny")
-@click.argument("approval_id", shell_complete=held)
+@click.argument("approval_id", required=False, shell_complete=held)
+@click.option("--principal", metavar="NAME", help="With --all: every call of this principal that waits.")
+@click.option("--all", "is_all", is_flag=True, help="Not one call but all of --principal.")
 @click.option("--reason", metavar="TEXT", help="What the agent reads; at most 500 characters.")
 @yes_option
 @pass_desk
-def deny(desk: CliContext, approval_id: str, reason: str | None, yes: bool) -> None:
-    """End a held call without running it."""
+def deny(
+    desk: CliContext, approval_id: str | None, principal: str | None, is_all: bool, reason: str | None, yes: bool
+) -> None:
+    """End a held call without running it, or all that one principal has waiting."""
+    if is_all or principal is not None:
+        if approval_id is not None or principal is None or not is_all or reason is None:
+            raise usage("all calls of a principal need --principal, --all and --reason, and no id", "gatectl approvals")
+        deny_all(desk, principal, reason, yes)
+        return
+    if approval_id is None:
+        raise usage("no approval id", "gatectl approvals list --status pending")
     with desk.operator() as operator:
         approval_id = ids.approval(operator, approval_id)
         desk.change(operator, f"deny {safe(approval_id)}?", yes)
@@ -151,8 +168,18 @@ def outcome(one: Approval, verification: str | None) -> str | None:
     where that is known, and the receipt."""
     if one.state == "expired":
         return "nobody decided before it ended"  # by time, or since its session or everything was revoked
+    if one.state == "pending" and one.approvals:
+        return counted(one.approvals)
     why = one.deny_reason or one.error_code
     return why or " ".join(part for part in (verification, one.receipt_id) if part) or None
+
+
+def _tell_missing(desk: CliContext, detail: ApprovalDetail, missing: ApprovalsMissing) -> None:
+    if desk.is_json:
+        count = {"given": missing.given, "needed": missing.needed}
+        desk.out.document({"decision": "pending_approval", "approval_id": detail.approval_id, "approvals": count})
+    else:
+        desk.out.line(f"approved, and not run yet: {missing.given} of {missing.needed} approvals are given")
 
 
 def _verified(operator: OperatorClient, listed: Iterable[Approval]) -> dict[str | None, str]:

@@ -1,0 +1,116 @@
+"""Held calls that need several approvals, over the interface of one front and of two."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+
+from frontend.auth.operators import Operators
+from ipc.quorum import QuorumRule
+from ipc.reloadable import reloadable_of
+from ipc.settings import ApprovalSettings, OperatorSettings
+from tests.support.front_core import Core, front_core, signed
+from tests.support.held_calls import held, state_of
+from tests.support.proofs import Key
+
+NAMES = {"ada": ("finance",), "bob": ("finance", "security"), "eve": ()}
+KEYS = {name: Key() for name in NAMES}
+API = {name: f"key-{name}-{'0' * 32}" for name in NAMES}
+OPERATORS = tuple(
+    OperatorSettings(name, dpop_jkt=KEYS[name].jkt, api_key=API[name], groups=groups) for name, groups in NAMES.items()
+)
+
+
+def needing(count: int, **groups: int) -> dict[str, Any]:
+    rule = QuorumRule(action_id="echo", count=count, groups=groups)
+    return {"operators": OPERATORS, "approvals": ApprovalSettings(quorum=(rule,))}
+
+
+async def ask(core: Core, name: str, method: str, path: str, body: object = b"") -> tuple[int, Any]:
+    """A request of this operator."""
+    answer = await core.ask(method, path, body, signed(KEYS[name], method, path, API[name], now=core.clock.right))
+    return answer.status, msgspec.json.decode(answer.body)
+
+
+async def approve(core: Core, name: str, approval_id: str) -> tuple[int, Any]:
+    return await ask(core, name, "POST", f"/v1/approvals/{approval_id}/approve")
+
+
+async def kinds(core: Core, approval_id: str) -> list[tuple[str, str | None]]:
+    events = [one for one in reversed(await core.events()) if one.get("approval_id") == approval_id]
+    return [(one["event_type"], one.get("approved_by")) for one in events]
+
+
+async def test_the_first_of_two_approvals_is_202_and_the_second_executes(tmp_path: Path) -> None:
+    async with front_core(tmp_path, **needing(2)) as core:
+        _, approval_id = await held(core)
+        status, first = await approve(core, "ada", approval_id)
+        assert (status, first["decision"]) == (202, "pending_approval")
+        assert (first["approvals"]["given"], first["approvals"]["needed"]) == (1, 2)
+        status, again = await approve(core, "ada", approval_id)
+        assert (status, again["error"]) == (409, "already_approved_by_you")
+        status, detail = await ask(core, "eve", "GET", f"/v1/approvals/{approval_id}")
+        assert (detail["state"], detail["quorum"]) == ("pending", {"count": 2, "groups": {}})
+        assert [one["approved_by"] for one in detail["approvals"]["by"]] == ["ada"]
+        status, page = await ask(core, "eve", "GET", "/v1/approvals")
+        assert page["approvals"][0]["approvals"]["given"] == 1
+        status, done = await approve(core, "bob", approval_id)
+        assert (status, done["decision"], done["approval"]["approved_by"]) == (200, "executed", "bob")
+        told = [("ActionCall", None), ("ApprovalGiven", "ada"), ("ApprovalGranted", "bob"), ("ActionCall", "bob")]
+        assert await kinds(core, approval_id) == told
+        (granted,) = await core.events(event_type="ApprovalGranted")
+        assert [one["approved_by"] for one in granted["approvals"]] == ["ada", "bob"]
+        status, receipt = await ask(core, "eve", "GET", f"/v1/receipts/{done['receipt_id']}")
+        assert receipt["approval"]["quorum"] == {"count": 2, "groups": {}}
+        assert [one["operator_jkt"] for one in receipt["approval"]["approvals"]] == [KEYS["ada"].jkt, KEYS["bob"].jkt]
+
+
+async def test_a_group_needs_a_person_of_its_own_and_one_denial_ends_the_hold(tmp_path: Path) -> None:
+    async with front_core(tmp_path, **needing(2, finance=1, security=1)) as core:
+        _, approval_id = await held(core)
+        assert (await approve(core, "bob", approval_id))[0] == 202
+        status, body = await approve(core, "eve", approval_id)
+        assert (status, body["approvals"]["given"]) == (202, 2), "two people, and bob stands for one group"
+        assert (await approve(core, "ada", approval_id))[0] == 200
+        _, approval_id = await held(core)
+        assert (await approve(core, "bob", approval_id))[0] == 202
+        assert (await ask(core, "bob", "POST", f"/v1/approvals/{approval_id}/deny"))[0] == 200
+        assert (await approve(core, "ada", approval_id))[0] == 404
+        assert await state_of(core, approval_id) == "denied"
+
+
+async def test_an_operator_who_is_gone_counts_no_more_and_several_teach_no_rule(tmp_path: Path) -> None:
+    async with front_core(tmp_path, **needing(2)) as core:
+        _, approval_id = await held(core)
+        status, body = await ask(core, "ada", "POST", f"/v1/approvals/{approval_id}/approve?learn_path=a")
+        assert status == 400
+        assert (await approve(core, "ada", approval_id))[0] == 202
+        settings = msgspec.structs.replace(core.services.settings, operators=OPERATORS[1:])
+        core.services.authentication.operators.follow(Operators(settings.operators))
+        core.notary_thread.follow(reloadable_of(settings))
+        status, body = await approve(core, "bob", approval_id)
+        assert (status, body["approvals"]["given"]) == (202, 1)
+        assert (await approve(core, "eve", approval_id))[0] == 200
+
+
+async def test_of_approvals_at_once_on_two_fronts_all_count_and_one_executes(tmp_path: Path) -> None:
+    async with (
+        front_core(tmp_path, **needing(2)) as core,
+        front_core(tmp_path, front_id="front-2-b", **needing(2)) as b,
+    ):
+        for _ in range(5):
+            _, approval_id = await held(core)
+            seen: list[int] = []
+
+            async def one(front: Core, name: str, approval_id: str = approval_id, seen: list[int] = seen) -> None:
+                seen.append((await approve(front, name, approval_id))[0])
+
+            async with trio.open_nursery() as nursery:
+                for front, name in ((core, "ada"), (b, "bob"), (core, "eve"), (b, "ada")):
+                    nursery.start_soon(one, front, name)
+            assert seen.count(200) == 1, seen
+            assert seen.count(202) == 1, seen
+            assert {*seen} <= {200, 202, 404, 409}
+            executed = [kind for kind, _ in await kinds(core, approval_id)].count("ApprovalGranted")
+            assert executed == 1
