@@ -31,7 +31,7 @@ def decide(peer: PolicyPeer, **changes: object) -> Decision:
 
 
 def test_the_example_data_is_good_and_means_what_it_says(peer: PolicyPeer) -> None:
-    data, _ = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+    data, *_ = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     assert isinstance(parse_data(data), PolicyData)
     assert peer.load(PolicySources({"gateway.rego": DEFAULT_POLICY.read_text()}, data, "x")) is None
     assert decide(peer, principal="billing-agent", action_id="http_fetch", requested_sinks=("http_read",)).allow

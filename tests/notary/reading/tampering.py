@@ -175,7 +175,7 @@ def count_by_hand(connection: sqlite3.Connection) -> None:
 def reserve_by_hand(connection: sqlite3.Connection) -> None:
     """Amounts that count for caps, and keys of calls."""
     amounts = [("text_digest", "/amount", "all", 60, "", LATE, total, "0", LATE + 60) for total in ("1", "2")]
-    rows = {
+    rows: dict[str, list[tuple[str | int, ...]]] = {
         "cap_amounts": [("refund", *amounts[0][1:]), amounts[1]],
         "cap_reserved": [("apr_7", "[]", LATE), ("apr_8", "[ ]", LATE + 1)],
         "call_keys": [("k7", "uid:1007", "{}", LATE), ("k8", "uid:1008", "{ }", LATE + 1)],
