@@ -112,7 +112,7 @@ class ListedApproval(ApprovalItem, frozen=True, kw_only=True):
     summary: NeverNull[str] = LEFT_OUT
     """The line by which people know the call, made of its kept values; absent without one."""
     approvals: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovalCount)] = LEFT_OUT
-    """Of a call that needs several approvals."""
+    """The count for a call that needs several approvals."""
 
 
 class ApprovalList(Noun, frozen=True, kw_only=True):

@@ -94,7 +94,7 @@ class DecisionOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     approval_signature: str | None = None
     """The signature of the operator who claimed it, as it was sent (ipc/keys/signed_approvals.py)."""
     approvals: tuple[GivenApproval, ...] = ()
-    """Of a hold that needs several: those that were given, the first one first."""
+    """The approvals given so far to a hold that needs several, the first one first."""
 
 
 def encoded_outcome(outcome: DecisionOutcome) -> str:

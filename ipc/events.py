@@ -125,7 +125,7 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     approval_signature: str | None = None
     """With ApprovalGranted and ApprovalDenied: the operator's own signature of that decision (docs/evidence.md)."""
     quorum: dict[str, Any] | None = None
-    """Of a hold that needs several approvals: `count`, and `groups` with the number of members of each."""
+    """The approvals that a hold needs: `count`, and `groups` with the number of members of each."""
     approvals: list[dict[str, Any]] | None = None
     """With ApprovalGranted of such a hold: every approval, with its operator, key, proof, groups and signature."""
     change: dict[str, Any] | None = None

@@ -31,7 +31,7 @@ class Counting:
         self._counted: Checkpoint | None = None
         """The checkpoint whose events are counted."""
         self._has_more = True
-        self._next = monotonic()
+        self._next = monotonic() + state.limits.round_seconds
         self._forget_at = monotonic()
 
     def patience(self) -> float:

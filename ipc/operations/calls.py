@@ -36,7 +36,7 @@ class Approver(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     claimed."""
     quorum: Quorum | None = None
     approvals: tuple[GivenApproval, ...] = ()
-    """Of a hold that needed several approvals; the notary sets both."""
+    """The approvals of a hold that needed several; the notary sets both fields."""
 
     @property
     def unsigned(self) -> "Approver":

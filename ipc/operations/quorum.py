@@ -10,7 +10,7 @@ from ipc.quorum import GivenApproval
 
 
 class ApprovalNoted(msgspec.Struct, frozen=True, tag=True):
-    """What became of an approval. `given`: stored, and others must follow. `last`: not stored; with it the quorum is
+    """The result of an approval. `given`: stored, and others must follow. `last`: not stored; with it the quorum is
     met, and the front claims the hold. `repeated`: not stored; the same operator has approved already."""
 
     became: Literal["given", "last", "repeated"]

@@ -90,7 +90,7 @@ def check_approval(receipt: Record, approval: Record, operators: Collection[str]
 
 
 class _Told(NamedTuple):
-    """What a receipt tells of one approval."""
+    """The members of a receipt about one approval."""
 
     approval_id: str | None
     approved_by: str | None
