@@ -17,7 +17,7 @@ NEVER = {
     "previous_key_id", "key_purpose", "identity_method", "key_thumbprint", "provider_module_digest", "trust_verdict",
     "sandbox_degraded", "prev_hash", "timestamp", "event_type", "is_repeated", "approval_signature",
     "seen", "attempts", "response_schema_violation", "lease", "egress_networks", "supposed_principal",
-    "kept", "caps",
+    "kept", "caps", "approvals", "quorum",
 }  # fmt: skip
 FREE = {
     "allowed_sinks",
