@@ -48,6 +48,8 @@ class WholeWalk:
         self.beginning: Cut = NOTHING
         """Events before it are in sealed segments."""
         self._has_begun = not has_tree
+        self._damaged = ""
+        """Damage where the cuts stand."""
         self._total: int | None = None
         """Events that the ledger says it has, once the walk has come to its end."""
 
@@ -74,7 +76,7 @@ class WholeWalk:
     def _begin(self, connection: OpenTransaction) -> None:
         """Begin behind what is sealed, with nothing left before."""
         self._has_begun = True
-        beginning, end = read_cut(connection, BEGINNING), read_cut(connection, END)
+        beginning, end = self._cuts(connection)
         self.beginning = beginning
         if beginning != NOTHING or end != NOTHING:
             self.chain = Walk(beginning.head)
@@ -85,6 +87,16 @@ class WholeWalk:
                 self.tree.begin(beginning, is_segment=end != NOTHING)
         if beginning.events and (row := connection.execute(_SEALED, (beginning.events,)).fetchone()) is not None:
             self.broken = Break(str(row[1]), row[0], "it is sealed in a segment, and is here once more")
+
+    def _cuts(self, connection: OpenTransaction) -> tuple[Cut, Cut]:
+        """The cuts that the ledger tells. Damage to their place is found at the end, so that all events are read."""
+        try:
+            return read_cut(connection, BEGINNING), read_cut(connection, END)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self._damaged = f"the file is damaged after it: {error}"
+            return NOTHING, NOTHING
 
     def _walked(self, connection: OpenTransaction) -> bool:
         if not self._has_begun:
@@ -115,7 +127,8 @@ class WholeWalk:
         if broken is None and self.tree is not None:
             self.proven = self.tree.end(connection, self.entries)
         broken = broken or self.named.end(connection, self.entries) or self.kept.end(connection, self.entries)
-        return broken or (self.named.check_epoch(connection) if self.tree is not None else None)
+        broken = broken or (self.named.check_epoch(connection) if self.tree is not None else None)
+        return broken or (self._after(self._damaged) if self._damaged else None)
 
     def _journal(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Break | None:
         rows = [row for entry in entries for row in entry.events]

@@ -33,6 +33,8 @@ BEYOND_SCHEMAS = {"invalid_domain", "invalid_path", "invalid_input", "unknown_ac
 """Answers to a body with a valid form: schemas know nothing of actions, names and registrations."""
 ENDS_OTHERS = r"/v1/admin/(drain|revoke-all)"
 """Operations that end the work of all callers: tried last."""
+RULED = ("/paths", "/audit/proof", "/audit/summary", "/evidence/erase", "/policy/thresholds", "/policy/caps")
+"""Ends of paths whose forms have rules between members."""
 SAME_FORMS = r"^DELETE /v1/admin/(domains|paths|policy/allowlist)$"
 """Bodies of a form that another row takes: their every corner is tried there, since twenty a second take their time."""
 EXAMPLES = document(ROUTES)["paths"]
@@ -68,7 +70,13 @@ class Visitor(requests.Session):
         """A session that an operator may end, again and again."""
         self.waiting: str | None = None
         """A pending approval."""
-        for path in ("domains", "paths", "policy/allowlist"):  # what the examples take away
+        for path in (
+            "domains",
+            "paths",
+            "policy/allowlist",
+            "policy/thresholds",
+            "policy/caps",
+        ):  # what the examples take away
             body = EXAMPLES[f"/v1/admin/{path}"]["post"]["requestBody"]["content"]["application/json"]["example"]
             assert self.operator.post(f"/v1/admin/{path}", body).status_code == 200
         self.buckets = {name: SharedBucket(rate * PACE, max(1, rate * PACE - 5)) for name, rate in PER_SECOND.items()}
@@ -86,6 +94,7 @@ class Visitor(requests.Session):
         """No example names what only this gateway has written."""
         empty = {"Authorization": "", "DPoP": ""}
         self.get(f"{self.gate.base}/v1/audit/proof", params={"receipt_id": self.receipt_id}, headers=empty)
+        self.get(f"{self.gate.base}/v1/audit/summary", headers=empty)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         assert request.url is not None
@@ -140,7 +149,7 @@ def try_out(case: Any, visitor: Visitor) -> None:
     assert answer.status_code < 500 or answer.json()["error"] == "action_execution_failed"
     excluded = [ignored_auth]  # it repeats requests with their proofs: see tests/conformance/test_auth_models.py
     code = answer.json()["error"] if answer.status_code in (400, 422) else None
-    if code in BEYOND_SCHEMAS or (code == "invalid_request" and case.path.endswith(("/paths", "/audit/proof"))):
+    if code in BEYOND_SCHEMAS or (code == "invalid_request" and case.path.endswith(RULED)):
         excluded.append(positive_data_acceptance)
     if case.path.startswith("/v1/admin/policy/"):
         excluded.append(allow_header_conformance)  # `grant` and its like are names that a principal may have, too

@@ -103,6 +103,8 @@ VALUES: dict[str, Any] = {
 }
 """By the name of a member; where a member of this name has another form somewhere, its own schema decides."""
 
+_AMOUNT = {"action_id": "payment_transfer", "pointer": "/amount_cents"}
+_A_DAY = {"per": "principal", "window_seconds": 86400, "hold_above": 5000000}
 CHOSEN: dict[str, dict[str, Any]] = {
     "PathForm": {"action_id": "file_write", "path": "notes/**"},
     "PathOfAction": {"action_id": "file_write"},
@@ -112,6 +114,12 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "RiskBreakdown": {"low": ["text_digest"], "medium": [], "high": [], "critical": []},
     "DenyRequest": {"reason": "not without a ticket"},
     "EraseForm": {"principal": "dev:anonymous", "reason": "asked for by the person"},
+    "ThresholdToSet": _AMOUNT | {"hold_above": 100000},
+    "ThresholdView": _AMOUNT | {"hold_above": 100000},
+    "CapToSet": _AMOUNT | _A_DAY,
+    "CapView": _AMOUNT | _A_DAY,
+    "ValueRulesToClear": _AMOUNT,
+    "ValueRuleChanged": _AMOUNT,
     "DomainForm": {"action_id": "payment_transfer"},
     "DomainOfAction": {"action_id": "payment_transfer"},
     "LearnedDomain": {"action_id": "payment_transfer"},
