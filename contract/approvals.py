@@ -243,7 +243,7 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     approval_signature: str | None = None
     """The operator's own signature of the decision."""
     approvals: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovalCount)] = LEFT_OUT
-    """Of a call that needs several approvals."""
+    """The count for a call that needs several approvals."""
 
 
 class Denied(Noun, frozen=True, kw_only=True):
