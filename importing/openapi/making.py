@@ -63,6 +63,9 @@ def made(operation: ApiOperation, action_id: str, digest: str, target: ImportTar
     response_schema = response_schema_of(operation)
     if response_schema is not None:
         io["response_schema"] = response_schema
+    # A request whose token is refused is sent once more, and counts twice.
+    has_token = any("oauth2_client_credentials" in one.inject for one in secrets)
+    limits = {"fuel": 300_000_000, "memory_mb": 64, "timeout_seconds": SECONDS, "max_io_calls": 2 if has_token else 1}
     fields: dict[str, Any] = {
         "action_id": action_id,
         "version": "1.0.0",
@@ -71,7 +74,7 @@ def made(operation: ApiOperation, action_id: str, digest: str, target: ImportTar
         "required_imports": ["http"],
         "risk_level": risk,
         "declared_side_effects": ["http_read" if operation.method in {"GET", "HEAD"} else "http_write"],
-        "resource_limits": {"fuel": 300_000_000, "memory_mb": 64, "timeout_seconds": SECONDS, "max_io_calls": 1},
+        "resource_limits": limits,
         "io": io,
         "egress": {"profile": "direct_allowlist", "allowed_domains": [host]},
         "template": request.template,

@@ -38,6 +38,8 @@ def secrets(folder: Path, scheme: dict[str, Any], scopes: list[str] | None = Non
 )  # fmt: skip
 def test_a_security_scheme_becomes_a_secret(tmp_path: Path, scheme: dict[str, Any], inject: dict[str, Any]) -> None:
     assert secrets(tmp_path, scheme, ["read"]) == {"name": "billing_api_key", "inject": inject}
+    calls = 2 if scheme is CLIENT else 1  # a refused token is followed by another one
+    assert manifest(tmp_path, "one")["resource_limits"]["max_io_calls"] == calls
 
 
 def test_the_prefix_begins_ids_and_secrets(tmp_path: Path) -> None:
