@@ -239,23 +239,6 @@ def test_a_broker_that_hangs_while_a_call_asks_for_another_token_leaves_it_the_r
     assert agent.execute("again", POST).status_code == 200
 
 
-def test_shared_calls_go_on_beside_one_that_waits_for_another_token(at: Stage) -> None:
-    before = len(at.up.seen)
-    with ThreadPoolExecutor(2) as pool:
-        beside = pool.submit(at.gate.agent().execute, "held", {"path": "/wait/beside", "message": "hi"})
-        wait_for(lambda: len(at.up.seen) == before + 1, "the call beside it")
-        waiting = pool.submit(at.gate.agent().execute, "held", {"path": "/bearer/-2", "message": "hi"})
-        wait_for(lambda: len(at.asked("held")) == 2, "the question for another token")
-        at.up.held("beside").set()
-        assert beside.result(60).status_code == 200
-        assert not waiting.done()
-        at.may_renew.set()
-        assert waiting.result(60).status_code == 200
-    assert [one.headers["authorization"] for one in at.up.seen][-2:] == [
-        "Bearer token-of-held-1", "Bearer token-of-held-2",
-    ]  # fmt: skip
-
-
 def broker_after(at: Stage, pid: int) -> int:
     """The broker that follows this one, once it serves."""
     found = wait_for(lambda: [one.pid for one in at.gate.children(BROKER) if one.pid != pid], "another broker")
