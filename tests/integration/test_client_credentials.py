@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -61,12 +60,11 @@ RIGHT = {
     "fresh": json_answer("200 OK", token("token-NUMBER")),
     "again": json_answer("200 OK", token("token-NUMBER")),
     "same": json_answer("200 OK", token("token-of-same")),
-    "held": b"",
     "lower": json_answer("200 OK", token("token-of-lower", token_type="bearer"), "application/json; charset=utf-8"),
 }
 
 
-TWICE = ("again", "same", "held")
+TWICE = ("again", "same")
 """Actions whose calls may send a request once more."""
 
 
@@ -77,8 +75,6 @@ class Stage:
     gate: Gateway
     up: Upstream
     tokens: TokenServer
-    may_renew: threading.Event
-    """The server gives a second token to `held` once this is set."""
 
     def asked(self, name: str) -> list[bytes]:
         """Requests for tokens of this action."""
@@ -89,15 +85,11 @@ class Stage:
         return event
 
 
-def speaks(servers: list[TokenServer], may_renew: threading.Event) -> Callable[[socket.socket], None]:
+def speaks(servers: list[TokenServer]) -> Callable[[socket.socket], None]:
     def answer(connection: socket.socket) -> None:
         name = servers[0].requests[-1].split(b" ")[1].decode().strip("/").partition("?")[0]
         data = RIGHT[name] if name in RIGHT else WRONG[name][0]
         data = data.replace(b"NUMBER", b"%06d" % len(servers[0].requests))
-        if name == "held":
-            is_first = sum(one.startswith(b"POST /held?") for one in servers[0].requests) == 1
-            assert is_first or may_renew.wait(300)
-            data = json_answer("200 OK", token("token-of-held-1" if is_first else "token-of-held-2"))
         if data is HANG:
             servers[0].stop.wait(300)
         else:
@@ -124,13 +116,12 @@ def at(up: Upstream, tmp_path: Path) -> Iterator[Stage]:
     secrets.touch(mode=0o600)
     secrets.write_text(json.dumps({"client": CLIENT_SECRET, "upstream_token": "t" * 20, "bank_token": "b" * 20}))
     servers: list[TokenServer] = []
-    may_renew = threading.Event()
-    with upstream(speaks(servers, may_renew)) as tokens:
+    with upstream(speaks(servers)) as tokens:
         servers.append(tokens)
         places = f'"upstream.gateway.test" = "{up.address}", "login.gateway.test" = "{tokens.address}"'
         text = f'{top}policy_dir = "{policy}"\n[egress]\nunsafe_resolve = {{{places}}}\n[secrets]\nfile = "{secrets}"\n'
         with gateway(tmp_path, text) as running:
-            yield Stage(running, up, tokens, may_renew)
+            yield Stage(running, up, tokens)
 
 
 def test_a_call_has_a_token_that_was_fetched_once_and_its_client_secret_is_nowhere_else(at: Stage) -> None:
