@@ -67,7 +67,6 @@ def test_a_process_ends_as_the_same_code_does_in_this_one(arguments: list[str]) 
         ["check"],
         ["dev", "extra"],
         ["ledger"],
-        ["ledger", "verify", "f"],
         ["policy"],
         ["policy", "explain"],
         ["policy", "check", "a", "b"],
