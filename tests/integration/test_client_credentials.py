@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -60,11 +61,12 @@ RIGHT = {
     "fresh": json_answer("200 OK", token("token-NUMBER")),
     "again": json_answer("200 OK", token("token-NUMBER")),
     "same": json_answer("200 OK", token("token-of-same")),
+    "held": b"",
     "lower": json_answer("200 OK", token("token-of-lower", token_type="bearer"), "application/json; charset=utf-8"),
 }
 
 
-TWICE = ("again", "same")
+TWICE = ("again", "same", "held")
 """Actions whose calls may send a request once more."""
 
 
@@ -75,6 +77,8 @@ class Stage:
     gate: Gateway
     up: Upstream
     tokens: TokenServer
+    may_renew: threading.Event
+    """The server gives a second token to `held` once this is set."""
 
     def asked(self, name: str) -> list[bytes]:
         """Requests for tokens of this action."""
@@ -85,11 +89,15 @@ class Stage:
         return event
 
 
-def speaks(servers: list[TokenServer]) -> Callable[[socket.socket], None]:
+def speaks(servers: list[TokenServer], may_renew: threading.Event) -> Callable[[socket.socket], None]:
     def answer(connection: socket.socket) -> None:
         name = servers[0].requests[-1].split(b" ")[1].decode().strip("/").partition("?")[0]
         data = RIGHT[name] if name in RIGHT else WRONG[name][0]
         data = data.replace(b"NUMBER", b"%06d" % len(servers[0].requests))
+        if name == "held":
+            is_first = sum(one.startswith(b"POST /held?") for one in servers[0].requests) == 1
+            assert is_first or may_renew.wait(300)
+            data = json_answer("200 OK", token("token-of-held-1" if is_first else "token-of-held-2"))
         if data is HANG:
             servers[0].stop.wait(300)
         else:
@@ -116,12 +124,13 @@ def at(up: Upstream, tmp_path: Path) -> Iterator[Stage]:
     secrets.touch(mode=0o600)
     secrets.write_text(json.dumps({"client": CLIENT_SECRET, "upstream_token": "t" * 20, "bank_token": "b" * 20}))
     servers: list[TokenServer] = []
-    with upstream(speaks(servers)) as tokens:
+    may_renew = threading.Event()
+    with upstream(speaks(servers, may_renew)) as tokens:
         servers.append(tokens)
         places = f'"upstream.gateway.test" = "{up.address}", "login.gateway.test" = "{tokens.address}"'
         text = f'{top}policy_dir = "{policy}"\n[egress]\nunsafe_resolve = {{{places}}}\n[secrets]\nfile = "{secrets}"\n'
         with gateway(tmp_path, text) as running:
-            yield Stage(running, up, tokens)
+            yield Stage(running, up, tokens, may_renew)
 
 
 def test_a_call_has_a_token_that_was_fetched_once_and_its_client_secret_is_nowhere_else(at: Stage) -> None:
@@ -228,6 +237,23 @@ def test_a_broker_that_hangs_while_a_call_asks_for_another_token_leaves_it_the_r
     wait_for(lambda: any(line["message"] == "no other token for a call" for line in at.gate.lines()), "the log line")
     broker_after(at, first)
     assert agent.execute("again", POST).status_code == 200
+
+
+def test_shared_calls_go_on_beside_one_that_waits_for_another_token(at: Stage) -> None:
+    before = len(at.up.seen)
+    with ThreadPoolExecutor(2) as pool:
+        beside = pool.submit(at.gate.agent().execute, "held", {"path": "/wait/beside", "message": "hi"})
+        wait_for(lambda: len(at.up.seen) == before + 1, "the call beside it")
+        waiting = pool.submit(at.gate.agent().execute, "held", {"path": "/bearer/-2", "message": "hi"})
+        wait_for(lambda: len(at.asked("held")) == 2, "the question for another token")
+        at.up.held("beside").set()
+        assert beside.result(60).status_code == 200
+        assert not waiting.done()
+        at.may_renew.set()
+        assert waiting.result(60).status_code == 200
+    assert [one.headers["authorization"] for one in at.up.seen][-2:] == [
+        "Bearer token-of-held-1", "Bearer token-of-held-2",
+    ]  # fmt: skip
 
 
 def broker_after(at: Stage, pid: int) -> int:
