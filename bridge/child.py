@@ -108,6 +108,8 @@ class ServerChild:
             self._signal(signal.SIGKILL)  # members of the group that outlive its leader
             os.close(self._pidfd)
             await self._output.aclose()
+            with trio.move_on_after(PATIENCE_SECONDS):
+                await self.drain_errors()  # the last words; a process that left the group could hold this end open
             await self._errors.aclose()
         return self._process.wait() if has_ended else None
 

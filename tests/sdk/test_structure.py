@@ -17,7 +17,8 @@ FILES = sorted(path for path in (SDK / "gateway_client").rglob("*.py") if "__pyc
 LIBRARY = [path for path in FILES if "cli" not in path.relative_to(SDK).parts]
 OUTSIDE = {"anyio", "cryptography", "h11", "httpcore", "httpx", "msgspec", "rfc8785"}
 FOR_THE_COMMAND_LINE = {"click", "rich"}
-EXTRAS = {"mcp_server": {"mcp", "mcp_types"}, "langchain.py": {"langchain_core"}, "cli/tui": {"textual"}}
+EXTRAS = {"mcp_server": {"mcp", "mcp_types"}, "langchain.py": {"langchain_core"}, "cli/tui": {"textual"},
+          "cli/evidence_export": {"pyarrow"}}  # fmt: skip
 """Packages that an extra of the distribution brings, for these rooms alone."""
 MAX_LINES, MAX_FUNCTION_LINES = 400, 60
 
@@ -127,13 +128,13 @@ def test_the_version_is_one_and_types_are_shipped() -> None:
     assert (SDK / "gateway_client" / "py.typed").is_file()
     declared = {one.partition(">")[0] for one in project["project"]["dependencies"]}
     assert declared == OUTSIDE | FOR_THE_COMMAND_LINE
-    assert project["project"]["optional-dependencies"].keys() == {"desk", "langchain", "mcp"}
+    assert project["project"]["optional-dependencies"].keys() == {"desk", "langchain", "mcp", "parquet"}
 
 
 def test_only_the_commands_that_need_an_extra_import_its_package() -> None:
     code = """
 import sys
 import gateway_client.cli.main
-assert not [name for name in sys.modules if name.partition(".")[0] in {"mcp", "mcp_types", "textual"}]
+assert not [name for name in sys.modules if name.partition(".")[0] in {"mcp", "mcp_types", "pyarrow", "textual"}]
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300, cwd="/")
