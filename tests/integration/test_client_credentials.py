@@ -251,7 +251,7 @@ def test_shared_calls_go_on_beside_one_that_waits_for_another_token(at: Stage) -
         assert not waiting.done()
         at.may_renew.set()
         assert waiting.result(60).status_code == 200
-    assert [one.headers["authorization"] for one in at.up.seen][-2:] == [
+    assert [one.headers["authorization"] for one in at.up.seen[-2:]] == [
         "Bearer token-of-held-1", "Bearer token-of-held-2",
     ]  # fmt: skip
 
