@@ -184,6 +184,22 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Null for a lease without budget."""
 
 
+class CapOfCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A cap of the action as it stands for one call. Amounts are plain decimals in texts, exact to nine places."""
+
+    pointer: str
+    per: Literal["principal", "owner", "all"]
+    total: str
+    """The sum of the window without this call."""
+    with_this: str
+    """The sum with it."""
+    hold_above: str | None = None
+    """Null where this cap does not hold the call."""
+    deny_above: str | None = None
+    """Null where this cap denies nothing."""
+    window_seconds: int
+
+
 class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     """Everything an operator must see before deciding. Once it has ended, the request is kept for a time that the
     gateway's operator sets, and then no more, nor what the request has filled in: `request`, `request_json`,
@@ -244,6 +260,9 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     """The operator's own signature of the decision."""
     approvals: Annotated[Mapping[str, Any] | None, NEVER_NULL, shown_as(ApprovalCount)] = LEFT_OUT
     """The count for a call that needs several approvals."""
+    caps: Annotated[tuple[Mapping[str, Any], ...], NEVER_NULL, shown_as(CapOfCall)] = LEFT_OUT
+    """The caps that the call counts for, as they stand now. Absent without one, and once the call has been opened or
+    has ended."""
 
 
 class Denied(Noun, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ const LOCK_AFTER = 30 * 60 * 1000; // milliseconds without a key, a click or a t
 const MOST_SECONDS = 660;
 const NOT_HASHED = new Set([
   "state", "status", "claimed_by", "claimed_at", "completed_at", "receipt_id", "deny_reason", "error_code",
-  "approval_signature", "approvals", "shown_hash",
+  "approval_signature", "approvals", "caps", "shown_hash",
 ]);
 let session = null; // {held, token, lock}
 let idle = 0;

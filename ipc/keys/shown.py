@@ -22,7 +22,7 @@ from ipc.texts.visible import in_ascii, visible
 NOT_HASHED: Final = frozenset(
     {
         "state", "status", "claimed_by", "claimed_at", "completed_at", "receipt_id", "deny_reason", "error_code",
-        "approval_signature", "approvals", "shown_hash",
+        "approval_signature", "approvals", "caps", "shown_hash",
     }
 )  # fmt: skip
 """Members of an approval's detail that change while it is decided, and the hash itself. Every other one is hashed."""

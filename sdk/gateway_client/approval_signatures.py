@@ -29,7 +29,7 @@ TYPE = "approval+jws"
 NOT_HASHED = frozenset(
     {
         "state", "status", "claimed_by", "claimed_at", "completed_at", "receipt_id", "deny_reason", "error_code",
-        "approval_signature", "approvals", "shown_hash",
+        "approval_signature", "approvals", "caps", "shown_hash",
     }
 )  # fmt: skip
 """Members of an approval's detail that change while it is decided, and the hash itself. Every other one is hashed."""

@@ -136,6 +136,23 @@ def test_what_is_held_shows_exactly_and_is_approved_with_the_key_of_the_browser(
     page.sees("verified")
 
 
+def test_a_call_that_counts_for_a_cap_shows_how_it_stands_and_is_signed_without_that(
+    page: Browser, registered: Registered, gate: Gateway, agent: Bearer
+) -> None:
+    cap = {
+        "action_id": "payment_transfer", "pointer": "/amount_cents", "per": "all", "window_seconds": 3600,
+        "deny_above": 5_000_000,
+    }  # fmt: skip
+    assert gate.operator().post("/v1/admin/policy/caps", cap).status_code == 200
+    approval_id = held(agent, "payment_transfer", to="acct-9", amount_cents=20, currency="EUR")
+    held(agent, "payment_transfer", to="acct-9", amount_cents=300, currency="EUR")
+    registered.sign_in(f"held/{approval_id}")
+    page.sees("/amount_cents per all within 3600 s: 320 with this call, 300 without it; denied above 5000000")
+    page.click("button", "Deny")
+    page.click("button", "Sign and deny")
+    page.sees("Denied; nothing ran")
+
+
 def test_what_is_denied_does_not_run_and_the_agent_reads_why(
     page: Browser, registered: Registered, agent: Bearer, up: Upstream
 ) -> None:

@@ -381,3 +381,14 @@ def test_an_approval_of_several_says_how_many_are_given(gatectl: Gatectl) -> Non
         out = pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes").out
     assert "1 of 2 approvals: dev" in out
     assert "approved, and not run yet: 1 of 2 approvals are given" in out
+
+
+def test_a_held_call_that_counts_for_caps_shows_how_they_stand_and_can_be_signed(gatectl: Gatectl) -> None:
+    cap = {"pointer": "/amount_cents\u202e", "per": "principal", "total": "400", "with_this": "520.5",
+           "hold_above": "500", "deny_above": None, "window_seconds": 86_400}  # fmt: skip
+    honest = DETAIL | {"shown_hash": hash_of_shown(decode(ApprovalDetail, DETAIL, "detail")), "caps": [cap]}
+    with scripted_gateway({SHOW: (200, honest), APPROVE: (200, EXECUTED)}) as server:
+        done = pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes")
+    line = "/amount_cents\\u202e per principal within 86400 s: 520.5 with this call, 400 without it; held above 500"
+    assert line in " ".join(done.out.split())
+    assert "\nsigned by " in done.out

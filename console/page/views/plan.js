@@ -126,11 +126,19 @@ function asker(detail) {
     ["asked by", `${plain(detail.principal)}${detail.owner ? ` (owner ${detail.owner})` : ""}`],
     ...(detail.approvals ? [["approvals", `${detail.approvals.given} of ${detail.approvals.needed}${
       detail.approvals.by.map((one) => ` · ${one.approved_by}`).join("")}`]] : []),
+    ...(detail.caps ?? []).map((cap) => ["cap", capLine(cap)]),
     ["asked at", [moment(detail.created_at)]],
     ["session", `${detail.session_id}${Number.isInteger(calls) ? `, ${calls} calls left before this one` : ""}`],
     ["because", `rule ${plain(detail.policy_rule)}, policy ${plain(detail.policy_version)}`],
     ["trace", [el("a", { href: `#/call/${detail.trace_id}` }, detail.trace_id)]],
   ];
+}
+
+function capLine(cap) {
+  const limits = [["held above", cap.hold_above], ["denied above", cap.deny_above]].filter(([, limit]) => limit !== null);
+  const within = `${cap.pointer} per ${cap.per} within ${cap.window_seconds} s`;
+  return `${within}: ${cap.with_this} with this call, ${cap.total} without it; ${
+    limits.map(([name, limit]) => `${name} ${limit}`).join(", ") || "no limit holds or denies it"}`;
 }
 
 function everything(detail) {

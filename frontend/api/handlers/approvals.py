@@ -6,7 +6,7 @@ from contract.approvals import ApprovalDetail, ApprovalGiven, ApprovalList, Appr
 from contract.execution import ExecutionResult
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.auth.roles import ADMINISTRATORS
-from frontend.calls.approvals.record import detailed, listed, polled
+from frontend.calls.approvals.record import ShownHold, detailed, listed, polled
 from frontend.calls.approvals.signatures import SignedRequest
 from frontend.calls.approvals.states import state_at
 from frontend.contract.annotations import StatusCode, codes
@@ -14,9 +14,11 @@ from frontend.contract.approvals import ApprovalDetailQuery, ApprovalQuery, Appr
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.approvals import EXPIRED, PENDING
+from ipc.approvals import ENDED, EXPIRED, PENDING
 from ipc.backends.store import ApprovalRecord
+from ipc.caps import CapReading
 from ipc.keys.signed_approvals import APPROVE, DENY
+from ipc.operations.caps import ReadHeldCaps
 from ipc.operations.holds import GetHold, ListHolds
 
 
@@ -58,7 +60,8 @@ async def detail(
     record, now = await _get(services, approval_id), services.authentication.now()
     if query.ended is None and state_at(record.state, record.expires_at, now) == EXPIRED:
         raise GateError("approval_not_found")
-    return detailed(record, now, await services.settlement.signatures.looks.whole(record))
+    whole = await services.settlement.signatures.looks.whole(record)
+    return detailed(record, now, whole, await _caps(services, record, whole, now))
 
 
 @codes(
@@ -106,6 +109,14 @@ async def _get(services: Services, approval_id: str) -> ApprovalRecord:
     if record is None:
         raise GateError("approval_not_found")
     return record
+
+
+async def _caps(services: Services, record: ApprovalRecord, whole: ShownHold, now: float) -> tuple[CapReading, ...]:
+    """How the caps stand that a call which may still run counts for; a call without caps asks nothing."""
+    if not whole.has_caps or state_at(record.state, record.expires_at, now) in ENDED:
+        return ()
+    with notary_errors_as("approval_store_unavailable"):
+        return await services.notary.ask(ReadHeldCaps(record.approval_id))
 
 
 def _is_live(record: ApprovalRecord, now: float) -> bool:

@@ -28,6 +28,7 @@ from ipc.approvals import (
     summary_of,
 )
 from ipc.backends.store import ApprovalRecord
+from ipc.caps import CapReading
 from ipc.keys.shown import hash_of, shown, without_request
 from ipc.quorum import GivenApproval, Quorum
 
@@ -131,6 +132,8 @@ class ShownHold(NamedTuple):
     plan_hash: str
     members: dict[str, Any]
     shown_hash: str | None
+    has_caps: bool = False
+    """The call counts for caps."""
 
 
 def whole_of(approval: ApprovalRecord) -> ShownHold:
@@ -142,13 +145,16 @@ def whole_of(approval: ApprovalRecord) -> ShownHold:
             return _rest_of(approval)
         raise GateError("plan_integrity", cause="the stored plan can't be read, or does not hash to its stored hash")
     members = shown(approval, body)
-    return ShownHold(body.plan_hash, members, hash_of(members))
+    return ShownHold(body.plan_hash, members, hash_of(members), bool(body.caps))
 
 
-def detailed(approval: ApprovalRecord, now: float, whole: ShownHold | None = None) -> ApprovalDetail:
+def detailed(
+    approval: ApprovalRecord, now: float, whole: ShownHold | None = None, caps: tuple[CapReading, ...] = ()
+) -> ApprovalDetail:
     """The plan that an operator decides about, and how far the approval has come.
 
-    `whole` is that of this approval, where it is known. Raises GateError plan_integrity when there is no plan to show.
+    `whole` is that of this approval, where it is known; `caps` how its caps stand.
+    Raises GateError plan_integrity when there is no plan to show.
     """
     state = state_at(approval.state, approval.expires_at, now)
     whole, grown = whole or whole_of(approval), outcome_of(approval)
@@ -156,6 +162,8 @@ def detailed(approval: ApprovalRecord, now: float, whole: ShownHold | None = Non
         **whole.members, "shown_hash": whole.shown_hash, "state": state, "status": as_polled(state),
         **msgspec.to_builtins(grown), **_approvals(summary_of(approval.body).quorum, grown),
     }  # fmt: skip
+    if caps:
+        members["caps"] = msgspec.to_builtins(caps)
     return answer_of(ApprovalDetail, members)
 
 

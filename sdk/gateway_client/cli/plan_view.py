@@ -6,6 +6,7 @@ Guarantees that nothing that will happen is left out silently: what is cut says 
 from collections.abc import Iterator
 
 from gateway_client.cli.approval_counts import counted
+from gateway_client.cli.cap_lines import cap_line
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import one_line, plain, safe
 from gateway_client.cli.times import countdown
@@ -168,6 +169,8 @@ class PlanView:
         yield "asked at", safe(detail.created_at or "-")
         if detail.approvals:
             yield "approvals", safe(counted(detail.approvals))
+        for cap in detail.caps:
+            yield "cap", cap_line(cap)
         if detail.policy_rule:
             yield "because", f"rule {safe(detail.policy_rule)}"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.front_core import Core, action
+from tests.support.front_core import HOLD, Core, action
 from tests.support.policed import policed
 
 PAY = action(
@@ -53,6 +53,34 @@ async def test_a_call_above_hold_above_is_held_and_counts_once_when_it_is_approv
         assert (await core.operate("POST", f"/v1/approvals/{held['approval_id']}/approve"))[0] == 200
         assert await paid(core, 21) == (403, "cap")
         assert await paid(core, 20) == (202, "cap")
+
+
+async def test_the_detail_of_a_held_call_has_its_caps_as_they_stand_until_it_ends(tmp_path: Path) -> None:
+    async with gateway(tmp_path, hold_above=50.5, deny_above=200) as core:
+        agent = await core.agent()
+        assert (await agent.call("pay", {"amount": 50}))[0] == 200
+        _, held = await agent.call("pay", {"amount": 30.25})
+        path = f"/v1/approvals/{held['approval_id']}"
+        cap = {"pointer": "/amount", "per": "principal", "window_seconds": 86_400, "total": "50",
+               "with_this": "80.25", "hold_above": "50.5", "deny_above": "200"}  # fmt: skip
+        before = (await core.operate("GET", path))[1]
+        assert before["caps"] == [cap]
+        assert (await agent.call("pay", {"amount": 40}))[0] == 202
+        now = (await core.operate("GET", path))[1]
+        assert now["caps"] == [cap | {"total": "90", "with_this": "120.25"}], "another held call counts, too"
+        assert now["shown_hash"] == before["shown_hash"]
+        assert (await core.operate("POST", f"{path}/deny"))[0] == 200
+        assert "caps" not in (await core.operate("GET", path))[1]
+
+
+async def test_the_detail_of_a_held_call_without_caps_asks_nothing_about_them(tmp_path: Path) -> None:
+    async with gateway(tmp_path, {"caps": {}}) as core:
+        core.policy.answer = HOLD
+        agent = await core.agent()
+        _, held = await agent.call("pay", {"amount": 30})
+        core.client.asked.clear()
+        assert "caps" not in (await core.operate("GET", f"/v1/approvals/{held['approval_id']}"))[1]
+        assert core.client.asked == ["UseProof", "GetHold"]
 
 
 async def test_a_denied_hold_gives_its_amount_back(tmp_path: Path) -> None:
