@@ -12,59 +12,31 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from contrib.verify.approval_vectors import of_several_approvals, of_the_approval
 from contrib.verify.oracle import (
     APPROVED_EVENT,
     APPROVED_INTENT,
     APPROVED_RECEIPT,
-    JWKS,
     LOG,
     LOG_KEY,
     NOT_IN_VERSION_1,
-    OPERATOR_KEYS,
     ORIGIN,
     RECEIPT_KEY,
     STRANGER,
     WITNESS,
     WITNESSES,
     Fields,
-    approved_by,
     b64,
-    bundle_of,
     cosignature_line,
     event_of,
-    intent_of,
     jwk,
     note,
     note_text,
-    operator_jkt,
-    operator_jwk,
-    signed_approval,
     signed_receipt,
     some_hash,
     vkey,
 )
-
-Edit = Callable[[Fields], object]
-
-
-def vector(
-    name: str, expected: str, edit: Edit | None = None, *, receipt: Fields | None = None, event: Fields | None = None,
-    intent: Fields | None = None, stored: bytes | None = None, event_bytes: bytes | None = None,
-    intent_bytes: bytes | None = None, without_intent: bool = False, origin_key: str = vkey(ORIGIN, LOG_KEY),
-    trusted: Fields | None = JWKS, witness_keys: tuple[str, ...] = (), operators: tuple[str, ...] = (), **bundle: Any,
-) -> Fields:  # fmt: skip
-    """One vector: changes to the members of one call, to its tree and note (`bundle`), and at last to the bundle."""
-    stored = signed_receipt(receipt or {}) if stored is None else stored
-    event_bytes = event_of(stored, event or {}) if event_bytes is None else event_bytes
-    intent_bytes = intent_of(intent or {}) if intent_bytes is None else intent_bytes
-    made = bundle_of(stored, event_bytes, None if without_intent else intent_bytes, **bundle)
-    if edit is not None:
-        edit(made)
-    keys = {"receipt_keys": trusted} if trusted is not None else {}
-    witnesses = {"witness_keys": list(witness_keys)} if witness_keys else {}
-    jkts = {"operator_jkts": [operator_jkt(OPERATOR_KEYS[one]) for one in operators]} if operators else {}
-    return {"name": name, "origin_key": origin_key, **keys, **witnesses, **jkts, "bundle": made, "expected": expected}
-
+from contrib.verify.vector import Edit, put, vector
 
 # The vectors.
 
@@ -101,13 +73,6 @@ def from_before() -> Fields:
     """A call from before there was a tree: events are the first leaves, then intents, and no event has a hash."""
     receipt = dict.fromkeys(NOT_IN_VERSION_1, ...)
     return {"receipt": receipt, "event": {"receipt_hash": ...}, "before": 12, "index": 11}
-
-
-def put(name: str, value: object) -> Edit:
-    def edit(bundle: Fields) -> None:
-        bundle[name] = value
-
-    return edit
 
 
 def leaf(number: int, name: str, change: Callable[[Any], object]) -> Edit:
@@ -258,40 +223,6 @@ def of_the_receipt() -> Iterator[Fields]:
     yield vector("bundle-without-receipt", "bundle_malformed", lambda bundle: bundle.pop("receipt"))
 
 
-def of_the_approval() -> Iterator[Fields]:
-    yield vector("approval-signed", "proven", **approved_by(signed_approval()), operators=("alice",))
-    yield vector(
-        "approval-signed-by-one-of-two", "proven", **approved_by(signed_approval()), operators=("bob", "alice")
-    )
-    yield vector("approval-signed-and-no-operator-known", "proven", **approved_by(signed_approval()))
-    yield vector("approval-signed-without-a-name", "proven", **approved_by(signed_approval(operator=...)),
-                 operators=("alice",))  # fmt: skip
-    yield vector("approval-that-teaches", "proven", **approved_by(signed_approval(learn_domain="bank.example")))
-    refused = {
-        "not-signed": approved_by(None),
-        "by-another-operator": approved_by(signed_approval("bob"), "bob"),
-        "by-another-key": approved_by(signed_approval("bob")),
-        "for-another-approval": approved_by(signed_approval(approval_id="apr_02")),
-        "for-another-action": approved_by(signed_approval(action_id="payment_estimate")),
-        "for-another-plan": approved_by(signed_approval(plan_hash=some_hash("another plan"))),
-        "of-a-denial": approved_by(signed_approval(decision="deny")),
-        "of-a-denial-turned": approved_by(signed_approval(decision="deny", later={"decision": "approve"})),
-        "in-another-name": approved_by(signed_approval(operator="bob")),
-        "of-another-type": approved_by(signed_approval(header={"typ": "dpop+jwt"})),
-        "of-another-algorithm": approved_by(signed_approval(header={"alg": "none"})),
-        "with-the-header-of-another": approved_by(
-            signed_approval("bob", header={"jwk": operator_jwk(OPERATOR_KEYS["alice"])})
-        ),
-        "of-other-claims": approved_by(signed_approval(later={"iat": 1795409991})),
-        "that-is-none": approved_by("approved"),
-    }
-    for name, call in refused.items():
-        yield vector(f"approval-{name}", "approval_signature", **call, operators=("alice",))
-    yield vector("approval-of-nobody", "approval_signature", operators=("alice",))
-    yield vector("approval-by-another-key-and-no-operator-known", "approval_signature",
-                 **approved_by(signed_approval("bob")))  # fmt: skip
-
-
 def vectors() -> Iterator[Fields]:
     for group in (
         what_is_proven,
@@ -302,6 +233,7 @@ def vectors() -> Iterator[Fields]:
         of_the_leaves,
         of_the_receipt,
         of_the_approval,
+        of_several_approvals,
     ):
         yield from group()
 

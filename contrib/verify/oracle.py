@@ -144,7 +144,7 @@ NOT_IN_VERSION_1 = (
     "receipt_version", "principal", "action_id", "action_version", "request_hash", "plan_hash", "trace_id", "epoch",
     "policy_rule", "policy_version", "approval",
 )  # fmt: skip
-OPERATOR_KEYS = {name: operator_key(name) for name in ("alice", "bob")}
+OPERATOR_KEYS = {name: operator_key(name) for name in ("alice", "bob", "carol")}
 
 
 def signed_approval(
@@ -259,3 +259,31 @@ def jwk(kid: str, key: Ed25519PrivateKey) -> Fields:
 
 
 JWKS = {"keys": [jwk("receipts-2025", key_of("receipts of the year before")), jwk("receipts-2026", RECEIPT_KEY)]}
+
+
+# A call that several operators approved.
+
+
+def given_approval(name: str, *groups: str, signature: str | None = "", **members: Any) -> Fields:
+    """An approval of several, signed by its operator unless another signature, or none, is given."""
+    signed = signed_approval(name, operator=name) if signature == "" else signature
+    made = {
+        "approved_by": name, "operator_jkt": operator_jkt(OPERATOR_KEYS[name]), "operator_proof_jti": f"jti-of-{name}",
+        "at": "2026-11-23T04:59:50.000Z",
+    }  # fmt: skip
+    return made | ({"groups": list(groups)} if groups else {}) | ({"signature": signed} if signed else {}) | members
+
+
+def approved_by_several(
+    *given: Fields, count: int = 2, groups: Fields | None = None, last: Fields | None = None, **members: Any
+) -> Fields:  # fmt: skip
+    """Receipt, event and intent of a call with these approvals, the last of them (or `last`) that of its operator."""
+    operator = last or given[-1]
+    names = ("approved_by", "operator_jkt", "operator_proof_jti", "signature")
+    own = {name: operator[name] for name in names if name in operator}
+    quorum = {"quorum": {"count": count, "groups": groups or {}}, "approvals": list(given)}
+    event = {**own, "approval_id": "apr_01", "operator_sender_binding": own["operator_jkt"]}
+    return {
+        "receipt": {"approval": changed({"approval_id": "apr_01", **own, **quorum}, members)},
+        "event": {name: event[name] for name in APPROVED_EVENT}, "intent": APPROVED_INTENT,
+    }  # fmt: skip

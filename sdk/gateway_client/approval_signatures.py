@@ -35,6 +35,8 @@ NOT_HASHED = frozenset(
 """Members of an approval's detail that change while it is decided, and the hash itself. Every other one is hashed."""
 _FORM = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{86})", re.ASCII)
 _MOST_GROUPS = 8
+_LOOPBACK = re.compile(r"//(?:127\.0\.0\.1|\[::1\])(?=:)")
+"""Dev mode's other names of the gateway's own address, which are one audience with localhost."""
 _COORDINATE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
@@ -86,7 +88,7 @@ def check_approval(receipt: Record, approval: Record, operators: Collection[str]
             raise _refused("No operator whose key is known has signed it")
         return None
     told = _Told(approval.text("approval_id"), approval.text("approved_by"), approval.text("operator_jkt"))
-    return _check_signed(receipt, told, signature, operators)
+    return _check_signed(receipt, told, signature, operators)[0]
 
 
 class _Told(NamedTuple):
@@ -97,7 +99,10 @@ class _Told(NamedTuple):
     operator_jkt: str | None
 
 
-def _check_signed(receipt: Record, approval: _Told, signature: str, operators: Collection[str]) -> str:
+def _check_signed(
+    receipt: Record, approval: _Told, signature: str, operators: Collection[str]
+) -> tuple[str, dict[str, Any]]:
+    """Check one approval; returns the thumbprint of its key, and the claims."""
     jkt, claims = _opened(signature)
     if jkt != approval.operator_jkt or (operators and jkt not in operators):
         raise _refused("It is not signed by the operator's key")
@@ -108,7 +113,7 @@ def _check_signed(receipt: Record, approval: _Told, signature: str, operators: C
     }  # fmt: skip
     if stated != told or claims.get("operator", approval.approved_by) != approval.approved_by:
         raise _refused("It is signed for another decision than the one that the receipt tells")
-    return jkt
+    return jkt, claims
 
 
 def _check_quorum(receipt: Record, approval: Record, operators: Collection[str]) -> None:
@@ -117,12 +122,16 @@ def _check_quorum(receipt: Record, approval: Record, operators: Collection[str])
     if quorum is None and given is None:
         return
     try:
-        count, groups = int(quorum["count"]), {str(name): int(number) for name, number in quorum["groups"].items()}
-        told = [_Told(approval.text("approval_id"), str(one["approved_by"]), str(one["operator_jkt"])) for one in given]
+        count, groups = quorum["count"], dict(quorum["groups"].items())
+        told = [_Told(approval.text("approval_id"), one["approved_by"], one["operator_jkt"]) for one in given]
         signatures = [one.get("signature") for one in given]
-        members = [frozenset(map(str, one.get("groups", ()))) for one in given]
+        members = [[] if one.get("groups") is None else one["groups"] for one in given]
     except (TypeError, KeyError, ValueError, AttributeError):
-        raise approval.malformed("tells of its approvals in another form") from None
+        count, groups, told, signatures, members = None, {}, [], [], []
+    texts = [text for row in told for text in row[1:]] + [name for names in members for name in names]
+    is_typed = all(type(one) is int for one in (count, *groups.values())) and all(isinstance(one, str) for one in texts)
+    if not is_typed or not all(isinstance(names, list) for names in members):
+        raise approval.malformed("tells of its approvals in another form")
     if len({one.approved_by for one in told}) < len(told) or len({one.operator_jkt for one in told}) < len(told):
         raise _refused("One operator stands for two approvals")
     if not told or told[-1] != _Told(*(approval.text(name) for name in _Told._fields)):
@@ -131,14 +140,18 @@ def _check_quorum(receipt: Record, approval: Record, operators: Collection[str])
         raise _refused("The last of its approvals has another signature than its operator's")
     chosen = (one for size in range(1, len(groups) + 1) for one in combinations(groups, size))
     if len(told) < count or len(groups) > _MOST_GROUPS or any(
-        sum(1 for one in members if one & {*names}) < sum(groups[name] for name in names) for names in chosen
+        sum(1 for one in members if {*one} & {*names}) < sum(groups[name] for name in names) for names in chosen
     ):  # fmt: skip
         raise _refused("Its approvals do not meet its quorum")
+    audiences = set()
     for one, signature in zip(told, signatures, strict=True):
         if isinstance(signature, str):
-            _check_signed(receipt, one, signature, operators)
+            audience = _check_signed(receipt, one, signature, operators)[1].get("aud")
+            audiences.add(_LOOPBACK.sub("//localhost", audience) if isinstance(audience, str) else "")
         elif operators or any(signatures):
             raise _refused("One of its approvals is not signed")
+    if len(audiences) > 1 or "" in audiences:
+        raise _refused("Its approvals are signed for different gateways")
 
 
 def thumbprint(jwk: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
@@ -34,7 +35,7 @@ func unbase64url(text, reason string) []byte {
 	return data
 }
 
-// checkApproval checks the operator's own signature of an approval; returns what it proves. Each of the thumbprints that
+// checkApproval checks the operators' own signatures of an approval; returns what they prove. Each of the thumbprints that
 // were given is one of a trusted operator; without any the key is compared with the one that the receipt names.
 func checkApproval(receipt object, operators []string) string {
 	const bad = "approval_signature"
@@ -42,10 +43,23 @@ func checkApproval(receipt object, operators []string) string {
 	if receipt.text("approval") != "" {
 		approval = get[object](receipt, "approval", bad)
 	}
+	several := checkQuorum(receipt, approval, operators)
 	if approval.text("signature") == "" {
 		require(len(operators) == 0, bad, "The receipt has no operator's signature.")
 		return "It carries no signature of an operator."
 	}
+	jkt, _ := checkSigned(receipt, approval, approval.text("approval_id"), operators)
+	whose := "which was not compared with one that you know"
+	if len(operators) > 0 {
+		whose = "which you trust"
+	}
+	return fmt.Sprintf("%s approved it%s, signed by the key %s, %s.", approval.shown("approved_by"), several, jkt, whose)
+}
+
+// checkSigned checks the signature of one approval, which tells by whom it is; returns the thumbprint of its key and the
+// claims.
+func checkSigned(receipt, approval object, approvalID string, operators []string) (string, object) {
+	const bad = "approval_signature"
 	signed := get[string](approval, "signature", bad)
 	parts := strings.Split(signed, ".")
 	require(len(parts) == 3, bad, "The signature of the approval is no JWS.")
@@ -67,19 +81,16 @@ func checkApproval(receipt object, operators []string) string {
 		isTrusted = isTrusted || one == jkt
 	}
 	require(isTrusted && get[string](approval, "operator_jkt", bad) == jkt, bad, "Another key than the operator's has signed it.")
+	told := object{"approval_id": json.RawMessage(approvalID), "action_id": receipt["action_id"], "plan_hash": receipt["plan_hash"]}
 	isSame := get[string](claims, "decision", bad) == "approve"
-	for name, told := range map[string]object{"approval_id": approval, "action_id": receipt, "plan_hash": receipt} {
+	for name := range told {
 		isSame = isSame && get[string](claims, name, bad) == get[string](told, name, bad)
 	}
 	if claims["operator"] != nil {
 		isSame = isSame && get[string](claims, "operator", bad) == get[string](approval, "approved_by", bad)
 	}
 	require(isSame, bad, "Another decision was signed than the one that the receipt tells.")
-	whose := "which was not compared with one that you know"
-	if len(operators) > 0 {
-		whose = "which you trust"
-	}
-	return fmt.Sprintf("%s approved it, signed by the key %s, %s.", approval.shown("approved_by"), jkt, whose)
+	return jkt, claims
 }
 
 // taken takes the values of an option out of the arguments.
