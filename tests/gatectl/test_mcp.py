@@ -5,23 +5,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import anyio
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-from jsonschema import Draft202012Validator
-from mcp.client import Client, ClientExtension, ResultClaim
+from mcp.client import ClientExtension, ResultClaim
 from mcp.client.extension import ClaimContext
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, Request, RequestParams, Result
 
 from tests.support.gatectl import SCRIPT, SECONDS, Gatectl
 from tests.support.gateway import Gateway
+from tests.support.mcp_host import Host, hosted
 from tests.support.ports import closed_port
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -30,48 +25,6 @@ _amounts = itertools.count(1)
 
 def payment() -> dict[str, Any]:
     return {"to": "acct-9", "amount_cents": next(_amounts), "currency": "EUR"}
-
-
-@dataclass
-class Host:
-    """An MCP host: a client in an event loop of its own, and the server that it has started."""
-
-    portal: BlockingPortal
-    client: Client
-
-    @cached_property
-    def schemas(self) -> dict[str, Draft202012Validator]:
-        """The output schema of each tool. Some clients validate errors against it too."""
-        tools = self.portal.call(self.client.list_tools).tools
-        return {tool.name: Draft202012Validator(tool.output_schema or {}) for tool in tools}
-
-    def call(self, name: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
-        async def call() -> CallToolResult:
-            return await self.client.call_tool(name, arguments or {})
-
-        return self.portal.call(call)
-
-    def told(self, name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The structured content, which is also there as text for hosts that read text alone."""
-        result = self.call(name, arguments)
-        (text,) = result.content
-        assert text.type == "text"
-        assert json.loads(text.text) == result.structured_content
-        content: dict[str, Any] = result.structured_content
-        assert result.is_error == ("error" in content) == (content["decision"] in {"denied", "error"})
-        self.schemas[name].validate(content)
-        return content
-
-
-@contextmanager
-def hosted(gatectl: Gatectl, *arguments: str, **options: Any) -> Iterator[Host]:
-    """A host with a session of its own; its client closes the server's input at the end."""
-    started = StdioServerParameters(command=SCRIPT, args=["mcp", *arguments], env=gatectl.environ)
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(Client(stdio_client(started), **options)) as client,
-    ):
-        yield Host(portal, client)
 
 
 class Task(Result):
@@ -171,8 +124,8 @@ def host(request: pytest.FixtureRequest) -> Host:
 def test_every_action_is_a_tool_with_its_schema_and_its_risk(host: Host) -> None:
     tools = {tool.name: tool for tool in host.portal.call(host.client.list_tools).tools}
     assert set(tools) == {
-        "gateway_approval_status", "file_write", "forbidden_export", "http_fetch", "http_post", "payment_transfer",
-        "spin", "text_digest",
+        "gateway_approval_status", "gateway_recent_calls", "gateway_receipt", "file_write", "forbidden_export",
+        "http_fetch", "http_post", "payment_transfer", "spin", "text_digest",
     }  # fmt: skip
     assert tools["text_digest"].input_schema["required"] == ["text"]
     assert "Risk: critical. Side effects: http_write." in str(tools["payment_transfer"].description)

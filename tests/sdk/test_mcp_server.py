@@ -12,7 +12,7 @@ from gateway_client.decoding import decode
 from gateway_client.errors import GatewayError, NotFound
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.catalog import Catalog
-from gateway_client.mcp_server.names import MAX_NAME, STATUS_TOOL, name_of, table_of
+from gateway_client.mcp_server.names import MAX_NAME, OWN_TOOLS, name_of, table_of
 from gateway_client.mcp_server.serving import McpOptions, server_for
 from gateway_client.mcp_server.tools import annotations_of, tool_of
 from gateway_client.results import Executed, Manifest
@@ -59,8 +59,8 @@ def test_a_name_is_valid_everywhere_and_leads_back_to_its_action(action_id: str)
     assert table_of([action_id]) == {name: action_id}
 
 
-def test_no_action_takes_the_name_of_another_or_of_the_status_tool() -> None:
-    assert name_of(STATUS_TOOL) != STATUS_TOOL
+def test_no_action_takes_the_name_of_another_or_of_a_tool_of_the_server() -> None:
+    assert not {name_of(one) for one in OWN_TOOLS} & set(OWN_TOOLS)
     assert name_of("mail.send") != name_of("mail_send") == "mail_send"
     assert table_of(["mail.send", name_of("mail.send"), "x"]) == {"x": "x"}
 
@@ -130,7 +130,7 @@ async def test_many_actions_come_in_pages_that_miss_none() -> None:
                 pages.append(await catalog.page(pages[-1].next_cursor))
             names = [tool.name for page in pages for tool in page.tools]
             assert len(pages) == 3
-            assert names == [STATUS_TOOL, *(one for one in ids if one != "action-007")]  # that one went meanwhile
+            assert names == [*OWN_TOOLS, *(one for one in ids if one != "action-007")]  # that one went meanwhile
             with pytest.raises(MCPError, match="Invalid cursor"):
                 await catalog.page("x" * 300)
 

@@ -8,8 +8,10 @@ from typing import Any
 from gateway_client.cli.exits import usage
 from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
+from gateway_client.receipts import ed25519_keys
 
 MAX_BYTES = 256 * 1024 * 1024
+MAX_KEYS_BYTES = 4 * 1024 * 1024
 
 
 def read(file: Path, max_bytes: int = MAX_BYTES, mend: str = "verify it in parts") -> bytes:
@@ -19,6 +21,18 @@ def read(file: Path, max_bytes: int = MAX_BYTES, mend: str = "verify it in parts
     if len(data) > max_bytes:
         raise usage(f"{file} is larger than {max_bytes} bytes", mend)
     return data
+
+
+def jwks_in(file: Path) -> dict[str, Any]:
+    """The JWKS in a file. Raises Failure usage, OSError."""
+    jwks = json_of(read(file, MAX_KEYS_BYTES, "name a file of keys"), str(file))
+    try:
+        if isinstance(jwks, dict):
+            ed25519_keys(jwks)
+            return jwks
+    except ValueError:
+        pass
+    raise usage(f"{file}: not a JWKS")
 
 
 def json_of(data: bytes, name: str) -> Any:

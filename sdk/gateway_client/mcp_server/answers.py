@@ -57,6 +57,11 @@ def pending(held: Held, action_id: str, held_at: float) -> CallToolResult:
     )  # fmt: skip
 
 
+def answered(fields: dict[str, Any]) -> CallToolResult:
+    """The answer of a tool that only looks."""
+    return _result({"decision": "answered", **fields})
+
+
 def failed(error: GatewayError) -> CallToolResult:
     """A refusal or failure, with what a model needs to do better."""
     fields = {

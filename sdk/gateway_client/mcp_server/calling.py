@@ -16,7 +16,8 @@ from gateway_client.errors import GatewayError
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.catalog import Catalog
 from gateway_client.mcp_server.holds import HeldCall, McpHolds
-from gateway_client.mcp_server.names import STATUS_TOOL
+from gateway_client.mcp_server.lookups import Lookups
+from gateway_client.mcp_server.names import CALLS_TOOL, RECEIPT_TOOL, STATUS_TOOL
 from gateway_client.mcp_server.tasks import created, has_tasks
 from gateway_client.mcp_server.tools import MAX_WAIT
 from gateway_client.results import Held
@@ -29,11 +30,18 @@ class Calling:
     """Answers tools/call."""
 
     def __init__(
-        self, client: AsyncAgentClient, catalog: Catalog, holds: McpHolds, wait_seconds: float, max_in_flight: int
+        self,
+        client: AsyncAgentClient,
+        catalog: Catalog,
+        holds: McpHolds,
+        lookups: Lookups,
+        wait_seconds: float,
+        max_in_flight: int,
     ) -> None:
         self._client = client
         self._catalog = catalog
         self._holds = holds
+        self._lookups = lookups
         self._wait_seconds = wait_seconds
         self._max_in_flight = max_in_flight
         self._in_flight = 0
@@ -55,6 +63,10 @@ class Calling:
         arguments = params.arguments or {}
         if params.name == STATUS_TOOL:
             return await self._status(context, arguments)
+        if params.name == CALLS_TOOL:
+            return await self._lookups.calls(arguments)
+        if params.name == RECEIPT_TOOL:
+            return await self._lookups.receipt(arguments)
         action_id = await self._catalog.action_of(params.name)
         try:
             done = await self._client.execute(action_id, arguments)

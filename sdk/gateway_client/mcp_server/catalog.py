@@ -14,7 +14,8 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ListToolsResult, Tool
 
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.errors import GatewayError, NotFound
-from gateway_client.mcp_server.names import STATUS_TOOL, table_of
+from gateway_client.mcp_server.lookups import lookup_tools
+from gateway_client.mcp_server.names import OWN_TOOLS, table_of
 from gateway_client.mcp_server.tools import digest_of, status_tool, tool_of
 
 PAGE = 50
@@ -34,7 +35,7 @@ class Catalog:
         """Id to digest of each tool as the client knows it; None for one that it knows to be there and has not read."""
 
     async def page(self, cursor: str | None) -> ListToolsResult:
-        """The tools after `cursor`, the id of an action; the status tool comes first. Raises MCPError."""
+        """The tools after `cursor`, the id of an action; tools that are no actions come first. Raises MCPError."""
         if cursor is not None and not 0 < len(cursor) <= MAX_CURSOR:
             raise MCPError(INVALID_PARAMS, "Invalid cursor")
         try:
@@ -49,7 +50,8 @@ class Catalog:
         self._told |= {one: digest_of(by_id.get(one)) for one in chosen}
         tools = [by_id[one] for one in chosen if one in by_id]
         following = chosen[-1] if first + self._page_size < len(ids) else None
-        return ListToolsResult(tools=[status_tool(), *tools] if cursor is None else tools, next_cursor=following)
+        own = [status_tool(), *lookup_tools()] if cursor is None else []
+        return ListToolsResult(tools=[*own, *tools], next_cursor=following)
 
     async def has_changed(self) -> bool:
         """True once for each difference from the list as the client knows it. Raises GatewayError."""
@@ -65,7 +67,7 @@ class Catalog:
         if name not in self._ids:
             await self._refreshed()
         if name not in self._ids:
-            close = get_close_matches(name[:MAX_CURSOR], [*self._ids, STATUS_TOOL], n=3)
+            close = get_close_matches(name[:MAX_CURSOR], [*self._ids, *OWN_TOOLS], n=3)
             near = f" Did you mean {' or '.join(close)}?" if close else ""
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:64]!r}.{near}")
         return self._ids[name]

@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable
 
 STATUS_TOOL = "gateway_approval_status"
-"""The one tool that is no action."""
+CALLS_TOOL = "gateway_recent_calls"
+RECEIPT_TOOL = "gateway_receipt"
+OWN_TOOLS = (STATUS_TOOL, CALLS_TOOL, RECEIPT_TOOL)
+"""The tools that are no actions."""
 MAX_NAME = 64
 _FITS = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _OTHER = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
@@ -18,7 +21,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 def name_of(action_id: str) -> str:
     """The name of the tool for an action."""
-    if _FITS.fullmatch(action_id) and action_id != STATUS_TOOL:
+    if _FITS.fullmatch(action_id) and action_id not in OWN_TOOLS:
         return action_id
     digest = hashlib.sha256(action_id.encode()).hexdigest()[:10]
     return f"{_OTHER.sub('_', action_id)[: MAX_NAME - 11]}_{digest}"

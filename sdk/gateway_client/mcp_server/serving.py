@@ -6,6 +6,7 @@ end of standard input ends everything, as SIGINT does. Serves every protocol rev
 
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from gateway_client.agents import AsyncAgentClient
 from gateway_client.mcp_server.calling import Calling
 from gateway_client.mcp_server.catalog import Catalog
 from gateway_client.mcp_server.holds import McpHolds
+from gateway_client.mcp_server.lookups import Lookups
 from gateway_client.mcp_server.stdio import stdio
 from gateway_client.mcp_server.tasks import serve_tasks
 from gateway_client.mcp_server.watch import WatchLoop
@@ -28,7 +30,8 @@ INSTRUCTIONS = (
     "Every tool is an action behind an enforcement gateway, which decides each call. An answer has `decision`: "
     "`executed`, with `output`; or `pending_approval`: a person has to approve the call first, so do not repeat it, "
     "ask gateway_approval_status with its approval_id; or `denied` or `error`, with `reason` and `next`, what to do; "
-    "repeat a call unchanged only where `is_retryable` is true, after `retry_after_seconds`."
+    "repeat a call unchanged only where `is_retryable` is true, after `retry_after_seconds`. "
+    "gateway_recent_calls lists what became of your calls, also of one whose answer was lost."
 )
 MAX_LISTENERS = 8
 INTERRUPTED = 130
@@ -38,11 +41,13 @@ Context = ServerRequestContext[Any, Any]
 @dataclass(frozen=True, slots=True)
 class McpOptions:
     """`wait_seconds`: how long a call stays open for an operator's decision. `refresh_seconds`: between two looks for
-    actions that came or went; 0 for never. `max_in_flight`: calls that are not answered yet; more are refused."""
+    actions that came or went; 0 for never. `max_in_flight`: calls that are not answered yet; more are refused.
+    `receipt_keys`: what receipts are verified with here; None leaves that to the gateway."""
 
     wait_seconds: float = 30.0
     refresh_seconds: float = 30.0
     max_in_flight: int = 32
+    receipt_keys: Mapping[str, Any] | None = None
 
 
 def serve(client: AsyncAgentClient, options: McpOptions) -> None:
@@ -55,7 +60,8 @@ def serve(client: AsyncAgentClient, options: McpOptions) -> None:
 def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: McpOptions) -> Server[Any]:
     """The server; `tasks` is where it polls holds and looks for changes."""
     catalog, holds = Catalog(client), McpHolds(client, tasks)
-    call = Calling(client, catalog, holds, options.wait_seconds, options.max_in_flight)
+    lookups = Lookups(client, options.receipt_keys)
+    call = Calling(client, catalog, holds, lookups, options.wait_seconds, options.max_in_flight)
     bus = InMemorySubscriptionBus()
     watch = WatchLoop(catalog, bus, options.refresh_seconds)
 

@@ -9,7 +9,7 @@ from gateway_client.bundles import MAX_BYTES, ProvenCall, verify_bundle
 from gateway_client.cli.commands.receipts import receipts
 from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.files import json_of, read
+from gateway_client.cli.files import jwks_in, read
 from gateway_client.cli.operator_keys import thumbprint_in, thumbprint_of
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import plain
@@ -62,9 +62,7 @@ def verify(
         raise usage("no key of the log is named", "--origin-key VKEY; the keys inside of a bundle prove nothing")
     jwks = None
     if receipt_keys_file is not None:
-        jwks = json_of(read(receipt_keys_file), str(receipt_keys_file))
-        if not isinstance(jwks, dict):
-            raise usage(f"{receipt_keys_file}: not a JWKS")
+        jwks = jwks_in(receipt_keys_file)
     for one in witness_keys:
         key_of(one, WITNESS)
     data = read(file, MAX_BYTES, "no bundle is")

@@ -7,8 +7,8 @@ import click
 
 from gateway_client.cli import ids
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
-from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified, usage
-from gateway_client.cli.files import json_of, read
+from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified
+from gateway_client.cli.files import jwks_in, read
 from gateway_client.cli.results_view import show_receipt
 from gateway_client.cli.times import clock
 from gateway_client.decoding import parse_json
@@ -79,9 +79,7 @@ def keys(desk: CliContext) -> None:
 @pass_desk
 def verify(desk: CliContext, file: Path, keys_file: Path) -> None:
     """Check receipts of a FILE, - for standard input, without a gateway. One receipt, an array, or one a line."""
-    jwks = json_of(read(keys_file), str(keys_file))
-    if not isinstance(jwks, dict):
-        raise usage(f"{keys_file}: not a JWKS")
+    jwks = jwks_in(keys_file)
     verdicts = list(verify_receipts(_receipts(read(file), str(file)), jwks))
     bad = [one for one in verdicts if one.status is not SignatureStatus.VERIFIED]
     if desk.is_json:
