@@ -17,6 +17,7 @@ from ipc.network.loopback import own_addresses
 from ipc.operations.calls import Approver
 from ipc.quorum import is_met
 from ipc.texts.foreign_texts import clean_reason
+from notary.operations.approvers import approving_operator
 from notary.signing.operators import signed_by
 from notary.store.outcomes import kept_of, outcome_of
 from notary.tasks import NotAllowed
@@ -57,11 +58,12 @@ def check_denial(unit: Transaction, outcome: DecisionOutcome, event: AuditEvent 
 
 def check_approver(unit: Transaction, approval: ApprovalRecord, approver: Approver) -> Approver:
     """The approver of a call that is to run, with the signature that was checked. Raises NotAllowed."""
-    outcome = outcome_of(approval)
+    outcome, kept = outcome_of(approval), kept_of(approval)
     signature = outcome.approval_signature
+    approving_operator(unit, approver.approved_by, approver.operator_jkt, kept)
     if approver.signature is not None or approver.approvals or approver.quorum is not None:
         raise NotAllowed("an approver with a signature of the front's")
-    if (quorum := kept_of(approval).quorum) is not None:
+    if (quorum := kept.quorum) is not None:
         if not is_met(quorum, [one.groups for one in outcome.approvals]):
             raise NotAllowed("a call whose quorum is not met")
         approver = msgspec.structs.replace(approver, quorum=quorum, approvals=outcome.approvals)

@@ -29,7 +29,7 @@ from ipc.messages.notarising import (
 )
 from ipc.operations.evidence import QueryEvents
 from ipc.process.clock import ClockWrong, iso
-from ipc.settings import Settings
+from ipc.settings import OperatorSettings, Settings
 from notary.backends.sqlite import connect
 from notary.database import OpenTransaction
 from notary.reading.source import Source, opened
@@ -80,7 +80,7 @@ def settings_in(folder: Path, **changes: Any) -> Settings:
         Settings(
             str(folder), "http://localhost", lease_signing_key_path=str(keys / "lease.pem"),
             grant_signing_key_path=str(keys / "grant.pem"), receipt_signing_key_path=str(keys / "receipt.pem"),
-            receipt_keys_jwks_path=str(folder / "receipt-keys.jwks.json"),
+            receipt_keys_jwks_path=str(folder / "receipt-keys.jwks.json"), operators=(OperatorSettings("alice"),),
         ),
         **changes,
     )  # fmt: skip

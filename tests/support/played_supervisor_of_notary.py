@@ -35,7 +35,7 @@ from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFron
 from ipc.operations.calls import Closed, Open
 from ipc.operations.evidence import WriteEvent
 from ipc.reloadable import Reloadable
-from ipc.settings import Settings, WebhookSettings
+from ipc.settings import OperatorSettings, Settings, WebhookSettings
 from notary import offline
 from notary.signing.make_keys import make_keys
 from supervisor.programs import INTERPRETER
@@ -51,6 +51,7 @@ def settings_in(folder: Path, webhooks: tuple[WebhookSettings, ...] = (), **more
     """Settings of a notary whose state is in `folder`, with keys made there."""
     make_keys(folder)
     keys = folder / "keys"
+    more = {"operators": (OperatorSettings("op"),)} | more
     return Settings(
         state_dir=str(folder), public_base_url="http://gateway.test", lease_signing_key_path=str(keys / "lease.pem"),
         grant_signing_key_path=str(keys / "grant.pem"), receipt_signing_key_path=str(keys / "receipt.pem"),
