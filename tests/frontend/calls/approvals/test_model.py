@@ -5,17 +5,15 @@ model's after every step.
 """
 
 import tempfile
-import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-import trio
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -25,55 +23,15 @@ from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, HOLD, Agent, Core, front_core
 from tests.support.held_calls import claimed, state_of
 from tests.support.properties import FEW
+from tests.support.town import Town, town
 
 LEASE_SECONDS = 3600
-Answer = TypeVar("Answer")
 
 
-class Town:
-    """A front that runs in a thread of its own, and how a history speaks to it."""
-
-    def __init__(self, core: Core, token: trio.lowlevel.TrioToken) -> None:
-        self.core = core
-        self._token = token
-
-    def do(self, work: Callable[..., Awaitable[Answer]], *arguments: Any) -> Answer:
-        """The result of an async function, run where the front runs. No rate limit applies here."""
-        self.core.services.rates = type(self.core.services.rates)()
-        return trio.from_thread.run(work, *arguments, trio_token=self._token)
-
-
-@contextmanager
-def town(folder: Path) -> Iterator[Town]:
-    opened: SimpleQueue[Town | BaseException] = SimpleQueue()
-    closing: list[Callable[[], None]] = []
-
-    async def live() -> None:
-        async with front_core(folder, lease_ttl_seconds=LEASE_SECONDS) as core:
-            core.clock.stop()  # time goes by when the model's does
-            done = trio.Event()
-            token = trio.lowlevel.current_trio_token()
-            closing.append(lambda: token.run_sync_soon(done.set))
-            opened.put(Town(core, token))
-            await done.wait()
-
-    def run() -> None:
-        try:
-            trio.run(live)
-        except BaseException as error:
-            opened.put(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    outcome = opened.get(timeout=120)
-    try:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        yield outcome
-    finally:
-        for close in closing:
-            close()
-        thread.join(120)
+@asynccontextmanager
+async def one_front(folder: Path) -> AsyncIterator[Sequence[Core]]:
+    async with front_core(folder, lease_ttl_seconds=LEASE_SECONDS) as core:
+        yield (core,)
 
 
 @dataclass
@@ -273,7 +231,7 @@ class Histories(RuleBasedStateMachine):
 
 
 def test_any_history_of_holds_decisions_and_misfortunes_is_the_models() -> None:
-    with tempfile.TemporaryDirectory() as folder, town(Path(folder)) as running_town:
+    with tempfile.TemporaryDirectory() as folder, town(partial(one_front, Path(folder))) as running_town:
 
         class InTown(Histories):
             town = running_town

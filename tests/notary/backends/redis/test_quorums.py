@@ -1,14 +1,21 @@
 """The quorum of a hold that the notaries of two hosts share in a real Redis."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import trio
+from hypothesis.stateful import run_state_machine_as_test
 
 from ipc.quorum import QuorumRule
 from ipc.settings import ApprovalSettings, OperatorSettings, StoreSettings
 from tests.support.front_core import Core, front_core, signed
 from tests.support.held_calls import held, state_of
 from tests.support.proofs import Key
+from tests.support.properties import FEW
+from tests.support.quorum_model import GROUPS, QuorumHistories, operators_of
+from tests.support.town import town
 
 ROUNDS = 5
 KEYS = {name: Key() for name in ("ada", "bob", "eve")}
@@ -53,3 +60,24 @@ async def test_of_last_approvals_at_two_hosts_at_once_one_executes_the_call(
                 if event["approval_id"] == approval_id
             ]
             assert granted in ([["ada", "bob"]], [["ada", "eve"]])
+
+
+@asynccontextmanager
+async def two_hosts(folder: Path, store: StoreSettings) -> AsyncIterator[Sequence[Core]]:
+    operators = operators_of(GROUPS)
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+    async with (
+        front_core(folder / "one", store=store, operators=operators) as one,
+        front_core(folder / "other", store=store, operators=operators) as other,
+    ):
+        yield one, other
+
+
+def test_any_history_of_approvals_at_two_hosts_is_the_models(tmp_path: Path, store: StoreSettings) -> None:
+    with town(partial(two_hosts, tmp_path, store)) as running_town:
+
+        class AtTwoHosts(QuorumHistories):
+            town = running_town
+
+        run_state_machine_as_test(AtTwoHosts, settings=FEW)
