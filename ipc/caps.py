@@ -16,7 +16,7 @@ MAX_AMOUNT: Final = 10**18
 """The largest value of one call, and the largest limit."""
 STEPS: Final = 60
 """A window is counted in this many steps at most."""
-MAX_CAPS: Final = 16
+MAX_CAPS: Final = 32
 """Caps of one action."""
 
 _AMOUNT = re.compile(r"(\d{1,40})(?:\.(\d{1,9}))?")

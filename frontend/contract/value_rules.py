@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from frontend.contract.forms import JsonBody
+from frontend.contract.forms import JsonBody, Query
 from frontend.contract.policy import ActionId
 
 # Notes for readers only: frontend/policy/value_rules.py judges the whole rule, and refuses it as `invalid_input`.
@@ -35,6 +35,17 @@ class CapToSet(JsonBody, frozen=True, kw_only=True):
     window_seconds: int
     hold_above: Bound = None
     deny_above: Bound = None
+
+
+class CapQuery(Query, frozen=True, kw_only=True):
+    """Which caps to list."""
+
+    action_id: str | None = None
+    """Only those of this action."""
+    after: str | None = None
+    """`next` of the page before: only actions behind this one."""
+    used_after: str | None = None
+    """`used_next` of a cap: only its subjects behind this one, by their names."""
 
 
 class ValueRulesToClear(JsonBody, frozen=True, kw_only=True):

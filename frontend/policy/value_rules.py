@@ -11,9 +11,10 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeGuard
 import msgspec
 from msgspec import Meta
 
+from ipc.caps import MAX_CAPS
 from ipc.texts.pointers import MAX_SCALAR_BYTES, MAX_SCALARS, Scalar, Values
 
-MAX_RULES = 32
+MAX_RULES = MAX_CAPS
 """Thresholds, and caps, of one action."""
 MAX_WINDOW_SECONDS = 2_678_400
 MAX_NUMBER = 2**53 - 1

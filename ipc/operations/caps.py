@@ -22,16 +22,23 @@ class ReadHeldCaps(FrontOperation[tuple[CapReading, ...]], frozen=True):
     approval_id: str
 
 
-class CapToSum(msgspec.Struct, frozen=True):
-    """One cap of an action."""
+class CapSums(msgspec.Struct, frozen=True):
+    """The amounts of one cap's subjects, by their names."""
+
+    sums: tuple[CapSum, ...]
+    last: str | None
+    """The last subject that was looked at; None if there are no others behind it."""
+
+
+class SumCap(FrontOperation[CapSums], frozen=True):
+    """Read what one cap has counted for its subjects, at most LISTED_SUBJECTS. A subject without an amount is left
+    out."""
 
     action_id: str
     pointer: str
     per: str
     window_seconds: int
-
-
-class SumCaps(FrontOperation[tuple[tuple[CapSum, ...], ...]], frozen=True):
-    """Read what has been used of each of these caps: the subjects with the largest totals, at most LISTED_SUBJECTS."""
-
-    caps: tuple[CapToSum, ...]
+    after: str | None = None
+    """Only subjects behind this one, by their names."""
+    asker: str = ""
+    """The operator that is charged with the time of the read."""

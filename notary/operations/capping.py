@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from ipc.approvals import CLAIMED, PENDING
 from ipc.backends.store import ApprovalRecord
-from ipc.caps import CapReading, CapReservation, CapSum, CapUse, end_of_step, text_of, units_of
+from ipc.caps import MAX_CAPS, CapReading, CapReservation, CapSum, CapUse, end_of_step, text_of, units_of
 from ipc.events import AuditEvent
 from ipc.operations.calls import Refusal
-from ipc.operations.caps import LISTED_SUBJECTS, ReadCaps, ReadHeldCaps, SumCaps
+from ipc.operations.caps import LISTED_SUBJECTS, CapSums, ReadCaps, ReadHeldCaps, SumCap
 from notary.ledger.intents import waiting_contexts
 from notary.operations.refusing import refused
 from notary.performing import performs
@@ -44,6 +44,8 @@ def judge(unit: Transaction, action_id: str, caps: tuple[CapUse, ...]) -> CapsJu
     """How these caps would stand with this call. Raises NotAllowed for a use that no front makes."""
     if not caps:
         return NO_CAPS
+    if len(caps) > MAX_CAPS:
+        raise NotAllowed("more caps than an action may have")
     unit.part = "budget"
     readings, is_held, denial = [], False, None
     for use in caps:
@@ -147,23 +149,21 @@ def read_held_caps(unit: Transaction, asked: ReadHeldCaps) -> tuple[CapReading, 
     return tuple(readings)
 
 
-@performs(SumCaps, settles=True)
-def sum_caps(unit: Transaction, asked: SumCaps) -> tuple[tuple[CapSum, ...], ...]:
-    """See SumCaps."""
+@performs(SumCap, settles=True, is_paced=True)
+def sum_cap(unit: Transaction, asked: SumCap) -> CapSums:
+    """See SumCap."""
     unit.settle()
     unit.part = "budget"
-    unresolved = _unresolved(unit) if asked.caps else {}
+    cap = CapCounter(asked.action_id, asked.pointer, asked.per, asked.window_seconds, "")
+    found = unit.store.caps.subjects(cap, unit.now, asked.after, LISTED_SUBJECTS + 1)
+    unresolved = _unresolved(unit) if found else {}
     sums = []
-    for one in asked.caps:
-        cap = CapCounter(one.action_id, one.pointer, one.per, one.window_seconds, "")
-        counters = [cap._replace(subject=subject) for subject in unit.store.caps.subjects(cap, unit.now)]
-        amounts = {counter.subject: unit.store.caps.amount(counter, unit.now) for counter in counters}
-        largest = sorted(amounts.items(), key=lambda item: (-item[1].total, item[0]))[:LISTED_SUBJECTS]
-        sums.append(tuple(
-            _sum(subject, amount, unresolved.get(cap._replace(subject=subject), 0))
-            for subject, amount in largest if amount.total
-        ))  # fmt: skip
-    return tuple(sums)
+    for subject in found[:LISTED_SUBJECTS]:
+        counter = cap._replace(subject=subject)
+        amount = unit.store.caps.amount(counter, unit.now)
+        if amount.total:
+            sums.append(_sum(subject, amount, unresolved.get(counter, 0)))
+    return CapSums(tuple(sums), found[LISTED_SUBJECTS - 1] if len(found) > LISTED_SUBJECTS else None)
 
 
 def _sum(subject: str, amount: CapAmount, unresolved: int) -> CapSum:

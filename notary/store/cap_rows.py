@@ -9,7 +9,6 @@ from notary.store.caps import (
     HELD_SECONDS,
     KEPT_SECONDS,
     MAX_SUBJECTS,
-    SUMMED_SUBJECTS,
     CapAmount,
     CapCounter,
     gone_at,
@@ -36,7 +35,7 @@ _CAP: Final = "action_id = ? AND pointer = ? AND per = ? AND window = ?"
 _STEP: Final = f"{_CAP} AND subject = ? AND until = ?"
 _LEAST: Final = f"SELECT min(subject) AS subject FROM cap_amounts WHERE {_CAP}"  # noqa: S608
 _SUBJECTS: Final = (
-    f"WITH RECURSIVE found(subject) AS ({_LEAST} UNION ALL"  # noqa: S608
+    f"WITH RECURSIVE found(subject) AS ({_LEAST} AND (? IS NULL OR subject > ?) UNION ALL"  # noqa: S608
     f" SELECT ({_LEAST} AND cap_amounts.subject > found.subject) FROM found WHERE found.subject IS NOT NULL)"
     " SELECT subject FROM found WHERE subject IS NOT NULL LIMIT ?"
 )
@@ -108,15 +107,12 @@ class SqliteCaps:
             f"SELECT 1 FROM cap_amounts WHERE {_CAP} AND subject = ? AND gone_at > ? LIMIT 1",  # noqa: S608
             (*counter, now),
         ).fetchone()
-        return row is not None or len(self._subjects(counter, MAX_SUBJECTS)) < MAX_SUBJECTS
+        return row is not None or len(self.subjects(counter, now, None, MAX_SUBJECTS)) < MAX_SUBJECTS
 
-    def subjects(self, counter: CapCounter, now: float) -> list[str]:  # noqa: ARG002 - few rows count no more
-        """See CapCounts."""
-        return self._subjects(counter, SUMMED_SUBJECTS)
-
-    def _subjects(self, counter: CapCounter, limit: int) -> list[str]:
+    def subjects(self, counter: CapCounter, now: float, after: str | None, limit: int) -> list[str]:  # noqa: ARG002
+        """See CapCounts. Some of them count no more and are not swept yet."""
         cap = counter[:-1]
-        return [row[0] for row in self._connection.execute(_SUBJECTS, (*cap, *cap, limit))]
+        return [row[0] for row in self._connection.execute(_SUBJECTS, (*cap, after, after, *cap, limit))]
 
     def keep_reserved(self, approval_id: str, reserved: str, gone_at: int) -> None:
         """See CapCounts."""

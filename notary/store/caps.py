@@ -10,8 +10,6 @@ from ipc.caps import step_seconds
 
 MAX_SUBJECTS: Final = 10_000
 """Subjects that one cap counts at the same time."""
-SUMMED_SUBJECTS: Final = 300
-"""Subjects of one cap that a list looks at."""
 KEPT_SECONDS: Final = 60
 """Steps that count no more are kept this long, for a clock that a time service has set back a little."""
 HELD_SECONDS: Final = 60
@@ -71,8 +69,8 @@ class CapCounts(Protocol):
         """False for a subject without an amount where the cap counts as many subjects as it may."""
         ...
 
-    def subjects(self, counter: CapCounter, now: float) -> list[str]:
-        """Subjects of this cap, whatever the counter's own is: at most SUMMED_SUBJECTS."""
+    def subjects(self, counter: CapCounter, now: float, after: str | None, limit: int) -> list[str]:
+        """Subjects of this cap behind `after`, whatever the counter's own is, by their names: at most `limit`."""
         ...
 
     def keep_reserved(self, approval_id: str, reserved: str, gone_at: int) -> None:

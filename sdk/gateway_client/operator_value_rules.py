@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from gateway_client.contract.value_rules import CapView, ThresholdView, ValueRuleChanged
 from gateway_client.decoding import decode
+from gateway_client.errors import ProtocolViolation
 from gateway_client.flows import Flow
 from gateway_client.operator_calls import OperatorCalls, listed
-from gateway_client.wire import path_of
+from gateway_client.wire import path_of, query_of
 
 THRESHOLDS, CAPS = (path_of("v1", "admin", "policy", name) for name in ("thresholds", "caps"))
 
@@ -27,9 +28,21 @@ class ValueRulesCore(OperatorCalls):
         """Take the thresholds of a pointer away, or all of the action. Raises NotFound threshold_not_found."""
         return (yield from self._change_rule("DELETE", THRESHOLDS, action_id, {"pointer": pointer}))
 
-    def caps(self) -> Flow[tuple[CapView, ...]]:
-        """The caps of every action."""
-        return listed(CapView, (yield from self.read(CAPS)), "caps")
+    def caps(self, action_id: str | None = None, used_after: str | None = None) -> Flow[tuple[CapView, ...]]:
+        """The caps of one action or of all, page by page, each with what 100 of its subjects have used at most. For
+        the next ones `used_after` is the cap's `used_next`."""
+        caps: list[CapView] = []
+        after: str | None = None
+        while True:
+            query = query_of(action_id=action_id, after=after, used_after=used_after)
+            answer = yield from self.read(CAPS, query)
+            caps += listed(CapView, answer, "caps")
+            following = answer.json().get("next")
+            if following is None:
+                return tuple(caps)
+            if not isinstance(following, str) or (after is not None and following <= after):
+                raise ProtocolViolation("the pages of caps do not end", status=answer.status)
+            after = following
 
     def set_cap(self, action_id: str, pointer: str, rule: Mapping[str, object]) -> Flow[ValueRuleChanged]:
         """Bound the sum of a value within a window. `rule` has per, window_seconds, and hold_above or deny_above or

@@ -283,7 +283,8 @@ def test_of_thresholds_and_caps(gatectl: Gatectl) -> None:
     assert [one.get("deny_unless_in", one.get("hold_above")) for one in listed] == [1000000, ["EUR", 5, "7"]]
     assert ask(gatectl, "policy thresholds clear", "payment_transfer")["pointer"] is None
     ask(gatectl, "policy caps set", *pay, "--per", "all", "--window", "60", "--deny-above", "5.5")
-    assert [one["deny_above"] for one in ask(gatectl, "policy caps list")["caps"]] == [5.5]
+    (cap,) = ask(gatectl, "policy caps list", "payment_transfer")["caps"]
+    assert (cap["deny_above"], cap["used"]) == (5.5, [])
     ask(gatectl, "policy caps clear", *pay)
 
 

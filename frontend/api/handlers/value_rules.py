@@ -4,20 +4,22 @@ from typing import TypeVar
 
 import msgspec
 
-from contract.value_rules import CapList, CapView, ThresholdList, ThresholdView, ValueRuleChanged
+from contract.value_rules import CapList, CapView, SubjectUse, ThresholdList, ThresholdView, ValueRuleChanged
 from frontend.api.handlers.policies import CHANGING
-from frontend.auth.authentication import OperatorCaller
+from frontend.auth.authentication import OperatorCaller, asker_of
 from frontend.configuration.value_rules import ValueRules
 from frontend.contract.annotations import codes
 from frontend.contract.forms import JsonBody
-from frontend.contract.value_rules import CapToSet, ThresholdToSet, ValueRulesToClear
+from frontend.contract.value_rules import CapQuery, CapToSet, ThresholdToSet, ValueRulesToClear
 from frontend.errors import GateError
+from frontend.notary.errors import notary_errors_as
+from frontend.policy.cap_pages import page_of
 from frontend.policy.data import is_action
 from frontend.policy.value_rules import Cap, Threshold
 from frontend.services import Services
+from ipc.operations.caps import CapSums, SumCap
 
 _Rule = TypeVar("_Rule", Threshold, Cap)
-_View = TypeVar("_View", ThresholdView, CapView)
 
 
 @codes("policy_engine_unavailable")
@@ -25,7 +27,11 @@ async def thresholds(services: Services, _operator: OperatorCaller) -> Threshold
     """Show the thresholds of every action."""
     await services.configuration.use_newest_policy()
     data = services.authority.data
-    views = _views(data.thresholds, ThresholdView)
+    views = tuple(
+        ThresholdView(action_id=action_id, **msgspec.to_builtins(one))
+        for action_id, several in sorted(data.thresholds.items())
+        for one in several
+    )
     return ThresholdList(thresholds=views, policy_version=data.policy_version)
 
 
@@ -48,12 +54,20 @@ async def clear_thresholds(services: Services, form: ValueRulesToClear, operator
     return ValueRuleChanged(action_id=form.action_id, pointer=form.pointer, policy_version=data.policy_version)
 
 
-@codes("policy_engine_unavailable")
-async def caps(services: Services, _operator: OperatorCaller) -> CapList:
-    """Show the caps of every action."""
+@codes("policy_engine_unavailable", "budget_store_unavailable")
+async def caps(services: Services, query: CapQuery, operator: OperatorCaller) -> CapList:
+    """Show caps, and what has been used of them: at most 32, by the ids of their actions."""
     await services.configuration.use_newest_policy()
     data = services.authority.data
-    return CapList(caps=_views(data.caps, CapView), policy_version=data.policy_version)
+    page = page_of(data.caps, query.action_id, query.after)
+    views = []
+    with notary_errors_as("budget_store_unavailable"):
+        for action_id, cap in page.caps:
+            asked = SumCap(
+                action_id, cap.pointer, cap.per, cap.window_seconds, query.used_after, asker_of(operator)
+            )  # fmt: skip
+            views.append(_cap_view(action_id, cap, await services.notary.ask(asked)))
+    return CapList(caps=tuple(views), policy_version=data.policy_version, next=page.next)
 
 
 @codes("action_not_found", *CHANGING)
@@ -93,9 +107,9 @@ def _check_action(action_id: str) -> None:
         raise GateError("invalid_input", message=message)
 
 
-def _views(rules: dict[str, tuple[_Rule, ...]], kind: type[_View]) -> tuple[_View, ...]:
-    return tuple(
-        msgspec.convert({"action_id": action_id, **msgspec.to_builtins(rule)}, kind)
-        for action_id, several in sorted(rules.items())
-        for rule in several
-    )
+def _cap_view(action_id: str, cap: Cap, counted: CapSums) -> CapView:
+    used = [
+        SubjectUse(subject=one.subject or None, total=one.total, unknown=one.unknown) for one in counted.sums
+    ]  # fmt: skip
+    more = {} if counted.last is None else {"used_next": counted.last}
+    return CapView(action_id=action_id, used=tuple(used), **msgspec.to_builtins(cap), **more)

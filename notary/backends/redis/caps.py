@@ -17,7 +17,6 @@ from notary.store.caps import (
     HELD_SECONDS,
     KEPT_SECONDS,
     MAX_SUBJECTS,
-    SUMMED_SUBJECTS,
     CapAmount,
     CapCounter,
     gone_at,
@@ -79,11 +78,11 @@ class RedisCaps:
         key = self._keys.cap_subjects(_name(counter[:-1]))
         return int(self._changes.look("ZCOUNT", key, f"({now!r}", "+inf")) < MAX_SUBJECTS
 
-    def subjects(self, counter: CapCounter, now: float) -> list[str]:
+    def subjects(self, counter: CapCounter, now: float, after: str | None, limit: int) -> list[str]:
         """See CapCounts."""
         key = self._keys.cap_subjects(_name(counter[:-1]))
-        found = self._changes.look("ZREVRANGEBYSCORE", key, "+inf", f"({now!r}", "LIMIT", "0", str(SUMMED_SUBJECTS))
-        return sorted(found)
+        found: list[str] = self._changes.look("ZRANGEBYSCORE", key, f"({now!r}", "+inf")
+        return sorted(one for one in found if after is None or one > after)[:limit]
 
     def keep_reserved(self, approval_id: str, reserved: str, gone_at: int) -> None:
         """See CapCounts."""

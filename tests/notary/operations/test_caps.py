@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from contract.failures import MayHaveRun
-from ipc.caps import CapReading, CapSum, CapUse
+from ipc.caps import MAX_CAPS, CapReading, CapSum, CapUse
 from ipc.events import AuditEvent
 from ipc.operations.calls import Approver, Closed, HeldByCap, Open, Refusal, Withdraw
-from ipc.operations.caps import CapToSum, ReadCaps, ReadHeldCaps, SumCaps
+from ipc.operations.caps import CapSums, ReadCaps, ReadHeldCaps, SumCap
 from ipc.operations.holds import Hold, HoldInForce
 from ipc.operations.intents import INTENT_OUTCOMES, ListUnresolved, ResolveIntent
+from notary.operations import capping
 from notary.store import cap_rows
 from notary.store.caps import CapCounter
 from tests.notary.lost import lost_call
@@ -29,7 +30,7 @@ from tests.notary.samples import (
 )
 from tests.support.asking import Told
 
-CAP = CapToSum("text_digest", "/amount", "principal", 3600)
+CAP = SumCap("text_digest", "/amount", "principal", 3600)
 
 
 def use(value: str = "40", **given: Any) -> CapUse:
@@ -52,8 +53,7 @@ def held(*uses: CapUse) -> Hold:
 
 
 def used(notary: Running) -> tuple[CapSum, ...]:
-    (sums,) = notary.front.ask(SumCaps((CAP,)))
-    return tuple(sums)
+    return tuple(notary.front.ask(CAP).sums)
 
 
 def total(notary: Running) -> str:
@@ -180,12 +180,25 @@ def test_an_unresolved_call_counts_and_is_listed_until_an_operator_says_that_it_
     lost_call(notary, caps=(use(window_seconds=86_400),))
     notary.clock.time += 600
     cap = msgspec.structs.replace(CAP, window_seconds=86_400)
-    assert notary.front.ask(SumCaps((cap,))) == ((CapSum("uid:1000", "40", "40"),),)
+    assert notary.front.ask(cap) == CapSums((CapSum("uid:1000", "40", "40"),), None)
     (view,) = notary.front.ask(ListUnresolved(5))
     event = AuditEvent(event_type="IntentResolved", trace_id="trc_1", principal="operator:ops", decision="allow")
     notary.front.ask(ResolveIntent(view.intent_id, outcome, event))
     left = {"happened": (CapSum("uid:1000", "40", "0"),), "unknown": (CapSum("uid:1000", "40", "40"),)}
-    assert notary.front.ask(SumCaps((cap,))) == (left.get(outcome, ()),)
+    assert notary.front.ask(cap).sums == left.get(outcome, ())
+
+
+def test_subjects_are_listed_page_by_page_and_those_without_an_amount_left_out(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capping, "LISTED_SUBJECTS", 2)
+    for subject, value in (("c", "3"), ("a", "1"), ("b", "0"), ("d", "4")):
+        notary.front.ask(asked(use(value, per="owner", subject=subject)))
+    cap = msgspec.structs.replace(CAP, per="owner")
+    assert notary.front.ask(cap) == CapSums((CapSum("a", "1", "0"),), "b")
+    rest = CapSums((CapSum("c", "3", "0"), CapSum("d", "4", "0")), None)
+    assert notary.front.ask(msgspec.structs.replace(cap, after="b")) == rest
+    assert notary.front.ask(msgspec.structs.replace(cap, after="d")) == CapSums((), None)
 
 
 def test_a_preview_reserves_nothing(notary: Running) -> None:
@@ -212,6 +225,12 @@ def test_a_clock_that_was_set_back_lets_through_no_more(notary: Running) -> None
     for back in (60.0, 3600.0):
         notary.clock.time = NOW + 7200 - back
         assert notary.front.ask(asked()).code == "policy_denied"
+
+
+def test_a_front_names_no_more_caps_than_an_action_may_have(notary: Running) -> None:
+    with pytest.raises(Told):
+        notary.front.ask(asked(*(use(window_seconds=seconds) for seconds in range(1, MAX_CAPS + 2))))
+    assert notary.stored("SELECT 1 FROM cap_amounts") == []
 
 
 def test_an_event_of_a_front_names_no_caps(notary: Running) -> None:

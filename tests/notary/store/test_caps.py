@@ -105,7 +105,9 @@ def test_a_cap_lists_its_subjects_and_takes_no_new_one_beyond_its_bound(
             for until in (UNTIL, UNTIL + 60):
                 store.caps.add(one, until, 1)
     with unit() as store:
-        assert store.caps.subjects(COUNTER, NOW) == ["a", "b"]
+        assert store.caps.subjects(COUNTER, NOW, None, 3) == ["a", "b"]
+        assert store.caps.subjects(COUNTER, NOW, "a", 3) == ["b"]
+        assert store.caps.subjects(COUNTER, NOW, None, 1) == ["a"]
         assert not store.caps.has_room(COUNTER, NOW)
         assert store.caps.has_room(COUNTER._replace(subject="a"), NOW)
         assert store.caps.has_room(COUNTER._replace(pointer="/other"), NOW)

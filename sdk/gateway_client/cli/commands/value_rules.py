@@ -1,6 +1,9 @@
 """Bounds of values and of their sums: policy thresholds and policy caps, each with list, set, clear."""
 
 import json
+import shlex
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import click
@@ -9,8 +12,9 @@ from gateway_client.cli import completing
 from gateway_client.cli.commands.policy import policy
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
+from gateway_client.cli.output import note
 from gateway_client.cli.safe import plain, safe
-from gateway_client.contract.value_rules import ValueRuleChanged
+from gateway_client.contract.value_rules import CapView, ValueRuleChanged
 
 thresholds = noun("thresholds", "Calls that are held or denied by one of their values.", default="list")
 caps = noun("caps", "Calls that are held or denied by the sum of one of their values.", default="list")
@@ -89,20 +93,39 @@ def clear_thresholds(desk: CliContext, action: str, yes: bool, pointer: str | No
 
 
 @caps.command("list")
+@click.argument("action", required=False, shell_complete=completing.actions)
+@click.option("--used-after", metavar="SUBJECT", help="With ACTION: only subjects behind this one, by their names.")
 @pass_desk
-def list_caps(desk: CliContext) -> None:
-    """List caps of all actions."""
+def list_caps(desk: CliContext, action: str | None = None, used_after: str | None = None) -> None:
+    """List caps, of ACTION or of all, and what has been used of them."""
+    if used_after is not None and action is None:
+        raise usage("--used-after needs an action")
     with desk.operator() as operator:
-        found = operator.caps()
+        found = operator.caps(action, used_after)
     if desk.is_json:
         desk.out.document({"caps": [one.raw for one in found]})
         return
-    rows: list[Any] = []
+    columns = ("ACTION", "VALUE", "PER", "WITHIN", "SUM IS", "SUBJECT", "USED", "UNKNOWN")
+    desk.out.table(columns, [row for one in found for row in _rows(one)], "no sum holds or denies a call")
     for one in found:
-        bounds = (("held above", one.hold_above), ("denied above", one.deny_above))
-        words = ", ".join(f"{name} {bound:.15g}" for name, bound in bounds if bound is not None)
-        rows.append((one.action_id, one.pointer, one.per, f"{one.window_seconds} s", words))
-    desk.out.table(("ACTION", "VALUE", "PER", "WITHIN", "SUM IS"), rows, "no sum holds or denies a call")
+        if one.used_next is not None:
+            command = shlex.join(["gatectl", "policy", "caps", "list", one.action_id, "--used-after", one.used_next])
+            note(f"{one.pointer} per {one.per} has more subjects: {command}")
+
+
+def _rows(cap: CapView) -> list[tuple[Any, ...]]:
+    """A row for each subject, those that have used most first."""
+    bounds = (("held above", cap.hold_above), ("denied above", cap.deny_above))
+    words = ", ".join(f"{name} {bound:.15g}" for name, bound in bounds if bound is not None)
+    named = (cap.action_id, cap.pointer, cap.per, f"{cap.window_seconds} s", words)
+    used = sorted(cap.used, key=lambda one: -_amount(one.total))
+    return [(*named, one.subject, one.total, one.unknown) for one in used] or [(*named, None, "0", "0")]
+
+
+def _amount(text: str) -> Decimal:
+    with suppress(InvalidOperation):
+        return amount if (amount := Decimal(text)).is_finite() else Decimal(0)
+    return Decimal(0)
 
 
 @caps.command("set")

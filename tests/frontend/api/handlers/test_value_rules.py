@@ -44,7 +44,7 @@ async def test_a_threshold_is_in_force_for_the_next_call_and_in_evidence(core: C
 
 async def test_a_cap_is_shown_set_and_cleared(core: Core) -> None:
     assert (await core.operate("POST", CAPS, CAP))[0] == 200
-    assert (await core.operate("GET", CAPS))[1]["caps"] == [CAP]
+    assert (await core.operate("GET", CAPS))[1]["caps"] == [CAP | {"used": []}]
     assert (await core.operate("DELETE", CAPS, {"action_id": "pay"}))[0] == 200
     assert (await core.operate("GET", CAPS))[1]["caps"] == []
     assert (
@@ -72,3 +72,19 @@ async def test_a_threshold_that_no_call_could_keep_is_refused(
 async def test_a_rule_that_is_not_there_is_404(core: Core) -> None:
     for path, code in ((THRESHOLDS, "threshold_not_found"), (CAPS, "cap_not_found")):
         assert await core.operate("DELETE", path, {"action_id": "pay"}) == (404, {"error": code})
+
+
+async def test_caps_are_listed_with_what_has_been_used_of_them(core: Core) -> None:
+    for per in ("all", "principal", "owner"):
+        assert (await core.operate("POST", CAPS, CAP | {"per": per, "deny_above": 100}))[0] == 200
+    for amount in (40, 0.25):
+        assert await paid(core, amount) == 200
+    status, shown = await core.operate("GET", f"{CAPS}?action_id=pay")
+    used = {one["per"]: one["used"] for one in shown["caps"]}
+    assert (status, shown["next"]) == (200, None)
+    amount = {"total": "40.25", "unknown": "0"}
+    assert used["principal"] == [{"subject": "dev:anonymous"} | amount]
+    assert used["all"] == used["owner"] == [{"subject": None} | amount]
+    behind = (await core.operate("GET", f"{CAPS}?action_id=pay&used_after=dev:anonymous"))[1]["caps"]
+    assert [one["used"] for one in behind] == [[], [], []]
+    assert (await core.operate("GET", f"{CAPS}?action_id=other"))[1]["caps"] == []
