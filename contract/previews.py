@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from .noun import LEFT_OUT, NeverNull, Noun, shown_as
+from .approvals import CapOfCall
+from .noun import LEFT_OUT, NEVER_NULL, NeverNull, Noun, shown_as
 
 
 class RequestPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,3 +35,6 @@ class CallPreview(Noun, frozen=True, kw_only=True):
     Null where it is denied before there is a plan."""
     sends: Annotated[Mapping[str, Any], shown_as(RequestPreview)] | None
     """Null for an action that sends no HTTP request by template, and where there is no plan."""
+    caps: Annotated[tuple[Mapping[str, Any], ...], NEVER_NULL, shown_as(CapOfCall)] = LEFT_OUT
+    """The caps of its action as they would stand with the call, for operators. Absent without one, and where the call
+    is denied before they are read."""

@@ -87,6 +87,14 @@ class CapReading(msgspec.Struct, frozen=True, omit_defaults=True):
     deny_above: str | None = None
 
 
+class CapsJudged(msgspec.Struct, frozen=True):
+    """How the caps of a call stand. `denial`: why one of them denies it."""
+
+    readings: tuple[CapReading, ...]
+    is_held: bool
+    denial: str | None
+
+
 class CapSum(msgspec.Struct, frozen=True):
     """The amount of one subject's window."""
 

@@ -3,15 +3,17 @@
 A value that is no number of 0 or more is denied. Calls without an owner count together where a cap is per owner.
 """
 
-from typing import Final
+from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec import to_builtins
+from msgspec.structs import asdict, replace
 
+from contract.approvals import CapOfCall
 from frontend.actions.planning import Draft
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.question import Decision
 from frontend.policy.value_rules import Cap, exact, is_number
-from ipc.caps import CapUse, rounded, text_of
+from ipc.caps import CapReading, CapUse, rounded, text_of
 from ipc.plan import UndecidedPlan
 
 RULE: Final = "cap"
@@ -37,6 +39,11 @@ def uses_of(drafted: Draft, files: PolicyFiles | None) -> tuple[CapUse, ...]:
     plan = drafted.plan
     is_spared = files.data.allowlist.get(plan.action_id, {}).get(plan.principal, False)
     return tuple(_use(cap, drafted, is_spared=is_spared) for cap in caps)
+
+
+def shown_caps(readings: tuple[CapReading, ...]) -> tuple[dict[str, Any], ...]:
+    """Caps as answers have them."""
+    return tuple(to_builtins(CapOfCall(**asdict(one))) for one in readings)
 
 
 def held_by_cap(decision: Decision) -> Decision:

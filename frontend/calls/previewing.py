@@ -18,6 +18,8 @@ from frontend.actions.supposed import lease_of, mapping_of
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.auth.lease import Lease
 from frontend.calls.audit_writer import AuditWriter, bounded
+from frontend.calls.cap_previews import caps_of_preview
+from frontend.calls.deciding import denial_of
 from frontend.calls.pipeline import Pipeline
 from frontend.calls.record import CallRecord
 from frontend.contract.previews import CallToPreview
@@ -50,6 +52,7 @@ class Previewing:
         """`policy` is that of the pipeline, without the metrics of its decisions."""
         self.deciding = replace(pipeline.deciding, policy=policy)
         self._admission, self._clock, self._weakened = pipeline.admission, pipeline.clock, pipeline.weakened
+        self._notary = pipeline.notary
         self._journal = journal
         self._known = known
         self._settings = settings
@@ -75,7 +78,9 @@ class Previewing:
 
             record = self._record(action_id, request.uid)
             record.lease = caller.lease
-            return await self._preview(record, place, reading, writing)
+            preview = await self._preview(record, place, reading, writing)
+            # SECURITY: the sums of others are no agent's to know; the decision tells what these caps make of its call.
+            return msgspec.structs.replace(preview, caps=LEFT_OUT)
 
     async def for_operator(self, form: CallToPreview, operator: OperatorCaller, action_id: str) -> CallPreview:
         """The preview of a call that this principal could make; its lease is supposed."""
@@ -129,9 +134,12 @@ class Previewing:
         assert record.action is not None
         drafted: Draft | None = None
         denial: GateError | None = None
+        caps: tuple[dict[str, Any], ...] = ()
         try:
             drafted = await self.deciding.drafted(record, sent, record.action, lease, epoch, place.owners)
-            await self.deciding.decide(record, lease, drafted)
+            decision = await self.deciding.decide(record, lease, drafted)
+            caps = await caps_of_preview(self._notary, record, decision)
+            denial = denial_of(record.decision or decision, drafted)
         except GateError as error:
             if error.code != "policy_denied":
                 raise
@@ -140,7 +148,8 @@ class Previewing:
             record.calls_before = await self.deciding.budgets.snapshot(lease)
         if denial is None and record.calls_before is not None and record.calls_before < 1:
             raise GateError("budget_exhausted")
-        return self._answer(record, lease.principal, drafted, denial)
+        preview = self._answer(record, lease.principal, drafted, denial)
+        return msgspec.structs.replace(preview, caps=caps) if caps else preview
 
     def _answer(
         self, record: CallRecord, principal: str, drafted: Draft | None, denial: GateError | None

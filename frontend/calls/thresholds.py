@@ -21,7 +21,7 @@ def with_thresholds(decision: Decision, drafted: Draft, files: PolicyFiles | Non
     thresholds = data.thresholds.get(plan.action_id)
     unfit = uncountable(data.caps.get(plan.action_id, ()), drafted) if decision.allow else None
     if unfit is not None:
-        return _denied(decision, unfit, caps.RULE)
+        return denied(decision, unfit, caps.RULE)
     if not thresholds or not decision.allow:
         return decision
     found = strictest(thresholds, drafted.values)
@@ -30,12 +30,13 @@ def with_thresholds(decision: Decision, drafted: Draft, files: PolicyFiles | Non
     outcome, threshold = found
     if outcome == "deny":
         reason = f"denied by a threshold of {plan.action_id}: {threshold.said()}"
-        return _denied(decision, reason, RULE)
+        return denied(decision, reason, RULE)
     is_spared = data.allowlist.get(plan.action_id, {}).get(plan.principal, False)
     if decision.requires_approval or is_spared:
         return decision
     return replace(decision, requires_approval=True, rule=RULE)
 
 
-def _denied(decision: Decision, reason: str, rule: str) -> Decision:
+def denied(decision: Decision, reason: str, rule: str) -> Decision:
+    """The decision of a call that is denied for this reason, by this rule of ours."""
     return replace(decision, allow=False, requires_approval=False, deny_reason=reason, rule=rule, allowed_sinks=())

@@ -2,15 +2,15 @@
 
 import msgspec
 
-from ipc.caps import CapReading, CapSum, CapUse
+from ipc.caps import CapReading, CapsJudged, CapSum, CapUse
 from ipc.operations.operation import FrontOperation
 
 LISTED_SUBJECTS = 100
 """Subjects of one cap in an answer."""
 
 
-class ReadCaps(FrontOperation[tuple[CapReading, ...]], frozen=True):
-    """Read how these caps would stand with this call. Reserves nothing."""
+class ReadCaps(FrontOperation[CapsJudged], frozen=True):
+    """Judge these caps as if this call was made. Reserves nothing."""
 
     action_id: str
     caps: tuple[CapUse, ...]

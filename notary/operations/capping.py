@@ -4,14 +4,12 @@ A refusal reserves nothing. A hold keeps its reservations, in the steps in which
 approved takes them over. A call whose outcome is unknown keeps them, marked as unknown.
 """
 
-from typing import NamedTuple
-
 import msgspec
 from msgspec.structs import replace
 
 from ipc.approvals import CLAIMED, PENDING
 from ipc.backends.store import ApprovalRecord
-from ipc.caps import MAX_CAPS, CapReading, CapReservation, CapSum, CapUse, end_of_step, text_of, units_of
+from ipc.caps import MAX_CAPS, CapReading, CapReservation, CapsJudged, CapSum, CapUse, end_of_step, text_of, units_of
 from ipc.events import AuditEvent
 from ipc.operations.calls import Refusal
 from ipc.operations.caps import LISTED_SUBJECTS, CapSums, ReadCaps, ReadHeldCaps, SumCap
@@ -27,14 +25,6 @@ RULE = "cap"
 NO_ROOM = "the cap on {} counts as many subjects as it may"
 OVER = "the cap on {} would be exceeded: at most {} in {} s for {}"
 _reservations = msgspec.json.Decoder(tuple[CapReservation, ...])
-
-
-class CapsJudged(NamedTuple):
-    """How the caps of a call stand. `denial`: why one of them denies it."""
-
-    readings: tuple[CapReading, ...]
-    is_held: bool
-    denial: str | None
 
 
 NO_CAPS = CapsJudged((), False, None)
@@ -129,9 +119,9 @@ def mark_unknown(unit: Transaction, action_id: str, reserved: tuple[CapReservati
 
 
 @performs(ReadCaps)
-def read_caps(unit: Transaction, asked: ReadCaps) -> tuple[CapReading, ...]:
+def read_caps(unit: Transaction, asked: ReadCaps) -> CapsJudged:
     """See ReadCaps. Raises NotAllowed."""
-    return judge(unit, asked.action_id, asked.caps).readings
+    return judge(unit, asked.action_id, asked.caps)
 
 
 @performs(ReadHeldCaps)

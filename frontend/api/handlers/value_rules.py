@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from contract.noun import LEFT_OUT
 from contract.value_rules import CapList, CapView, SubjectUse, ThresholdList, ThresholdView, ValueRuleChanged
 from frontend.api.handlers.policies import CHANGING
 from frontend.auth.authentication import OperatorCaller, asker_of
@@ -111,5 +112,7 @@ def _cap_view(action_id: str, cap: Cap, counted: CapSums) -> CapView:
     used = [
         SubjectUse(subject=one.subject or None, total=one.total, unknown=one.unknown) for one in counted.sums
     ]  # fmt: skip
-    more = {} if counted.last is None else {"used_next": counted.last}
-    return CapView(action_id=action_id, used=tuple(used), **msgspec.to_builtins(cap), **more)
+    return CapView(
+        action_id=action_id, used=tuple(used), used_next=LEFT_OUT if counted.last is None else counted.last,
+        **msgspec.to_builtins(cap),
+    )  # fmt: skip

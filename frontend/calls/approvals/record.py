@@ -10,6 +10,7 @@ import msgspec
 
 from contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
+from frontend.calls.caps import shown_caps
 from frontend.calls.record import CallRecord
 from frontend.clock import iso
 from frontend.contract.answers import answer_of
@@ -163,7 +164,7 @@ def detailed(
         **msgspec.to_builtins(grown), **_approvals(summary_of(approval.body).quorum, grown),
     }  # fmt: skip
     if caps:
-        members["caps"] = msgspec.to_builtins(caps)
+        members["caps"] = shown_caps(caps)
     return answer_of(ApprovalDetail, members)
 
 

@@ -4,13 +4,15 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.support.front_core import HOLD, Core, action
+from frontend.notary.errors import NotaryUnavailable
+from tests.support.front_core import HOLD, Core, action, refuses
 from tests.support.policed import policed
 
 PAY = action(
-    "pay", policy_input=["/amount"], io={"max_request_bytes": 8192, "request_schema": {"type": "object"}}
+    "pay", preview=True, policy_input=["/amount"], io={"max_request_bytes": 8192, "request_schema": {"type": "object"}}
 )  # fmt: skip
 
 
@@ -105,3 +107,45 @@ async def test_the_allowlist_lifts_a_cap_s_hold_and_no_denial(tmp_path: Path) ->
     async with gateway(tmp_path, spared, hold_above=10, deny_above=100) as core:
         assert await paid(core, 60) == (200, "allow")
         assert await paid(core, 60) == (403, "cap")
+
+
+async def previewed(core: Core, amount: object) -> dict[str, Any]:
+    asked = {"principal": "dev:anonymous", "request": {"amount": amount}}
+    status, body = await core.operate("POST", "/v1/admin/actions/pay/preview", asked)
+    assert status == 200, body
+    return dict(body)
+
+
+async def test_a_preview_is_decided_by_the_caps_and_counts_nothing(tmp_path: Path) -> None:
+    async with gateway(tmp_path, hold_above=50, deny_above=100) as core:
+        assert await paid(core, 40) == (200, "allow")
+        cap = {"pointer": "/amount", "per": "principal", "window_seconds": 86_400, "total": "40",
+               "hold_above": "50", "deny_above": "100"}  # fmt: skip
+        shown: dict[str, Any] = {}
+        for amount, decision, rule in ((10, "allow", "allow"), (10.5, "hold", "cap"), (61, "deny", "cap")):
+            shown = await previewed(core, amount)
+            assert (shown["decision"], shown["rule"]) == (decision, rule)
+            assert shown["caps"] == [cap | {"with_this": str(40 + amount)}]
+        assert shown["deny_reason"] == "the cap on /amount would be exceeded: at most 100 in 86400 s for principal"
+        assert shown["shown"]["policy_rule"] == "cap"
+        event = (await core.events(event_type="ActionPreviewed"))[0]
+        assert (event["decision"], event["policy_rule"], "caps" in event) == ("deny", "cap", False)
+        assert await paid(core, 10) == (200, "allow"), "the previews reserved nothing"
+
+
+async def test_an_agent_s_preview_is_decided_alike_and_shows_no_sums(tmp_path: Path) -> None:
+    async with gateway(tmp_path, hold_above=50) as core:
+        agent = await core.agent()
+        for amount, decision in ((50, "allow"), (51, "hold")):
+            answer = await agent.send("POST", "/v1/actions/pay/preview", {"amount": amount})
+            shown = msgspec.json.decode(answer.body)
+            assert (shown["decision"], "caps" in shown) == (decision, False)
+
+
+async def test_a_preview_whose_caps_can_not_be_read_is_refused(tmp_path: Path) -> None:
+    async with gateway(tmp_path, deny_above=50) as core:
+        core.client.faults["ReadCaps"] = refuses(NotaryUnavailable("gone", "budget"))
+        asked = {"principal": "dev:anonymous", "request": {"amount": 1}}
+        status, body = await core.operate("POST", "/v1/admin/actions/pay/preview", asked)
+        assert (status, body["error"]) == (503, "budget_store_unavailable")
+        assert (await core.events(event_type="ActionPreviewed"))[0]["error_code"] == "budget_store_unavailable"

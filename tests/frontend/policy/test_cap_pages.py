@@ -10,7 +10,9 @@ CAPS = {
 
 
 def test_pages_have_all_caps_of_each_of_their_actions_and_together_every_one_once() -> None:
-    seen, after, ends = [], None, []
+    seen: list[tuple[str, Cap]] = []
+    ends: list[str | None] = []
+    after: str | None = None
     while True:
         page = page_of(CAPS, None, after)
         assert len(page.caps) <= PAGE

@@ -13,6 +13,7 @@ from ipc.operations.caps import CapSums, ReadCaps, ReadHeldCaps, SumCap
 from ipc.operations.holds import Hold, HoldInForce
 from ipc.operations.intents import INTENT_OUTCOMES, ListUnresolved, ResolveIntent
 from notary.operations import capping
+from notary.operations.capping import OVER
 from notary.store import cap_rows
 from notary.store.caps import CapCounter
 from tests.notary.lost import lost_call
@@ -202,7 +203,11 @@ def test_subjects_are_listed_page_by_page_and_those_without_an_amount_left_out(
 
 
 def test_a_preview_reserves_nothing(notary: Running) -> None:
-    assert notary.front.ask(ReadCaps("text_digest", (use("60"),)))[0].with_this == "60"
+    judged = notary.front.ask(ReadCaps("text_digest", (use("60", hold_above="50"),)))
+    assert (judged.readings[0].with_this, judged.is_held, judged.denial) == ("60", True, None)
+    assert notary.front.ask(ReadCaps("text_digest", (use("101"),))).denial == OVER.format(
+        "/amount", 100, 3600, "principal"
+    )
     assert used(notary) == ()
 
 

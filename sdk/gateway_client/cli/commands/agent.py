@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from gateway_client.cli import completing
+from gateway_client.cli.cap_lines import cap_line
 from gateway_client.cli.desk import CliContext, Command, Group, noun, pass_desk
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.requests import request_of, schema_of
@@ -92,6 +93,7 @@ def preview(
     desk.out.facts([
         ("decision", said or safe(shown.decision)), ("rule", shown.rule or "policy is not asked"),
         *([("reason", shown.deny_reason)] if shown.deny_reason else []), ("trace", shown.trace_id),
+        *(("cap", cap_line(cap)) for cap in shown.caps),
     ])  # fmt: skip
     if shown.sends is None:
         for target in (shown.shown or {}).get("approved_targets", ()):

@@ -77,12 +77,11 @@ async def test_a_rule_that_is_not_there_is_404(core: Core) -> None:
 async def test_caps_are_listed_with_what_has_been_used_of_them(core: Core) -> None:
     for per in ("all", "principal", "owner"):
         assert (await core.operate("POST", CAPS, CAP | {"per": per, "deny_above": 100}))[0] == 200
-    for amount in (40, 0.25):
-        assert await paid(core, amount) == 200
+    assert [await paid(core, one) for one in (40, 0.25)] == [200, 200]
     status, shown = await core.operate("GET", f"{CAPS}?action_id=pay")
     used = {one["per"]: one["used"] for one in shown["caps"]}
     assert (status, shown["next"]) == (200, None)
-    amount = {"total": "40.25", "unknown": "0"}
+    amount: dict[str, Any] = {"total": "40.25", "unknown": "0"}
     assert used["principal"] == [{"subject": "dev:anonymous"} | amount]
     assert used["all"] == used["owner"] == [{"subject": None} | amount]
     behind = (await core.operate("GET", f"{CAPS}?action_id=pay&used_after=dev:anonymous"))[1]["caps"]
