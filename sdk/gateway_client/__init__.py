@@ -10,6 +10,7 @@ from gateway_client.contract.receipts import Receipt
 from gateway_client.core import Limits
 from gateway_client.errors import (
     ActionFailed,
+    AlreadyExecuted,
     ApprovalDenied,
     ApprovalEnded,
     ApprovalPending,
@@ -22,6 +23,7 @@ from gateway_client.errors import (
     GatewayFault,
     Invalid,
     NotFound,
+    OutcomeUnknown,
     ProtocolViolation,
     RateLimited,
     Unavailable,
@@ -41,6 +43,7 @@ __all__ = [
     "ActionFailed",
     "Address",
     "AgentClient",
+    "AlreadyExecuted",
     "ApprovalDenied",
     "ApprovalEnded",
     "ApprovalPending",
@@ -69,6 +72,7 @@ __all__ = [
     "NotFound",
     "OperatorClient",
     "OperatorCredential",
+    "OutcomeUnknown",
     "Poll",
     "ProofKey",
     "ProtocolViolation",

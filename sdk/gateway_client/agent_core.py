@@ -1,22 +1,22 @@
 """The agent's calls as flows: leases, execute, poll, receipts. No I/O; the clients are in gateway_client/agents.py.
 
-Guarantees that an execute is sent again only when the gateway has refused it before dispatch, each time with a fresh
-proof, and that at most one lease is being asked for at a time.
+Guarantees that an execute is sent again only when the gateway has refused it before dispatch, or under its idempotency
+key (gateway_client/idempotency.py), each time with a fresh proof, and that at most one lease is being asked for at a
+time.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
 from gateway_client.address import Address
-from gateway_client.contract.execution import VerificationOutcome
 from gateway_client.contract.leases import Lease as IssuedLease
 from gateway_client.contract.previews import CallPreview
 from gateway_client.contract.receipts import Receipt
 from gateway_client.core import Core, Limits, Repeat, encode_json, json_call, unproven
 from gateway_client.decoding import decode
 from gateway_client.errors import (
-    ActionFailed,
+    AlreadyExecuted,
     ApprovalDenied,
     ApprovalEnded,
     ApprovalPending,
@@ -28,10 +28,11 @@ from gateway_client.errors import (
     Unreachable,
 )
 from gateway_client.flows import Alone, Clock, Flow, Pause
+from gateway_client.idempotency import KeyedExecute, Repeater, key_header, new_key
 from gateway_client.keys import ProofKey
 from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, Lease, Leases, LeaseTerms, lease_of
 from gateway_client.proofs import Prover
-from gateway_client.results import CallPage, Executed, Held, Jwks, Poll, Session
+from gateway_client.results import CallPage, Executed, Held, Jwks, Poll, Session, executed_of
 from gateway_client.wire import Headers, ReceivedAnswer, UnprovenCall, path_of
 
 OnHeld = Callable[[Held], None]
@@ -51,6 +52,7 @@ class AgentCore(Core):
         self.leases = Leases(terms)
         self._key = key
         self._prover = Prover(key, address.public_base_url, clock.now)
+        self._repeater = Repeater(self._proven, clock)
 
     def renew(self) -> Flow[Session]:
         """Begin another session now, with a new lease and a new budget."""
@@ -60,19 +62,29 @@ class AgentCore(Core):
 
     def execute(
         self, action_id: str, request: object = None, *, waits: bool, timeout: float | None = None,
-        on_held: OnHeld | None = None,
+        on_held: OnHeld | None = None, idempotency_key: str | None = None,
     ) -> Flow[Executed | Held]:  # fmt: skip
         """Call an action. `waits`: stay until an operator has decided; `on_held` hears at once what is waited for."""
         seconds = self.limits.execute_timeout if timeout is None else timeout
-        deadline = self.deadline(min(seconds, self.limits.execute_timeout) if waits else seconds)
-        end = self.deadline(WAIT_TIMEOUT if timeout is None else timeout)
-        call = UnprovenCall(
-            "POST", path_of("v1", "actions", action_id, "execute"), "", encode_json({} if request is None else request)
-        )
-        answer, lease = yield from self._proven(
-            call, deadline, Repeat.BEFORE_DISPATCH, WAIT_SECONDS if waits else self.leases.terms.seconds_left
-        )
-        if answer.expect(200, 202).status == 200:
+        end = self.deadline(WAIT_TIMEOUT if waits and timeout is None else seconds)
+        key = new_key() if idempotency_key is None else idempotency_key
+        keyed = KeyedExecute(
+            UnprovenCall(
+                "POST", path_of("v1", "actions", action_id, "execute"), "",
+                encode_json({} if request is None else request), key_header(key),
+            ),
+            key, idempotency_key is None, end,
+            min(seconds, self.limits.execute_timeout) if waits else seconds,
+            WAIT_SECONDS if waits else self.leases.terms.seconds_left,
+        )  # fmt: skip
+        try:
+            answer, lease = yield from self._repeater.execute(keyed)
+            if answer.status not in (200, 202):
+                return (yield from self._executed_before(answer.error(), action_id))
+        except GatewayError as error:
+            error.idempotency_key = keyed.key
+            raise
+        if answer.status == 200:
             return decode(Executed, answer.json(), "result")
         held = decode(Held, answer.json(), "hold")
         self.leases.remember(held.approval_id, lease, self.clock.now())
@@ -157,7 +169,7 @@ class AgentCore(Core):
             raise ProtocolViolation("the approval names no receipt")
         try:  # it has run: fetch its result even when the wait ends within this second
             receipt = yield from self.receipt(poll.receipt_id)
-            return _executed(held, action_id, receipt)
+            return executed_of(receipt, action_id, held.trace_id, held.approval_id)
         except GatewayError as error:
             error.receipt_id = poll.receipt_id
             raise
@@ -182,6 +194,18 @@ class AgentCore(Core):
                 reason = "nobody has decided in the time that was given"
                 raise ApprovalPending("approval_pending", reason=reason)
             yield Pause(wait)
+
+    def _executed_before(self, error: GatewayError, action_id: str) -> Flow[Executed]:
+        """The result of a call that was executed by an earlier attempt, from its receipt. Raises any other error."""
+        if not isinstance(error, AlreadyExecuted) or error.receipt_id is None:
+            raise error
+        try:
+            receipt = yield from self.receipt(error.receipt_id)
+        except GatewayError as problem:
+            raise error from problem
+        approval = receipt.approval
+        trace_id = receipt.trace_id or error.trace_id or ""
+        return executed_of(receipt, action_id, trace_id, None if approval is None else approval.approval_id)
 
     def _proven(
         self,
@@ -210,7 +234,11 @@ class AgentCore(Core):
             return lease
         left = self.left(deadline)
         if self.leases.living(self.clock.now()) is None:
-            renewed: Lease = yield Alone(self._renewed(stale, deadline, Repeat.READ), left)
+            try:
+                renewed: Lease = yield Alone(self._renewed(stale, deadline, Repeat.READ), left)
+            except Unreachable as error:
+                error.was_sent = False  # of the call, which goes out under the lease
+                raise
             return renewed
         try:  # the call itself must have time left, whatever becomes of the renewal
             renewed = yield Alone(self._renewed_in_time(stale, deadline - left / 2, seconds), left / 2)
@@ -260,32 +288,3 @@ class _Prove:
 
 def _is_refused_lease(answer: ReceivedAnswer) -> bool:
     return answer.status == 401 and answer.error().code in {"lease_expired", "invalid_lease"}
-
-
-def _executed(held: Held, action_id: str, receipt: Receipt) -> Executed:
-    """The result of an approved call, told from its receipt. Raises ActionFailed when its provider failed."""
-    if receipt.normalized_result.get("kind") != "success":
-        reason = receipt.normalized_result.get("reason")
-        raise ActionFailed(
-            "action_execution_failed",
-            status=502,
-            reason=reason if isinstance(reason, str) else None,
-        )
-    outcome = receipt.verification_outcome.get("status")
-    return Executed(
-        trace_id=held.trace_id,
-        action_id=action_id,
-        grant_id=receipt.grant_id,
-        receipt_id=receipt.receipt_id,
-        output=receipt.provider_receipt,
-        verification_outcome=cast(VerificationOutcome, outcome if isinstance(outcome, str) else ""),
-        verification=None,
-        runtime=None,
-        approval=None,
-        learned_domain=None,
-        learned_path=None,
-        learn_error=None,
-        approval_id=held.approval_id,
-        receipt=receipt,
-        raw=receipt.raw,
-    )

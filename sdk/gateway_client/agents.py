@@ -1,7 +1,8 @@
 """The agent's clients: `AgentClient` for threads, `AsyncAgentClient` for asyncio and trio. One instance may be shared.
 
 Both run the flows of gateway_client/agent_core.py. Guarantees: every request has a proof of its own; an execute that
-may have been dispatched is never sent again; every wait has an end; closing closes every connection.
+may have been dispatched is sent again under its idempotency key alone; every wait has an end; closing closes every
+connection.
 """
 
 # ruff: noqa: ASYNC109 - `timeout` bounds the flow, which ends with an error of this library rather than a cancellation
@@ -63,18 +64,18 @@ class AgentClient(_Agent, BlockingClient):
     @overload
     def execute(
         self, action_id: str, request: object = None, *, wait_for_approval: Literal[True],
-        timeout: float | None = None, on_held: OnHeld | None = None,
+        timeout: float | None = None, on_held: OnHeld | None = None, idempotency_key: str | None = None,
     ) -> Executed: ...  # fmt: skip
 
     @overload
     def execute(
         self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
-        timeout: float | None = None, on_held: OnHeld | None = None,
+        timeout: float | None = None, on_held: OnHeld | None = None, idempotency_key: str | None = None,
     ) -> Executed | Held: ...  # fmt: skip
 
     def execute(
         self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
-        timeout: float | None = None, on_held: OnHeld | None = None,
+        timeout: float | None = None, on_held: OnHeld | None = None, idempotency_key: str | None = None,
     ) -> Executed | Held:  # fmt: skip
         """Call an action with `request`, a JSON value; `timeout` in seconds is for everything that this call does.
 
@@ -83,11 +84,17 @@ class AgentClient(_Agent, BlockingClient):
         replaced first, unless the terms keep the session. `on_held` is called once with the hold before the waiting
         begins, to report that a decision is due; it must not block, and an exception from it ends the call.
 
+        `idempotency_key`: 1 to 255 printable ASCII characters; a random one without it. The same request under the
+        same key runs at most once: a lost connection is asked again with it within `timeout`.
+
         Raises Denied (with ApprovalDenied), Invalid, NotFound, RateLimited, Unavailable, ActionFailed, GatewayFault,
-        AuthenticationFailed, ApprovalEnded, ApprovalPending, Unreachable, ProtocolViolation: see `code`, and
-        `may_have_run` before you call again.
+        AuthenticationFailed, OutcomeUnknown, AlreadyExecuted, ApprovalEnded, ApprovalPending, Unreachable,
+        ProtocolViolation: see `code`, and `may_have_run` before you call again.
         """
-        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout, on_held=on_held)
+        flow = self._core.execute(
+            action_id, request, waits=wait_for_approval, timeout=timeout, on_held=on_held,
+            idempotency_key=idempotency_key,
+        )  # fmt: skip
         return self._runner.run(flow)
 
     renew = blocking(AgentCore.renew)
@@ -122,21 +129,24 @@ class AsyncAgentClient(_Agent, NonblockingClient):
     @overload
     async def execute(
         self, action_id: str, request: object = None, *, wait_for_approval: Literal[True],
-        timeout: float | None = None, on_held: OnHeld | None = None,
+        timeout: float | None = None, on_held: OnHeld | None = None, idempotency_key: str | None = None,
     ) -> Executed: ...  # fmt: skip
 
     @overload
     async def execute(
         self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
-        timeout: float | None = None, on_held: OnHeld | None = None,
+        timeout: float | None = None, on_held: OnHeld | None = None, idempotency_key: str | None = None,
     ) -> Executed | Held: ...  # fmt: skip
 
     async def execute(
         self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
-        timeout: float | None = None, on_held: OnHeld | None = None,
+        timeout: float | None = None, on_held: OnHeld | None = None, idempotency_key: str | None = None,
     ) -> Executed | Held:  # fmt: skip
         """As AgentClient.execute."""
-        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout, on_held=on_held)
+        flow = self._core.execute(
+            action_id, request, waits=wait_for_approval, timeout=timeout, on_held=on_held,
+            idempotency_key=idempotency_key,
+        )  # fmt: skip
         return await self._runner.run(flow)
 
     renew = nonblocking(AgentCore.renew)

@@ -181,7 +181,7 @@ def _request(call: UnprovenCall, prove: Callable[[UnprovenCall], Headers]) -> Se
     headers: Headers = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", USER_AGENT))
     if call.body is not None:
         headers += (("Content-Type", "application/json"),)
-    return SentRequest(call.method, call.target, headers + prove(call), call.body)
+    return SentRequest(call.method, call.target, headers + call.headers + prove(call), call.body)
 
 
 def _wait_before_next(answer: ReceivedAnswer, repeat: Repeat) -> float | None:

@@ -36,6 +36,8 @@ class GatewayError(Exception):
     know this call by. `approval_id` and `receipt_id`: the hold and the receipt that the error is about, where they are
     known. `intent_id`: of a call whose outcome is unknown. `failure`: why an action failed, and `effect`: whether it
     may have had its effect (`no`, `yes` or `unknown`); both where the gateway says so (its docs/errors.md).
+    `idempotency_key`: the key that an execute was sent under; the same call under it is answered with its outcome, by a
+    gateway that has `GET /v1/calls`.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class GatewayError(Exception):
         self.trace_id = trace_id if trace_id is not None and _TRACE.fullmatch(trace_id) else None
         self.approval_id: str | None = None
         self.intent_id: str | None = None
+        self.idempotency_key: str | None = None
         self.failure: FailureName | None = None
         self.effect: MayHaveRun | None = None
         self.receipt_id = receipt_id if receipt_id is not None and _TRACE.fullmatch(receipt_id) else None
@@ -135,6 +138,27 @@ class ApprovalEnded(Conflict):
     def is_retryable(self) -> bool:
         """True for what expired: nothing ran, and calling again asks for another decision."""
         return self.code == "approval_expired"
+
+
+class OutcomeUnknown(Conflict):
+    """The same call was made before under its idempotency key, and may have run. Codes: `outcome_unknown` (it has no
+    receipt and is never run again; an operator resolves `intent_id`), `call_in_progress` (it still runs)."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """True."""
+        return True
+
+
+class AlreadyExecuted(Conflict):
+    """The same call was executed before under its idempotency key, and its result can't be had (code
+    `already_executed`): its receipt (`receipt_id`) can't be read here, or an operator has said that it happened
+    (`intent_id`)."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """True: it has."""
+        return True
 
 
 class ApprovalPending(GatewayError):
@@ -268,6 +292,14 @@ _BY_STATUS: dict[int, type[GatewayError]] = {
     503: Unavailable,
 }
 
+_BY_CODE: dict[tuple[int, str], type[GatewayError]] = {
+    (409, "already_executed"): AlreadyExecuted,
+    (409, "approval_expired"): ApprovalEnded,
+    (409, "call_in_progress"): OutcomeUnknown,
+    (409, "outcome_unknown"): OutcomeUnknown,
+}
+"""Classes of answers to calls that were made before under their key."""
+
 
 def error_for(
     status: int,
@@ -279,8 +311,9 @@ def error_for(
 ) -> GatewayError:
     """The exception for an answer of 400 or more; `headers` in lower case. A server that repeats one of `secrets` is
     not quoted."""
-    kind = _BY_STATUS.get(status, Invalid if status < 500 else GatewayFault)
     code = body.get("error")
+    kind = _BY_CODE.get((status, code)) if isinstance(code, str) else None
+    kind = kind or _BY_STATUS.get(status, Invalid if status < 500 else GatewayFault)
     reasons = [body.get(name) for name in ("deny_reason", "reason", "message")]
     reasons.append(_quoted(headers.get("x-provider-error")))
     trace_id, receipt_id, intent_id = (headers.get(f"x-{name}-id") for name in ("trace", "receipt", "intent"))

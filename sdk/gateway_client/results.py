@@ -7,19 +7,20 @@ in later versions (states, risk levels, outcomes) are taken as they come. No res
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from gateway_client.contract.actions import ActionManifest
 from gateway_client.contract.admin import AdminStatus, CurrentEpoch, ReloadResult, RevokedAll
 from gateway_client.contract.approvals import ApprovalList, ApprovalPoll, Denied, ListedApproval
 from gateway_client.contract.audit import ChainReport
 from gateway_client.contract.calls import RecentCalls
-from gateway_client.contract.execution import ApprovalNote, ExecutionResult, PendingApproval
+from gateway_client.contract.execution import ApprovalNote, ExecutionResult, PendingApproval, VerificationOutcome
 from gateway_client.contract.intents import IntentView, UnresolvedIntent
 from gateway_client.contract.noun import Noun
 from gateway_client.contract.policy import AclEntryView, PrincipalView
 from gateway_client.contract.receipts import Receipt
 from gateway_client.contract.sessions import Sessions
+from gateway_client.errors import ActionFailed
 
 Held = PendingApproval
 Poll = ApprovalPoll
@@ -53,12 +54,41 @@ class Session:
 class Executed(ExecutionResult, frozen=True, kw_only=True):
     """A call that ran. `output` is the action's own.
 
-    After a wait for approval it is made from the receipt, which then stands in `receipt`; `runtime` is None and `raw`
-    is the receipt's JSON. `approval` is for the operator who approved: the agent gets `approval_id` alone.
+    After a wait for approval, or a lost answer, it is made from the receipt, which then stands in `receipt`; `runtime`
+    is None and `raw` is the receipt's JSON. `approval` is for the operator who approved: the agent gets `approval_id`
+    alone.
     """
 
     approval_id: str | None = None
     receipt: Receipt | None = None
+
+
+def executed_of(receipt: Receipt, action_id: str, trace_id: str, approval_id: str | None) -> Executed:
+    """The result of a call, told from its receipt. Raises ActionFailed when its provider failed."""
+    if receipt.normalized_result.get("kind") != "success":
+        reason = receipt.normalized_result.get("reason")
+        raise ActionFailed(
+            "action_execution_failed", status=502, reason=reason if isinstance(reason, str) else None,
+            receipt_id=receipt.receipt_id,
+        )  # fmt: skip
+    outcome = receipt.verification_outcome.get("status")
+    return Executed(
+        trace_id=trace_id,
+        action_id=action_id,
+        grant_id=receipt.grant_id,
+        receipt_id=receipt.receipt_id,
+        output=receipt.provider_receipt,
+        verification_outcome=cast(VerificationOutcome, outcome if isinstance(outcome, str) else ""),
+        verification=None,
+        runtime=None,
+        approval=None,
+        learned_domain=None,
+        learned_path=None,
+        learn_error=None,
+        approval_id=approval_id,
+        receipt=receipt,
+        raw=receipt.raw,
+    )
 
 
 class Jwks(Noun, frozen=True, kw_only=True):

@@ -21,13 +21,15 @@ Headers = tuple[tuple[str, str], ...]
 class UnprovenCall:
     """A request before it is proven: the same call may be sent again with another proof.
 
-    `path` is encoded already (see `path_of`); `body` is JSON text, None for no body.
+    `path` is encoded already (see `path_of`); `body` is JSON text, None for no body; `headers` are those of this call
+    alone.
     """
 
     method: str
     path: str
     query: str = ""
     body: bytes | None = field(default=None, repr=False)
+    headers: Headers = field(default=(), repr=False)
 
     @property
     def target(self) -> str:
