@@ -8,12 +8,14 @@ from pathlib import Path
 
 import gateway_client.errors
 import pytest
-from gateway_client import GatewayError
+from gateway_client import GatewayError, Unreachable
+from gateway_client.cli.complaints import complaint, line_of
 from gateway_client.cli.exits import BY_ERROR, ScriptExit, exit_of
 
 from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.gateway import wait_for
 from tests.support.scripted_gateway import scripted_gateway
+from tests.support.upstream import Upstream
 
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "gatectl.md"
 HELD = {"decision": "pending_approval", "approval_id": "apr_1", "request_hash": "sha256:00", "trace_id": "trc_1"}
@@ -23,7 +25,7 @@ LEASE = {
 }  # fmt: skip
 MEMBERS = {
     "error", "message", "exit_code", "status", "retry_after", "trace_id", "approval_id", "may_have_run", "failure",
-    "effect", "intent_id", "violations", "did_you_mean", "next",
+    "effect", "intent_id", "idempotency_key", "violations", "did_you_mean", "next",
 }  # fmt: skip
 
 
@@ -129,6 +131,29 @@ def test_6_unavailable(gatectl: Gatectl) -> None:
     ran = gatectl.process("--address", "http://127.0.0.1:1", "status")
     assert (ran.code, ran.out) == (6, "")
     assert ran.err.startswith("gatectl: unreachable: ")
+
+
+def test_a_lost_call_names_the_key_to_run_it_again_with() -> None:
+    error = Unreachable("connection_lost")
+    error.idempotency_key = "re 7"
+    assert "gatectl calls; the same with --idempotency-key 're 7' runs at most once" in line_of(error)
+    assert complaint(error)["idempotency_key"] == "re 7"
+
+
+def test_the_same_call_under_a_key_runs_once(gatectl: Gatectl, up: Upstream) -> None:
+    asked = ("execute", "http_post", "path=keyed/once", "message=a", "--idempotency-key", "in 7")
+    first, again = gatectl.done(*asked, "--json"), gatectl.done(*asked, "--json")
+    assert first.json["receipt_id"] == again.json["receipt_id"]
+    assert sum(one.path == "/keyed/once" for one in up.seen) == 1
+    other = gatectl.here("execute", "http_post", "path=keyed/other", "message=a", "--idempotency-key", "in 7")
+    assert (other.code, "choose a new --idempotency-key" in other.err) == (2, True)
+    assert gatectl.here("execute", "http_post", "path=x", "message=a", "--idempotency-key", "").code == 2
+
+
+def test_a_failed_call_names_the_list_of_calls(gatectl: Gatectl) -> None:
+    ran = gatectl.here("execute", "http_post", "path=status/500", "message=a")
+    assert ran.code == 1
+    assert "look before you run it again: see gatectl calls; an operator sees more: gatectl why trc_" in ran.err
 
 
 def test_7_rate_limited(gatectl: Gatectl) -> None:

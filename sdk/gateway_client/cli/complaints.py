@@ -1,6 +1,7 @@
 """Errors on standard error: one line with the next step, and below it each wrong member of a request where there are
 several. With --json the same as one JSON object."""
 
+import shlex
 import sys
 from typing import Any
 
@@ -60,7 +61,11 @@ NEXT = {
     "evidence_persistence_failed": "it may have happened: gatectl intents; then free space on the ledger's disk",
     "allowlist_sync_failed": "the gateway's log says why: an added domain is not learned, a removed one is no more",
     "reload_failed": "what was in force stays; the reason: gatectl audit events --event-type AdminReload --json",
-    "action_execution_failed": "see why: gatectl why {trace_id}",
+    "action_execution_failed": "see gatectl calls; an operator sees more: gatectl why {trace_id}",
+    "call_in_progress": "the same call still runs; wait, then run it again with the same --idempotency-key",
+    "already_executed": "it has run: gatectl receipts show RECEIPT; gatectl calls names it",
+    "outcome_unknown": "it may have run; an operator finds out: gatectl intents",
+    "idempotency_key_reused": "another request was made under this key: choose a new --idempotency-key",
     "draining": "use another gateway, or wait for the next start",
     "overloaded": "wait, then run the command again",
     "clock_error": "set the clock of the gateway's host",
@@ -73,6 +78,7 @@ NEXT = {
 }
 """Code to what a person does next. Codes that are not here explain themselves in docs/errors.md."""
 RUN_AGAIN = "nothing was sent, it may be repeated"
+KEYED = "see gatectl calls; the same with --idempotency-key {key} runs at most once and says what happened"
 LOOK_FIRST = "it may have happened, look before you run it again"
 FALLBACK = "docs/errors.md explains the code"
 
@@ -82,7 +88,7 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
     if isinstance(error, Failure):
         members: dict[str, Any] = {"error": error.code, "message": error.message, "exit_code": int(error.exit_code)}
         members |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None, "may_have_run": False}
-        members |= {"failure": None, "effect": None, "intent_id": None}
+        members |= {"failure": None, "effect": None, "intent_id": None, "idempotency_key": None}
         return members | {"violations": [], "did_you_mean": [], "next": error.mend or None}
     return {
         "error": error.code,
@@ -96,6 +102,7 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
         "failure": error.failure,
         "effect": error.effect,
         "intent_id": error.intent_id,
+        "idempotency_key": error.idempotency_key,
         "violations": list(error.violations),
         "did_you_mean": list(error.suggestions),
         "next": _next(error),
@@ -141,8 +148,11 @@ def _next(error: GatewayError) -> str:
     text = NEXT.get(error.code, FALLBACK)
     if isinstance(error, ActionFailed) and error.effect is not None:
         text = f"{RUN_AGAIN if error.effect == 'no' else LOOK_FIRST}: {text}"
-    if error.code in {"timed_out", "connection_lost"} and isinstance(error, Unreachable) and not error.was_sent:
-        text = NEXT["unreachable"]
+    if error.code in {"timed_out", "connection_lost"} and isinstance(error, Unreachable):
+        if not error.was_sent:
+            text = NEXT["unreachable"]
+        elif error.idempotency_key is not None:
+            return KEYED.format(key=shlex.quote(safe(error.idempotency_key)))
     if error.retry_after is not None and "wait" in text:
         text = text.replace("wait", f"wait {error.retry_after:g} s")
     if "{trace_id}" in text and error.trace_id is None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gateway_client.errors import (
     ActionFailed,
+    AlreadyExecuted,
     ApprovalDenied,
     ApprovalEnded,
     ApprovalPending,
@@ -16,6 +17,7 @@ from gateway_client.errors import (
     GatewayFault,
     Invalid,
     NotFound,
+    OutcomeUnknown,
     ProtocolViolation,
     RateLimited,
     Unavailable,
@@ -49,6 +51,8 @@ BY_ERROR: dict[type[GatewayError], ScriptExit] = {
     NotFound: ScriptExit.NOT_FOUND,
     Conflict: ScriptExit.CONFLICT,
     ApprovalEnded: ScriptExit.CONFLICT,
+    OutcomeUnknown: ScriptExit.CONFLICT,
+    AlreadyExecuted: ScriptExit.CONFLICT,
     Unavailable: ScriptExit.UNAVAILABLE,
     Unreachable: ScriptExit.UNAVAILABLE,
     RateLimited: ScriptExit.RATE_LIMITED,

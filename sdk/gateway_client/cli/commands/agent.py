@@ -8,10 +8,11 @@ import click
 from gateway_client.cli import completing
 from gateway_client.cli.cap_lines import cap_line
 from gateway_client.cli.desk import CliContext, Command, Group, noun, pass_desk
-from gateway_client.cli.exits import Failure, ScriptExit
+from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.requests import request_of, schema_of
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import one_line, plain, safe
+from gateway_client.idempotency import key_header
 from gateway_client.results import Held
 
 NO_CALLS = "no calls of this key; where the context names an agent_key_file, calls keep their key"
@@ -119,15 +120,24 @@ def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:
 )
 @click.option("--wait", is_flag=True, help="When an operator must decide first, wait for that.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=604_800), help="Seconds for all of it.")
+@click.option(
+    "--idempotency-key",
+    "key",
+    metavar="KEY",
+    help="The same call under the same key runs at most once.",
+)
 @pass_desk
 def execute(
-    desk: CliContext, action: str, values: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
-) -> None:
-    """Call ACTION as an agent, with a lease of its own."""
+    desk: CliContext, action: str, values: tuple[str, ...], given: str | None, wait: bool, timeout: float | None,
+    key: str | None,
+) -> None:  # fmt: skip
+    """Call ACTION as an agent, with a lease of its own. A lost call is asked for until its outcome is known."""
     with desk.agent() as agent:
         request = request_of(given, values, lambda: schema_of(agent, action))
         on_held = None if desk.is_json else _say_held
-        done = agent.execute(action, request, wait_for_approval=wait, timeout=timeout, on_held=on_held)
+        done = agent.execute(
+            action, request, wait_for_approval=wait, timeout=timeout, on_held=on_held, idempotency_key=_usable(key)
+        )
     if isinstance(done, Held):
         raise _held(desk, done)
     if desk.is_json:
@@ -162,6 +172,14 @@ def calls(desk: CliContext, limit: int, after: str | None) -> None:
     desk.out.table(("AT", "STATE", "ACTION", "ERROR", "RECEIPT OR APPROVAL", "TRACE"), rows, NO_CALLS)
     if page.next is not None:
         desk.out.line(f"more: gatectl calls --after {safe(page.next)}")
+
+
+def _usable(key: str | None) -> str | None:
+    """A key that a request can have. Raises Failure."""
+    try:
+        return key if key is None or key_header(key) else None
+    except ValueError as error:
+        raise usage(str(error)) from None
 
 
 def _say_held(held: Held) -> None:
