@@ -183,7 +183,6 @@ class QuorumHistories(RuleBasedStateMachine):
         assert sorted(self.town.do(told)) == sorted(
             approval_id for approval_id, hold in self.holds.items() if hold.state == "approved"
         )
-        self.time += TTL_SECONDS
         for core in self.town.cores:  # the next history must not spend time on the leftovers of this one
             core.clock.ahead += TTL_SECONDS
             self.town.do(core.services.upkeep.round)
