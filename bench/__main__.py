@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import backends, effects, ourselves, stages, system_calls
+from bench import backends, effects, features, ourselves, stages, system_calls
 from bench.floods import beside_floods
 from bench.generator import generator
 from bench.kills import BOUNDS_MS, after_kills
@@ -35,6 +35,9 @@ def main() -> int:
         print(effects.told(results))
         if chosen.plot:
             chosen.plot.write_text(effects.plot(results))
+    elif chosen.features:
+        results = features.measured(stages.QUICK if chosen.quick else stages.WHOLE)
+        print(features.told(results))
     else:
         results = measured(chosen)
         print(report(results))
@@ -133,6 +136,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         "--floods", action="store_true", help="only a polite agent beside floods of another user; needs root"
     )
     parser.add_argument("--effects", action="store_true", help="only calls that wait for an upstream")
+    parser.add_argument("--features", action="store_true", help="only actions that use values of their requests")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="with --effects: calls/s by connections, as SVG")
     parser.add_argument("--growth", action="store_true", help="ledgers of a thousand and a million events; takes long")
     return parser.parse_args(arguments)

@@ -34,11 +34,11 @@ class Identity:
         r, s = decode_dss_signature(self._key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
         return f"{text}.{_b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
-    def post(self, base_url: str, path: str, body: str) -> bytes:
-        """The bytes of one POST with a proof of its own."""
+    def post(self, base_url: str, path: str, body: str, more: tuple[str, ...] = ()) -> bytes:
+        """The bytes of one POST with a proof of its own, and more lines of its head."""
         lines = (
             f"POST {path} HTTP/1.1", "Host: localhost", f"Authorization: DPoP {self.token}",
             f"DPoP: {self.proof('POST', base_url + path)}", "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
+            f"Content-Length: {len(body)}", *more,
         )  # fmt: skip
         return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()

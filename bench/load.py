@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -45,6 +46,8 @@ class Job(msgspec.Struct, forbid_unknown_fields=True):
     expect: int = 200
     may_refuse: bool = False
     """503 is counted, as `refused`, where it otherwise ends the job."""
+    has_keys: bool = False
+    """Each request has an idempotency key of its own."""
 
 
 @dataclass
@@ -76,7 +79,10 @@ def requests_of(job: Job, identity: Identity, count: int) -> list[bytes]:
         return [f"GET {job.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()] * count
     if job.mode == "echo":
         return [identity.post(job.base_url, job.path, job.body)] * count
-    return [identity.post(job.base_url, job.path, job.body) for _ in range(count)]
+    return [
+        identity.post(job.base_url, job.path, job.body, (f"Idempotency-Key: {uuid4()}",) if job.has_keys else ())
+        for _ in range(count)
+    ]
 
 
 def run(job: Job, agents: Agents) -> dict[str, Any]:
