@@ -1,6 +1,11 @@
 """The walk along the audit log as operators read it (docs/contract.md, "Admin socket")."""
 
+from typing import Literal
+
 from .noun import NeverNull, Noun
+
+KeptState = Literal["whole", "erased", "missing"]
+"""`missing`: a value is gone, or is not the one that the event commits to, and no event is said to have erased it."""
 
 
 class ChainReport(Noun, frozen=True, kw_only=True):

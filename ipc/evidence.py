@@ -19,6 +19,13 @@ class IntentDetail(DispatchedIntent, frozen=True, kw_only=True):
     last_look: LastLook | None
 
 
+class KeptFilter(msgspec.Struct, frozen=True, array_like=True):
+    """Only events that keep this value, as people write it, at this JSON pointer."""
+
+    pointer: str
+    value: str
+
+
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Filters of a query (docs/contract.md, "Admin socket": GET /v1/audit/events); None filters nothing."""
 
@@ -26,6 +33,7 @@ class EventQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     action_id: str | None = None
     principal: str | None = None
     session_id: str | None = None
+    kept: tuple[KeptFilter, ...] = ()
     event_type: str | None = None
     decision: str | None = None
     after: float | None = None

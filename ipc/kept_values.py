@@ -82,6 +82,18 @@ def masked(value: Any) -> str:
     return value[-_SHOWN_OF_MASKED:] if isinstance(value, str) and len(value) >= _SHORTEST_MASKED else ""
 
 
+def texts_of(value: str) -> tuple[str, ...]:
+    """The canonical texts that a value may have that people write as `value`: a text, and a number or a flag."""
+    found = {canonical_bytes(value).decode(): None}
+    try:
+        read = msgspec.json.decode(value)
+        if isinstance(read, bool | int | float):
+            found[canonical_bytes(read).decode()] = None
+    except (msgspec.DecodeError, NotCanonical, RecursionError):
+        pass
+    return tuple(found)
+
+
 def commitment(salt: bytes, value: bytes) -> str:
     """The commitment to a value, canonical bytes: `sha256:<hex>`."""
     return "sha256:" + hashlib.sha256(salt + value).hexdigest()

@@ -26,7 +26,10 @@ MAX_BODY_BYTES = 65_536
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Query parameters. Fields are text, whole numbers, literals or a Moment, and have a default."""
+    """Query parameters. Fields are text, whole numbers, literals or a Moment, and have a default.
+
+    One more kind is an object of texts: its members are parameters `<field>.<member>`.
+    """
 
 
 class JsonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,16 +64,26 @@ def parse_query(form: type[Form], text: str) -> Form:
     except ValueError:
         raise _refuse("the query string does not parse") from None
     fields = {field.encode_name: field for field in _fields(form)}
-    values: dict[str, object] = {}
-    for name, value in pairs:
-        if name not in fields:
-            raise _refuse(f"unknown query parameter; known are: {', '.join(fields) or 'none'}")
-        if name in values:
+    values: dict[str, Any] = {}
+    for given, value in pairs:
+        name, dot, member = given.partition(".")
+        field = fields.get(name)
+        if field is None or bool(dot) != isinstance(_plain(field.type), inspect.DictType):
+            raise _refuse(
+                f"unknown query parameter; known are: {', '.join(map(_parameter, fields.values())) or 'none'}"
+            )
+        into, key = (values.setdefault(name, {}), member) if dot else (values, name)
+        if key in into:
             raise _refuse(f"{name}: given twice")
         if len(value) > MAX_TEXT:
             raise _refuse(f"{name}: longer than {MAX_TEXT} characters")
-        values[name] = _from_text(value, fields[name])
+        into[key] = _from_text(value, field)
     return _converted(form, values)
+
+
+def _parameter(field: inspect.Field) -> str:
+    is_object = isinstance(_plain(field.type), inspect.DictType)
+    return f"{field.encode_name}.<member>" if is_object else field.encode_name
 
 
 def parse_body(form: type[Form], raw: bytes) -> Form:

@@ -13,6 +13,7 @@ from ipc.approvals import ENDED
 from ipc.backends.store import ApprovalRecord, Budget
 from ipc.events import AuditEvent
 from ipc.evidence import IntentDetail
+from ipc.kept_values import MAX_KEPT
 from ipc.operations.deliveries import NextDelivery
 from ipc.operations.evidence import ApprovalTrace, QueryEvents, ShownReceipt, ShowReceipt, TraceOfApproval
 from ipc.operations.holds import DueHolds, GetHold, ListedHolds, ListHolds, OrphanedHolds, UnsettledHolds
@@ -26,7 +27,9 @@ from notary.ledger import outbox
 from notary.ledger.intents import OpenIntent
 from notary.performing import performs
 from notary.reading import queries
+from notary.reading.shown_kept import with_kept
 from notary.store.contract import Moment, as_of
+from notary.tasks import NotAllowed
 from notary.unit import Transaction
 
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)"
@@ -229,9 +232,12 @@ def _kept(intent: OpenIntent) -> dict[str, Any]:
 
 @performs(QueryEvents, settles=True, is_paced=True)
 def query_events(unit: Transaction, asked: QueryEvents) -> list[bytes]:
-    """See QueryEvents."""
+    """See QueryEvents. Raises NotAllowed."""
+    if len(asked.query.kept) > MAX_KEPT:
+        raise NotAllowed("a query for more kept values than a call may have")
     unit.settle()
-    return queries.events_of(unit.connection, asked.query)
+    events = queries.events_of(unit.connection, asked.query)
+    return with_kept(unit.connection, events) if asked.with_kept else events
 
 
 @performs(NextDelivery)

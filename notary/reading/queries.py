@@ -6,6 +6,7 @@ DatabaseGone for damaged rows.
 
 from collections.abc import Iterable
 from math import ceil, floor
+from typing import Any
 
 import msgspec
 
@@ -14,6 +15,7 @@ from ipc.events import INTENT_VERIFICATION, AuditEvent
 from ipc.evidence import EventQuery
 from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
+from notary.reading.shown_kept import FROM_VALUES, kept_terms
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
 _INTENT = """
@@ -148,10 +150,10 @@ def events_of(connection: OpenTransaction, query: EventQuery) -> list[bytes]:
     return [bytes(row[0]) for row in connection.execute(statement, values)]
 
 
-def event_statement(query: EventQuery) -> tuple[str, list[str | int]]:
+def event_statement(query: EventQuery) -> tuple[str, list[Any]]:
     """SQL and its values; every text in it is one of this file's."""
-    index, terms = "events_by_time", list[str]()
-    values: list[str | int] = []
+    index = "events_by_time"
+    terms, values = kept_terms(query.kept)
     for name, its_index in _INDEXES.items():
         value = getattr(query, name)
         if value is None:
@@ -174,7 +176,8 @@ def event_statement(query: EventQuery) -> tuple[str, list[str | int]]:
             values.append(floor(exact) if name == "after" else ceil(exact))
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     values.append(query.limit)
-    statement = f"SELECT bytes FROM events INDEXED BY {index} {where} ORDER BY time DESC, seq DESC LIMIT ?"  # noqa: S608
+    source = FROM_VALUES if query.kept else f"events INDEXED BY {index}"
+    statement = f"SELECT bytes FROM {source} {where} ORDER BY time DESC, seq DESC LIMIT ?"  # noqa: S608
     return statement, values
 
 

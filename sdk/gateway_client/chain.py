@@ -15,6 +15,8 @@ from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
 from gateway_client.results import AuditEvent
 
+BESIDE_CHAIN = ("kept_state", "kept_values")
+"""Members of a shown event that are no part of what is hashed."""
 _HASH = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 Exported = AuditEvent | Mapping[str, Any] | str | bytes
 
@@ -47,8 +49,8 @@ class _Link:
 def verify_chain(events: Iterable[Exported], *, newest_first: bool = False) -> ExportReport:
     """Walk an export: one event an item, in the order of the ledger, or backwards as `iter_events` gives them.
 
-    A text or bytes item is hashed as it stands, line end aside; anything else in its canonical form, which is the form
-    that the ledger keeps.
+    A text or bytes item is hashed as it stands, line end aside; anything else, and an event with its kept values, in
+    its canonical form, which is the form that the ledger keeps.
     """
     oldest: _Link | None = None
     newest: _Link | None = None
@@ -79,6 +81,11 @@ def verify_chain(events: Iterable[Exported], *, newest_first: bool = False) -> E
     )
 
 
+def chained(event: Mapping[str, Any]) -> bytes:
+    """The bytes that the ledger keeps of an event, given as it is shown: without its kept values."""
+    return canonical_bytes({name: value for name, value in event.items() if name not in BESIDE_CHAIN})
+
+
 def _link(item: Exported) -> _Link:
     """Raises ValueError with what is wrong, as the end of a sentence."""
     fields: Any = item.raw if isinstance(item, AuditEvent) else item
@@ -86,10 +93,12 @@ def _link(item: Exported) -> _Link:
         try:
             stored = (fields.encode() if isinstance(fields, str) else fields).rstrip(b"\r\n")
             fields = parse_json(stored, "it")
+            if isinstance(fields, Mapping) and not fields.keys().isdisjoint(BESIDE_CHAIN):
+                stored = chained(fields)
         except (ProtocolViolation, UnicodeEncodeError):
             raise ValueError("is not JSON") from None
     elif isinstance(fields, Mapping):
-        stored = canonical_bytes(dict(fields))
+        stored = chained(fields)
     else:
         raise ValueError("is not an event")
     if not isinstance(fields, Mapping) or not isinstance(fields.get("event_id"), str) or "prev_hash" not in fields:

@@ -117,7 +117,9 @@ class OperatorCore(AuthorityCore, EvidenceCore, ValueRulesCore, SessionsCore, We
 
     def events(self, where: EventFilter = EVERY_EVENT, limit: int | None = None) -> Flow[EventPage]:
         """Audit events, newest first; `limit` up to 1000. See `iter_events` of the clients for all of them."""
-        query = query_of(limit=limit, **asdict(where))
+        named = asdict(where)
+        kept = {f"kept.{pointer}": value for pointer, value in (named.pop("kept") or {}).items()}
+        query = query_of(limit=limit, **named, **kept)
         answer = yield from self.read(path_of("v1", "audit", "events"), query)
         return decode(EventPage, answer.json(), "events")
 

@@ -98,7 +98,11 @@ class Jwks(Noun, frozen=True, kw_only=True):
 
 
 class AuditEvent(Noun, frozen=True, kw_only=True):
-    """One event of the audit chain; fields that do not stand here are in `raw`, which is the whole event."""
+    """One event of the audit chain; fields that do not stand here are in `raw`, which is the whole event.
+
+    `kept_values`: JSON pointer -> value, null for one that is gone; `kept_state` is then erased or missing, else whole.
+    Both stand beside the chain, and are None for an event that commits to no value.
+    """
 
     event_id: str
     event_type: str
@@ -114,6 +118,8 @@ class AuditEvent(Noun, frozen=True, kw_only=True):
     receipt_id: str | None = None
     approval_id: str | None = None
     approved_by: str | None = None
+    kept_state: str | None = None
+    kept_values: Mapping[str, Any] | None = None
     prev_hash: str | None = None
 
 
@@ -128,7 +134,8 @@ class EventPage(Noun, frozen=True, kw_only=True):
 class EventFilter:
     """Which audit events. `after` and `before` are exclusive bounds on the time (ISO 8601).
 
-    `decision`: allow, deny, error or pending_approval.
+    `decision`: allow, deny, error or pending_approval. `kept`: JSON pointer -> kept value, a number or a flag as people
+    write it.
     """
 
     trace_id: str | None = None
@@ -139,3 +146,4 @@ class EventFilter:
     decision: str | None = None
     after: str | None = None
     before: str | None = None
+    kept: Mapping[str, str] | None = None

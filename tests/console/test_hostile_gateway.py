@@ -35,8 +35,8 @@ DETAIL = {
     "shown_hash": "sha256:" + "0" * 64, "claimed_by": EVIL,
 }  # fmt: skip
 EVENT = dict.fromkeys(
-    ("event_id", "event_type", "timestamp", "principal", "action_id", "decision", "deny_reason"), EVIL
-)
+    ("event_id", "event_type", "timestamp", "principal", "action_id", "decision", "deny_reason", "kept_state"), EVIL
+) | {"kept_values": {EVIL: EVIL}}
 CHECKPOINT = {
     "origin": EVIL, "size": 1, "root": EVIL, "time": EVIL, "age_seconds": 1,
     "witnesses": [{"name": EVIL, "has_cosigned": False, "problem": EVIL}],

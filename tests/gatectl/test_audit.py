@@ -75,6 +75,22 @@ def test_events_are_filtered_and_bounded(gatectl: Gatectl, agent: AgentClient) -
     assert gatectl.here("audit", "events", "--after", "yesterday").code == 2
 
 
+def test_kept_values_are_shown_and_searched_for(gatectl: Gatectl) -> None:
+    one = {"event_id": "evt_1", "event_type": "ActionCall", "timestamp": "2026-11-21T11:12:13.123Z", "prev_hash": None}
+    whole = one | {"kept_state": "whole", "kept_values": {"/invoice_id": "in_\x1b7", "/amount": 100, "/iban": None}}
+    gone = one | {"event_id": "evt_2", "kept_state": "erased", "kept_values": {"/invoice_id": None}}
+    with scripted_gateway({"GET /v1/audit/events": (200, {"events": [whole, gone, one], "count": 3})}) as server:
+        there = pointed_at(gatectl, server.url)
+        out = there.done("audit", "events", "--kept", "/invoice_id=in_7", "--kept", "/a=b=c").out
+        assert "kept.%2Finvoice_id=in_7&kept.%2Fa=b%3Dc" in server.requests[-1]
+        assert there.here("audit", "events", "--kept", "invoice").code == 2
+    heading, first, second, third = out.splitlines()
+    assert "KEPT" in heading
+    assert "/invoice_id=in_\\u001b7 /amount=100 /iban=null" in first
+    assert "erased" in second
+    assert third.split()[-2:] == ["-", "-"]
+
+
 def test_an_export_verifies_and_one_that_was_touched_does_not(
     gatectl: Gatectl, agent: AgentClient, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from gateway_client import verify_chain
+
 from tests.support.gateway import Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.upstream import Upstream
@@ -29,10 +31,19 @@ def test_a_held_and_denied_payment_keeps_its_values_until_they_are_erased(up: Up
         assert answer.json() == {"erased": 0, "waiting": 1, "next": None}
         assert operator.post(f"/v1/approvals/{hold['approval_id']}/deny", {"reason": "no"}).status_code == 200
         assert set(gate.events(trace_id=hold["trace_id"])[-1]["kept"]) == {"/amount_cents", "/to", "/currency"}
+        (shown,) = operator.get(f"/v1/audit/events?kept./to={WHO}&decision=deny").json()["events"]
+        assert shown["kept_state"] == "whole"
+        assert shown["kept_values"] == {"/amount_cents": 25000, "/to": WHO, "/currency": ""}
+        assert operator.get("/v1/audit/events?kept./amount_cents=2.5e4").json()["count"] == 2
+        assert operator.get("/v1/audit/events?kept.to=x").status_code == 400
+        assert verify_chain(reversed(gate.events())).intact
         assert files_with_it(gate)
         answer = operator.post("/v1/admin/evidence/erase", named)
         assert answer.json() == {"erased": 6, "waiting": 0, "next": None}
         wait_for(lambda: not files_with_it(gate), "the end of the write-ahead log")
+        assert {one["kept_state"] for one in gate.events(trace_id=hold["trace_id"])} == {"erased"}
+        assert gate.events(**{"kept./to": WHO}) == []
+        assert verify_chain(reversed(gate.events())).intact
         (told,) = gate.events(event_type="EvidenceErased")
         assert (told["principal"], told["reason"], told["change"]["count"]) == ("operator:dev", "asked for", 6)
         assert operator.get("/v1/audit/verify").json()["intact"]

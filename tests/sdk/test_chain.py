@@ -47,6 +47,12 @@ def test_an_export_of_a_running_gateway_is_a_chain_in_every_form(exported: list[
     assert reports[0].first_prev_hash is None
 
 
+def test_kept_values_beside_an_event_are_no_part_of_its_chain(exported: list[AuditEvent]) -> None:
+    shown = [dict(one.raw) | {"kept_state": "whole", "kept_values": {"/a": 1}} for one in reversed(exported)]
+    plain = verify_chain(lines_of(exported))
+    assert verify_chain(shown) == verify_chain(map(json.dumps, shown)) == plain
+
+
 def test_a_part_of_a_chain_says_what_it_must_be_held_against(exported: list[AuditEvent]) -> None:
     lines = lines_of(exported)
     first, rest = verify_chain(lines[:2]), verify_chain(lines[2:])

@@ -9,7 +9,7 @@ import { eventRow } from "./events.js";
 const PAGE = 50;
 const PAGES = 20;
 const FIELDS = [["trace_id", "Trace"], ["principal", "Principal"], ["action_id", "Action"], ["session_id", "Session"],
-  ["event_type", "Event type"]];
+  ["event_type", "Event type"], ["kept", "Kept value (/pointer=value)"]];
 const DECISIONS = [["", "any"], ["allow", "allow"], ["deny", "deny"], ["error", "error"],
   ["pending_approval", "pending approval"]];
 
@@ -49,6 +49,12 @@ export async function auditView(root, { abort, query }) {
   const form = el("form", { class: "search card", role: "search", submit: (event) => {
     event.preventDefault();
     filters = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]));
+    const { kept, ...others } = filters;
+    filters = others;
+    if (kept) {
+      const at = kept.indexOf("=");
+      filters[`kept.${at < 0 ? kept : kept.slice(0, at)}`] = at < 0 ? "" : kept.slice(at + 1);
+    }
     filters.after = instant(filters.after);
     filters.before = instant(filters.before);
     search(false);

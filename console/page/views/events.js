@@ -14,9 +14,16 @@ export function eventRow(event) {
       el("span", { class: "what" }, tag(event.decision ?? event.event_type, event.decision ?? ""), " ",
         el("strong", {}, event.action_id ?? event.event_type)),
       el("span", { class: "who" }, plain(event.principal)),
-      el("span", { class: "why" }, short(why.filter(Boolean).join(" \u00b7 ")))),
+      el("span", { class: "why" }, short([...why, keptText(event)].filter(Boolean).join(" \u00b7 ")))),
     event.trace_id ? el("p", {}, el("a", { href: `#/call/${event.trace_id}` }, "The whole call")) : null,
     facts(Object.entries(event).map(([name, value]) => [name, el("code", {}, long(asciiJson(value), name))]))));
+}
+
+// The kept values of an event in a line, or why they are not all there.
+function keptText(event) {
+  if (!event.kept_values) return null;
+  if (event.kept_state !== "whole") return `kept values ${event.kept_state}`;
+  return Object.entries(event.kept_values).map(([pointer, value]) => `${pointer}=${plain(value)}`).join(" ");
 }
 
 function short(text) {

@@ -10,7 +10,7 @@ from frontend.contract.audit import AuditEvents, ConsistencyQuery, EventsQuery, 
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.evidence import EventQuery
+from ipc.evidence import EventQuery, KeptFilter
 from ipc.operations.evidence import Prove, ProveConsistency, QueryEvents, ReadCheckpoint
 
 
@@ -20,9 +20,11 @@ async def events(services: Services, query: EventsQuery, operator: OperatorCalle
 
     The bounds `after` and `before` are exclusive.
     """
+    fields = msgspec.structs.asdict(query)
+    kept = tuple(KeptFilter(pointer, value) for pointer, value in fields.pop("kept").items())
     with notary_errors_as("ledger_unavailable"):
         records = await services.notary.ask(
-            QueryEvents(EventQuery(**msgspec.structs.asdict(query)), asker_of(operator))
+            QueryEvents(EventQuery(**fields, kept=kept), asker_of(operator), with_kept=True)
         )
     return AuditEvents(events=[msgspec.Raw(event) for event in records], count=len(records))
 

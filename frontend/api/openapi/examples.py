@@ -127,7 +127,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "AdminStatus": {"status": "ok", "version": "0.1.0", "draining": False},
     "ApprovalPoll": {"state": "pending", "status": "pending"},
     "ListedApproval": {"state": "pending", "status": "pending"},
-    "AuditEvent": {"decision": "allow", "timestamp": _TIME},
+    "ShownEvent": {"decision": "allow", "timestamp": _TIME},
     "LearnedPath": {"action_id": "file_write"},
     "NotReady": {"status": "not_ready", "redis": False, "approval_store": False},
     "Readiness": {"status": "ready"},

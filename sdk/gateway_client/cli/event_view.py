@@ -1,5 +1,8 @@
 """Facts of an audit event that lists show beside its columns."""
 
+import json
+
+from gateway_client.cli.safe import short
 from gateway_client.results import AuditEvent
 
 
@@ -10,3 +13,17 @@ def reason_of(event: AuditEvent) -> str | None:
     if why is None and rule is not None and event.decision != "allow":
         return f"rule {rule}"
     return None if why is None else str(why)
+
+
+def kept_of(event: AuditEvent, length: int = 60) -> str | None:
+    """The kept values in a line, or why they are not all there; None for an event that commits to none."""
+    if event.kept_values is None:
+        return None
+    if event.kept_state != "whole":
+        return short(event.kept_state or "missing")
+    pairs = (f"{pointer}={_text(value)}" for pointer, value in event.kept_values.items())
+    return short(" ".join(pairs), length)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

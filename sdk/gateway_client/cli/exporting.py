@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from gateway_client.canonical import canonical_bytes
+from gateway_client.chain import chained
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.output import ProgressLine
 from gateway_client.results import AuditEvent
@@ -32,7 +32,7 @@ def export(events: Iterable[AuditEvent], target: Path) -> int:
             starts = array("Q")
             for event in events:
                 starts.append(spool.tell())
-                spool.write(canonical_bytes(dict(event.raw)) + b"\n")
+                spool.write(chained(event.raw) + b"\n")
                 if len(starts) % STEP == 0:
                     progress.show(f"{len(starts)} events")
             for line in _backwards(spool, starts):

@@ -24,6 +24,7 @@ class Wanted(Query, frozen=True, kw_only=True):
     colour: Literal["red", "blue"] | None = None
     after: Moment | None = None
     name: str | None = None
+    tags: Annotated[dict[Annotated[str, Meta(min_length=2)], str], Meta(extra={"must": "tags"})] = {}  # noqa: RUF012
 
 
 class Inner(msgspec.Struct, frozen=True):
@@ -47,6 +48,7 @@ def test_a_query_becomes_its_struct() -> None:
     assert query == Wanted(limit=7, colour="blue", after=60.0, name="a b")
     assert parse_query(Wanted, "") == Wanted()
     assert parse_query(Wanted, "name=") == Wanted(name="")
+    assert parse_query(Wanted, "tags.a.b=1&tags.%2Fc=") == Wanted(tags={"a.b": "1", "/c": ""})
 
 
 WHOLE = "limit: must be a whole number from 1 to 200"
@@ -63,9 +65,14 @@ TIME = "after: must be an ISO 8601 time such as 2026-01-31T12:00:00Z"
         ("after=", TIME),
         ("after=2026-13-01T00:00:00Z", TIME),
         ("limit=1&limit=2", "limit: given twice"),
-        ("size=1", "unknown query parameter; known are: limit, colour, after, name"),
-        ("Limit=1", "unknown query parameter; known are: limit, colour, after, name"),
+        ("size=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
+        ("Limit=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
         (f"name={'x' * 513}", "name: longer than 512 characters"),
+        ("tags=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
+        ("name.x=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
+        ("tags.ab=1&tags.ab=2", "tags: given twice"),
+        ("tags.a=1", "tags: must be tags"),
+        (f"tags.ab={'x' * 513}", "tags: longer than 512 characters"),
         ("limit", "the query string does not parse"),
         ("&", "the query string does not parse"),
         ("name=%ff", "the query string does not parse"),

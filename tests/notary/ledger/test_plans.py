@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence import EventQuery
+from ipc.evidence import EventQuery, KeptFilter
 from notary.backends.postgres.statements import Statements, translated
 from notary.ledger import dead_letters, intents, outbox
 from notary.ledger.postgres import OWN, prepare
 from notary.operations import proving
-from notary.reading import ends, queries
+from notary.reading import ends, queries, shown_kept
 from notary.tree import tiles
 from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.large
 EVENTS = 30_000
-LARGE = ("events", "receipts", "intents", "tiles", "outbox")
+LARGE = ("events", "receipts", "intents", "tiles", "outbox", "kept_values")
 FILL = (
     f"""INSERT INTO events SELECT n, 'evt_' || n, CASE WHEN n % 1000 = 0 THEN 'LeaseIssued' ELSE 'ActionCall' END, n,
     'trc_' || n / 2, 'uid:' || n % 50, 'ses_' || n / 20, 'act_' || n % 40,
@@ -31,6 +31,9 @@ FILL = (
     SELECT 'evt_' || n, 'k', 'hook_' || n % 3, n, '{{}}' FROM generate_series(1, {EVENTS}) AS n""",
     """INSERT INTO given_up (event_id, kind, endpoint, attempts, at, error, payload)
     SELECT 'evt_' || n, 'k', 'hook_' || n % 3, 1, n, '', '' FROM generate_series(1, 10000) AS n""",
+    f"""INSERT INTO kept_values
+    SELECT 'intent_' || n, '/a', n, 'kept', convert_to(CAST(n % 5000 AS text), 'UTF8'), '\\x00'
+    FROM generate_series(1, {EVENTS}) AS n""",
     "ANALYZE",
 )  # fmt: skip
 ASKED: dict[str, tuple[str, list[Any]]] = {
@@ -50,6 +53,8 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
     "events by several": queries.event_statement(
         EventQuery(principal="uid:9", action_id="act_9", decision="deny", before=20.0)
     ),
+    "events by kept values": queries.event_statement(EventQuery(kept=(KeptFilter("/a", "7"), KeptFilter("/b", "x")))),
+    "kept values of events": (shown_kept._ROWS, [f"intent_{n}" for n in range(shown_kept._AT_ONCE)]),
     "the common decision": queries.event_statement(EventQuery(decision="allow")),
     "an event": (proving._EVENT, ["evt_9"]),
     "the event of a receipt": (proving._EVENT_OF_RECEIPT, ["rcpt_9"]),

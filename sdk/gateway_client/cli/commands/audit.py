@@ -10,7 +10,7 @@ import click
 
 from gateway_client.chain import verify_chain
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
-from gateway_client.cli.event_view import reason_of
+from gateway_client.cli.event_view import kept_of, reason_of
 from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified, usage
 from gateway_client.cli.exporting import export, exported
 from gateway_client.cli.following import Follow
@@ -36,8 +36,18 @@ def add_to(cli: Group) -> None:
     cli.add_command(audit)
 
 
+def _kept(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
+    """The values by pointer; None without any."""
+    pairs = [one.partition("=") for one in given]
+    if not all(pointer.startswith("/") and equals for pointer, equals, _ in pairs):
+        raise click.BadParameter("must be POINTER=VALUE, such as /invoice_id=in_7")
+    return {pointer: value for pointer, _, value in pairs} or None
+
+
 def filtered(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that choose events."""
+    function = click.option("--kept", metavar="POINTER=VALUE", multiple=True, callback=_kept,
+                            help="Of calls that keep this value, such as /invoice_id=in_7.")(function)  # fmt: skip
     function = click.option("--decision", type=click.Choice(DECISIONS), help="With this decision.")(function)
     for name, text in reversed(FILTERS):
         function = click.option(f"--{name}", help=text)(function)
@@ -79,15 +89,17 @@ def events(
             for one in chosen:
                 desk.out.record(one.raw)
             return
-        rows = [_row(one) for one in chosen]
-    desk.out.table(("TIME", "EVENT", "DECISION", "ACTION", "WHO", "WHY", "TRACE"), rows, "no events")
+        shown = list(chosen)
+    has_kept = any(one.kept_values is not None for one in shown)
+    columns = ("TIME", "EVENT", "DECISION", "ACTION", "WHO", "WHY", *(("KEPT",) if has_kept else ()), "TRACE")
+    desk.out.table(columns, [_row(one, has_kept) for one in shown], "no events")
 
 
-def _row(event: AuditEvent) -> tuple[Any, ...]:
+def _row(event: AuditEvent, has_kept: bool) -> tuple[Any, ...]:
     why = reason_of(event)
     return (
         clock(event.timestamp), event.event_type, event.decision, event.action_id, event.principal,
-        None if why is None else short(why, 60), event.trace_id,
+        None if why is None else short(why, 60), *((kept_of(event),) if has_kept else ()), event.trace_id,
     )  # fmt: skip
 
 

@@ -1,0 +1,112 @@
+"""Kept values of events as operators are shown them, and the search by them.
+
+The stored bytes of an event never change: two members, `kept_state` and `kept_values`, come behind its last one. A
+value is shown only if it is the one that the event commits to. Functions of a connection that can't write.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from contract.audit import KeptState
+from ipc.evidence import KeptFilter
+from ipc.kept_values import commitment, texts_of
+from notary.database import DatabaseGone, OpenTransaction
+
+MAX_SHOWN_BYTES: Final = 8 * 1024 * 1024
+"""Values of one answer. A list that would have more ends before the event with which it does."""
+_AT_ONCE: Final = 32
+"""Events whose rows one question asks for."""
+_MARK: Final = b'"kept":{'
+_ROWS: Final = f"""
+SELECT key, pointer, value, salt, erased_by FROM kept_values WHERE key IN ({", ".join("?" * _AT_ONCE)})
+"""  # noqa: S608 - text of this file
+FROM_VALUES: Final = "kept_values INDEXED BY kept_values_by_value CROSS JOIN events USING (seq)"
+"""The source of events with a kept value: SQLite begins with the index of values."""
+_HAS_VALUE: Final = "kept_values.kind = 'kept' AND kept_values.pointer = ?"
+_HAS_OTHER: Final = "EXISTS (SELECT 1 FROM kept_values AS {0} WHERE {0}.key = kept_values.key AND {0}.kind = 'kept'"
+
+
+class _Commitments(msgspec.Struct):
+    event_id: str = ""
+    intent_id: str | None = None
+    kept: dict[str, str] | None = None
+
+
+_commitments_in = msgspec.json.Decoder(_Commitments).decode
+
+
+def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[bytes]:
+    """The stored events, each that commits to values with these values as they are known now.
+
+    Ends early where the values are more than MAX_SHOWN_BYTES: behind the first event at least.
+    """
+    shown: list[bytes] = []
+    size = 0
+    for start in range(0, len(events), _AT_ONCE):
+        some = events[start : start + _AT_ONCE]
+        read = [_read(stored) for stored in some]
+        rows = _rows_of(connection, [one.intent_id or one.event_id for one in read if one is not None])
+        for stored, one in zip(some, read, strict=True):
+            if one is None:
+                shown.append(stored)
+                continue
+            members = _members(one.kept or {}, rows.get(one.intent_id or one.event_id, {}))
+            size += len(members)
+            if shown and size > MAX_SHOWN_BYTES:
+                return shown
+            shown.append(stored[:-1] + b"," + members[1:])
+    return shown
+
+
+def kept_terms(filters: Sequence[KeptFilter]) -> tuple[list[str], list[Any]]:
+    """SQL terms for events of FROM_VALUES that keep these values, and the values of the terms."""
+    terms, values = [], list[Any]()
+    for number, one in enumerate(filters):
+        texts = [text.encode() for text in texts_of(one.value)]
+        places = ", ".join("?" for _ in texts)
+        if number == 0:
+            terms.append(f"{_HAS_VALUE} AND kept_values.value IN ({places})")
+        else:
+            name = f"other_{number}"
+            terms.append(f"{_HAS_OTHER.format(name)} AND {name}.pointer = ? AND {name}.value IN ({places}))")
+        values += [one.pointer, *texts]
+    return terms, values
+
+
+def _read(stored: bytes) -> _Commitments | None:
+    """The names and commitments of an event; None if it has none."""
+    if _MARK not in stored:
+        return None
+    try:
+        read = _commitments_in(stored)
+    except msgspec.MsgspecError as error:
+        raise DatabaseGone(f"a stored event makes no sense: {error}") from None
+    return read if read.kept else None
+
+
+def _rows_of(connection: OpenTransaction, keys: list[str]) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """key -> pointer -> value, salt and number of the event that erased them."""
+    rows: dict[str, dict[str, tuple[Any, ...]]] = {}
+    if keys:
+        padded = keys + keys[-1:] * (_AT_ONCE - len(keys))
+        for key, pointer, *rest in connection.execute(_ROWS, padded).fetchall():
+            rows.setdefault(key, {})[pointer] = tuple(rest)
+    return rows
+
+
+def _members(kept: dict[str, str], rows: dict[str, tuple[Any, ...]]) -> bytes:
+    """Both members of an event, as an object."""
+    values, states = dict[str, Any](), set[KeptState]()
+    for pointer, committed in kept.items():
+        value, salt, erased_by = rows.get(pointer, (None, None, None))
+        values[pointer] = None
+        if value is None and erased_by is not None:
+            states.add("erased")
+        elif value is None or salt is None or commitment(bytes(salt), bytes(value)) != committed:
+            states.add("missing")
+        else:
+            values[pointer] = msgspec.Raw(bytes(value))
+    state: KeptState = "missing" if "missing" in states else "erased" if states else "whole"
+    return msgspec.json.encode({"kept_state": state, "kept_values": values})

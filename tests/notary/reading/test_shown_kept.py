@@ -1,0 +1,50 @@
+"""Kept values that are gone, or are not what their event commits to, are not shown; the search goes by its index."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ipc.evidence import EventQuery, KeptFilter
+from ipc.kept_values import KeptValue, KeptValues
+from ipc.operations.evidence import QueryEvents
+from notary.reading import queries
+from tests.notary.running import Running
+from tests.notary.samples import make_note, make_open
+
+KEPT = KeptValues((KeptValue("/a", "1"), KeptValue("/b", '"x"')))
+
+
+def shown(notary: Running) -> dict[str, Any]:
+    (event,) = notary.front.ask(QueryEvents(EventQuery(event_type="ActionCall"), with_kept=True))
+    told: dict[str, Any] = json.loads(event)
+    return told
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM kept_values WHERE pointer = '/a'", "UPDATE kept_values SET value = '2' WHERE pointer = '/a'",
+     "UPDATE kept_values SET salt = NULL WHERE pointer = '/a'",
+     "UPDATE kept_values SET value = NULL, salt = NULL WHERE pointer = '/a'",
+     "UPDATE kept_values SET pointer = '/c' WHERE pointer = '/a'"],
+)  # fmt: skip
+def test_a_value_that_is_not_the_one_of_its_commitment_is_missing(notary: Running, change: str) -> None:
+    notary.front.ask(make_open(kept=KEPT))
+    notary.restart()  # the rows leave the journal
+    with notary.stranger() as file:
+        file.execute(change.replace("'2'", "CAST('2' AS BLOB)"))
+    event = shown(notary)
+    assert event["kept_state"] == "missing"
+    assert event["kept_values"] == {"/a": None, "/b": "x"}
+
+
+def test_a_search_by_kept_values_walks_neither_events_nor_values(notary: Running) -> None:
+    notary.front.ask(make_note())
+    filters = (KeptFilter("/a", "1"), KeptFilter("/b", "x"))
+    for query in (EventQuery(kept=filters), EventQuery(kept=filters, principal="uid:1", after=1.0, before=9.0)):
+        statement, values = queries.event_statement(query)
+        with notary.stranger() as connection:
+            plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        assert plan[0] == "SEARCH kept_values USING INDEX kept_values_by_value (pointer=? AND value=?)", plan
+        assert "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)" in plan, plan
+        assert not [step for step in plan if "SCAN" in step], plan
