@@ -67,8 +67,7 @@ def _error_of(repeated: RepeatedCall) -> GateError:
     error.is_replayed = repeated.code not in ("call_in_progress", "idempotency_key_reused")
     if repeated.closed is not None:
         error.receipt_id = repeated.closed.receipt_id
-    elif repeated.call_id.startswith("intent_") and error.is_replayed:
-        error.intent_id = repeated.call_id
+    error.intent_id = repeated.intent_id
     return error
 
 

@@ -130,6 +130,8 @@ class RepeatedCall(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     held: ApprovalRecord | None = None
     """It waits for a person."""
     deny_reason: str | None = None
+    intent_id: str | None = None
+    """The intent of a call that has no receipt, where this ledger has it."""
 
 
 class NoSuchWorker(msgspec.Struct, frozen=True, tag=True):

@@ -18,7 +18,7 @@ from ipc.operations.idempotency import ReadKeptOutput
 from notary.ledger.intents import OpenIntent
 from notary.operations.refusing import refused, without_body, write_refusal
 from notary.performing import performs
-from notary.reading.queries import has_intent_of_approval
+from notary.reading.queries import intent_id_of_approval
 from notary.store.call_keys import MAX_KEYS, KeyedCall, KeyedEnd, name_of
 from notary.store.contract import as_of
 from notary.store.keeping import LONGEST_CALL_SECONDS
@@ -140,18 +140,18 @@ def _answer_of(unit: Transaction, call: KeyedCall) -> RepeatedCall | None:
     """None for a call that had no effect: it is made anew."""
     ended = unit.store.keyed.end_of(call.call_id)
     if ended is not None:
-        return _answer_of_end(call.call_id, ended)
+        return _answer_of_end(unit, call.call_id, ended)
     if call.call_id.startswith("apr_"):
         return _answer_of_hold(unit, call.call_id)
     if unit.now < call.until or unit.may_still_end(call.call_id):
         return RepeatedCall(call.call_id, "call_in_progress")
-    return RepeatedCall(call.call_id, "outcome_unknown")
+    return _without_receipt(unit, call.call_id, "outcome_unknown")
 
 
-def _answer_of_end(call_id: str, ended: KeyedEnd) -> RepeatedCall | None:
+def _answer_of_end(unit: Transaction, call_id: str, ended: KeyedEnd) -> RepeatedCall | None:
     closed = ended.closed
     if closed is None:
-        return RepeatedCall(call_id, "already_executed") if ended.has_happened else None
+        return _without_receipt(unit, call_id, "already_executed") if ended.has_happened else None
     code = "already_executed" if closed.kind == "success" and not ended.has_output else None
     return RepeatedCall(call_id, code, ended.trace_id, closed)
 
@@ -160,7 +160,7 @@ def _answer_of_hold(unit: Transaction, approval_id: str) -> RepeatedCall | None:
     unit.part = "approvals"
     stored = unit.store.hold_state(approval_id)
     if stored is None:
-        return RepeatedCall(approval_id, "outcome_unknown")
+        return _without_receipt(unit, approval_id, "outcome_unknown")
     held, outcome = as_of(stored, unit.epoch), outcome_of(stored)
     if held.state == EXPIRED or (held.state == PENDING and held.expires_at <= unit.now):
         return RepeatedCall(approval_id, "approval_expired")
@@ -171,10 +171,16 @@ def _answer_of_hold(unit: Transaction, approval_id: str) -> RepeatedCall | None:
     if held.state == APPROVED:  # the call that was held had no key; its receipt tells how it ended
         return RepeatedCall(approval_id, "already_executed", closed=_with_receipt(outcome.receipt_id or ""))
     assert held.state == FAILED, "no other state"
+    answer = _without_receipt(unit, approval_id, "outcome_unknown")
+    return answer if outcome.error_code == UNKNOWN or answer.intent_id is not None else None
+
+
+def _without_receipt(unit: Transaction, call_id: str, code: str) -> RepeatedCall:
+    """The answer that names the intent, which an operator resolves. A held call may have its intent on another host."""
+    if not call_id.startswith("apr_"):
+        return RepeatedCall(call_id, code, intent_id=call_id)
     unit.settle()
-    if outcome.error_code == UNKNOWN or has_intent_of_approval(unit.connection, approval_id):
-        return RepeatedCall(approval_id, "outcome_unknown")
-    return None
+    return RepeatedCall(call_id, code, intent_id=intent_id_of_approval(unit.connection, call_id))
 
 
 def _with_receipt(receipt_id: str) -> Closed:

@@ -51,7 +51,13 @@ def receipt_id_of_approval(connection: OpenTransaction, approval_id: str) -> str
 
 def has_intent_of_approval(connection: OpenTransaction, approval_id: str) -> bool:
     """Whether an approved call was dispatched, resolved or not."""
-    return connection.execute("SELECT 1 FROM intents WHERE approval_id = ?", (approval_id,)).fetchone() is not None
+    return intent_id_of_approval(connection, approval_id) is not None
+
+
+def intent_id_of_approval(connection: OpenTransaction, approval_id: str) -> str | None:
+    """Id of an approved call's intent, resolved or not."""
+    row = connection.execute("SELECT intent_id FROM intents WHERE approval_id = ?", (approval_id,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def unresolved_intents(

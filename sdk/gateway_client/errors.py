@@ -151,7 +151,7 @@ class OutcomeUnknown(Conflict):
 
 
 class AlreadyExecuted(Conflict):
-    """The same call was executed before under its idempotency key, and its result can't be had (code
+    """The same call was executed before under its idempotency key, and there is no result to return (code
     `already_executed`): its receipt (`receipt_id`) can't be read here, or an operator has said that it happened
     (`intent_id`)."""
 

@@ -14,7 +14,7 @@ WAIT_SECONDS = 60.0
 
 @dataclass
 class LossyLink:
-    """`losses` maps the end of a path to how many of its answers are still to be lost."""
+    """`losses` maps the end of a path to how many of its next answers are lost."""
 
     socket: str
     losses: dict[str, int] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class LossyLink:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def loses(self, request: bytes) -> bool:
-        """True if the answer to this request is to be lost."""
+        """True if the link loses the answer to this request."""
         path = request.split(b"\r\n", 1)[0].split(b" ")[1].decode()
         with self.lock:
             for end, left in self.losses.items():

@@ -14,8 +14,9 @@ from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.requests import Request
+from frontend.notary.errors import NotaryUnavailable
 from ipc.operations.calls import CallKey, Closed, RepeatedCall
-from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, action, front_core, signed
+from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 
 PATH = "/v1/actions/echo/execute"
 KEEPING = action(idempotency={"keep_output": True})
@@ -182,6 +183,21 @@ async def test_a_held_call_that_was_denied_or_expired_is_answered_so(tmp_path: P
         core.clock.ahead += 301
         late = await core.agent()
         assert shown(await keyed(late, "second")) == (409, "approval_expired", True)
+
+
+async def test_an_approved_call_whose_end_is_not_known_names_its_intent(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.policy.answer = HOLD
+        approval_id = msgspec.json.decode((await keyed(agent)).body)["approval_id"]
+        core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 500
+        await core.services.upkeep.round()
+        core.client.faults.clear()
+        (intent,) = (await core.operate("GET", "/v1/admin/intents"))[1]["intents"]
+        again = await keyed(agent)
+        assert shown(again) == (409, "outcome_unknown", True)
+        assert dict(again.headers)["X-Intent-Id"] == intent["intent_id"]
 
 
 async def test_a_wrong_key_is_refused_with_an_event(tmp_path: Path) -> None:
