@@ -1,14 +1,16 @@
 """Tokens of upstreams, kept in memory until they end.
 
 Guarantees that a token is given for exactly what it was fetched for: server, client, its secret, scopes and audience;
-that one fetch at a time runs for each of these, whose waiters share its outcome; that a token which an upstream has
+that one fetch at a time runs for each of these, whose waiters share its outcome; that a server which gave no token is
+left alone for RETRY_SECONDS, while calls that need one fail at once and those with another key wait for nothing; that a
+token which an upstream has
 refused is given again only if its server gives it again. Never writes one to a file, a log or a repr.
 """
 
 import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import trio
@@ -27,8 +29,7 @@ RENEW_AT: Final = 0.8
 ENDS_AT: Final = 0.95
 """The part after which it is not given any more: it must reach its upstream alive."""
 RETRY_SECONDS: Final = 5.0
-"""After a renewal that failed, while the token still serves."""
-
+"""After a fetch that failed, until the next one of the same token."""
 REFUSED_SECONDS: Final = 10.0
 """A token that was fetched because the one before it was refused is not fetched anew for that reason so soon."""
 
@@ -54,6 +55,14 @@ class _TokenFetch:
         self.problem: str | None = None
 
 
+class _Failure(NamedTuple):
+    """A fetch that failed."""
+
+    problem: str
+    until: float
+    """No other one begins before."""
+
+
 class Tokens:
     """All tokens of this broker. Fetches run in `nursery`: a question that ends does not cut those of others."""
 
@@ -62,6 +71,8 @@ class Tokens:
         self._nursery = nursery
         self._kept: dict[bytes, _KeptToken] = {}
         self._running: dict[bytes, _TokenFetch] = {}
+        self._failed: dict[bytes, _Failure] = {}
+        """The one that failed first comes first."""
 
     async def token(self, asked: AskToken) -> str:
         """A token that has not ended; another than the refused one, unless the server gives that again. The caller
@@ -74,7 +85,6 @@ class Tokens:
         # A caller who can bring about a 401 must not have the server asked, and the token taken from others, each time.
         if kept is not None and (digest_of(kept.value) != asked.refused or now < kept.stays_until):
             if now >= kept.renew_at:
-                kept.renew_at = now + RETRY_SECONDS
                 with suppress(NoToken):  # it still serves
                     self._begin(key, asked)
             return kept.value
@@ -89,6 +99,9 @@ class Tokens:
         """The fetch of this key: the one that runs, or a new one. Raises NoToken."""
         running = self._running.get(key)
         if running is None:
+            failed = self._failed.get(key)
+            if failed is not None and trio.current_time() < failed.until:
+                raise NoToken(f"{failed.problem}; it is asked again after {RETRY_SECONDS:g} s")
             if len(self._running) >= MAX_FETCHES:
                 raise NoToken(f"{MAX_FETCHES} tokens are being fetched")
             running = self._running[key] = _TokenFetch()
@@ -107,7 +120,15 @@ class Tokens:
             self._keep(key, _KeptToken(fetched, trio.current_time(), is_second=asked.refused is not None))
         finally:
             del self._running[key]
+            self._failed.pop(key, None)
+            if running.problem is not None:
+                self._note_failure(key, running.problem)
             running.done.set()
+
+    def _note_failure(self, key: bytes, problem: str) -> None:
+        if len(self._failed) >= MAX_TOKENS:
+            del self._failed[next(iter(self._failed))]
+        self._failed[key] = _Failure(problem, trio.current_time() + RETRY_SECONDS)
 
     def _keep(self, key: bytes, token: _KeptToken) -> None:
         self._kept[key] = token

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from broker.token_server import FetchedToken, NoToken
-from broker.tokens import MAX_TOKENS, REFUSED_SECONDS, Tokens
+from broker.tokens import MAX_TOKENS, REFUSED_SECONDS, RETRY_SECONDS, Tokens
 from ipc.messages.brokering import AskToken, TokenGiven, digest_of
 from ipc.secret_ways import AsToken
 
@@ -136,6 +136,39 @@ def test_one_who_can_bring_about_refusals_has_a_new_token_fetched_once_in_a_whil
             await trio.sleep(REFUSED_SECONDS)
             await tokens.token(msgspec.structs.replace(ASKED, refused=digest_of(given)))
             assert len(maker.asked) == 3
+
+    run_in_mock_time(work)
+
+
+def test_a_server_that_gave_no_token_is_left_alone_a_while_and_calls_meanwhile_fail_at_once(maker: TokenMaker) -> None:
+    other = msgspec.structs.replace(ASKED, client_secret="another")
+
+    async def work() -> None:
+        maker.problem = "the token server answered 503"
+        async with at_work(maker) as tokens:
+            for _ in range(3):
+                with pytest.raises(NoToken, match="the token server answered 503"):
+                    await tokens.token(ASKED)
+            assert (len(maker.asked), trio.current_time()) == (1, 1.0), "only the first call waited"
+            maker.problem = None
+            assert await tokens.token(other) == "token-number-2", "another secret has failed with nothing"
+            await trio.sleep(RETRY_SECONDS)
+            assert await tokens.token(ASKED) == "token-number-3"
+
+    run_in_mock_time(work)
+
+
+def test_failures_that_are_remembered_are_bounded(maker: TokenMaker) -> None:
+    async def work() -> None:
+        maker.problem, maker.seconds = "the token server answered 503", 0.0
+        async with at_work(maker) as tokens:
+            for number in range(MAX_TOKENS + 1):
+                with pytest.raises(NoToken):
+                    await tokens.token(msgspec.structs.replace(ASKED, client_secret=str(number)))
+            for number, asked in ((MAX_TOKENS, 0), (0, 1)):
+                with pytest.raises(NoToken):
+                    await tokens.token(msgspec.structs.replace(ASKED, client_secret=str(number)))
+                assert len(maker.asked) == MAX_TOKENS + 1 + asked
 
     run_in_mock_time(work)
 

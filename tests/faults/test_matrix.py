@@ -17,6 +17,7 @@ from tests.faults.stages.core import can_mount, opa_stage, redis_stage, sqlite_s
 from tests.faults.stages.edges import proxy_stage, webhook_stage
 from tests.faults.stages.postgres import postgres_stage
 from tests.faults.stages.refused import ended, starting
+from tests.faults.stages.token_server import token_server_stage
 from tests.faults.table import TABLES
 from tests.faults.table.edges import FILE, PROXY, SOPS, WEBHOOKS
 from tests.faults.table.opa import OPA
@@ -24,6 +25,7 @@ from tests.faults.table.postgres import POSTGRES
 from tests.faults.table.redis import REDIS
 from tests.faults.table.rows import FAULTS, HEALTHY, OPERATIONS, Refused, Row, Table
 from tests.faults.table.sqlite import SQLITE
+from tests.faults.table.token_server import TOKEN_SERVER
 from tests.faults.walk import Seen, Stage, holds, walk
 from tests.support import documented
 
@@ -35,6 +37,7 @@ STAGES: dict[Start, tuple[Table, ...]] = {
     postgres_stage: (POSTGRES,),
     proxy_stage: (PROXY, FILE),
     webhook_stage: (WEBHOOKS, SOPS),
+    token_server_stage: (TOKEN_SERVER,),
 }
 
 

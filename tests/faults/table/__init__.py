@@ -5,5 +5,6 @@ from tests.faults.table.opa import OPA
 from tests.faults.table.postgres import POSTGRES
 from tests.faults.table.redis import REDIS
 from tests.faults.table.sqlite import SQLITE
+from tests.faults.table.token_server import TOKEN_SERVER
 
-TABLES = (SQLITE, REDIS, POSTGRES, OPA, PROXY, FILE, SOPS, WEBHOOKS)
+TABLES = (SQLITE, REDIS, POSTGRES, OPA, PROXY, FILE, SOPS, TOKEN_SERVER, WEBHOOKS)
