@@ -246,7 +246,7 @@ def write_whole(path: Path, content: bytes, *, mode: int, owner: tuple[int, int]
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what a `write_private` that was killed left beside `path`: it may hold a key. Raises KeyFileError.
+    """Remove what a write that was killed left beside `path`: it may hold a key. Raises KeyFileError.
 
     The caller must hold the folder: a write that is under way looks the same.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ipc.process.exits import Exit
-from ipc.process.private_files import PrivateFileError, write_whole
+from ipc.process.private_files import PrivateFileError, remove_unfinished, write_whole
 from ipc.settings import Settings
 from supervisor.commands.examine.checking import Checked, check_actions
 from supervisor.refusal import Refused
@@ -56,6 +56,7 @@ class FileChanges:
         """Write them, the manifest last. Raises Refused; then what was written is put back."""
         try:
             for path, data in self.files.items():
+                remove_unfinished(path)  # of a rollback that was killed; the folder is held
                 self._before.append((path, path.read_bytes() if path.exists() else None))
                 _put(path, data)
         except (PrivateFileError, OSError) as error:
