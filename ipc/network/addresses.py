@@ -1,7 +1,8 @@
 """Which addresses effects and notifications may reach: those of the public Internet, and no other.
 
-Owns the table of what is not public (IANA special-purpose registries, RFC 6890 and its updates). Guarantees that an
-address hidden in another one (IPv4-mapped, 6to4, NAT64, Teredo) counts as what it hides. Never resolves names.
+Owns the table of what is not public (IANA special-purpose registries, RFC 6890 and its updates) and
+168.63.129.16, the metadata service of Azure's hosts. Guarantees that an address hidden in another one (IPv4-mapped,
+6to4, NAT64, Teredo) counts as what it hides. Never resolves names.
 """
 
 import ipaddress
@@ -10,9 +11,10 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 _BLOCKED_V4 = tuple(
     IPv4Network(block)
     for block in (
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-        "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
-        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16",
+        "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
+        "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
+        "240.0.0.0/4",
     )
 )  # fmt: skip
 _GLOBAL_V6 = IPv6Network("2000::/3")

@@ -19,8 +19,9 @@ from ipc.networks import NetworkSettings, PlanNetwork
 NEVER: Final = tuple(
     ipaddress.ip_network(block)
     for block in (
-        "0.0.0.0/8", "100.100.100.200/32", "169.254.0.0/16", "192.0.0.192/32", "224.0.0.0/4", "255.255.255.255/32",
-        "::/128", "fd00:ec2::254/128", "fd20:ce::254/128", "fe80::/10", "ff00::/8", "2001::/32", "64:ff9b:1::/48",
+        "0.0.0.0/8", "100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32", "224.0.0.0/4",
+        "255.255.255.255/32", "::/128", "fd00:42::42/128", "fd00:c1::a9fe:a9fe/128", "fd00:ec2::254/128",
+        "fd20:ce::254/128", "fe80::/10", "ff00::/8", "2001::/32", "64:ff9b:1::/48",
     )
 )  # fmt: skip
 """No network holds these: addresses that name no host, link-local ones and services of metadata, groups, and forms of

@@ -74,13 +74,15 @@ def test_an_address_that_hides_another_one_counts_as_that_one() -> None:
 
 
 @pytest.mark.parametrize("network", ["169.254.0.0/16", "fe80::/32", "fd00:ec2::/64", "100.64.0.0/10", "192.0.0.0/24",
+                                     "168.63.129.0/24", "fd00:42::/32", "fd00:c1::/32", "fd20:ce::/32",
                                      "224.0.0.0/8", "ff02::/32", "0.0.0.0/8", "::/32", "2001::/32"])  # fmt: skip
 def test_no_network_leads_to_an_address_that_is_never_reached(network: str) -> None:
     named = PlanNetwork("billing", (NAME,), (network,))
     never = [
         "0.0.0.0", "0.1.2.3", "169.254.169.254", "169.254.0.1", "fe80::1", "febf::1", "fd00:ec2::254", "192.0.0.192",
         "100.100.100.200", "224.0.0.1", "239.1.1.1", "255.255.255.255", "ff02::1", "::", "::ffff:169.254.169.254",
-        "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "2001:0:a9fe:a9fe::", "64:ff9b::6464:64c8",
+        "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "2001:0:a9fe:a9fe::", "64:ff9b::6464:64c8", "168.63.129.16",
+        "2002:a83f:8110::", "fd00:42::42", "fd00:c1::a9fe:a9fe", "fd20:ce::254",
     ]  # fmt: skip
     for address in never:
         assert refusal(address, networks=(named,)) == OUTSIDE
