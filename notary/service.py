@@ -28,6 +28,7 @@ from ipc.messages.notarising import (
 )
 from ipc.messages.notary_frames import Answered, FrontFacts
 from ipc.messages.pinging import Ping, Pong
+from ipc.messages.sealing import CutLedger
 from ipc.operations.calls import Assign, Closed, NoSuchWorker, Open, Recall, Refusal, Unbegun, Withdraw, Withdrawn
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.leases import Issue
@@ -47,6 +48,8 @@ from notary.operations.table import PERFORMERS, PROVING, WRITING
 from notary.orphans import Orphans
 from notary.pace import PacedReads
 from notary.refusals import CountedRefusals
+from notary.sealed_rows import SealedRows
+from notary.sealing.asked import cut_ledger
 from notary.state import NotaryState, UnderWay
 from notary.tasks import Looking, Remembered, Started, Task, TaskOutcome
 from notary.units import TransactionRunner, count_backlog
@@ -60,7 +63,15 @@ _decode_end = msgspec.msgpack.Decoder(Closed | Refusal | NoSuchWorker | Unbegun)
 BACK = "the store lies in the ledger again, and what was done elsewhere is not known here"
 
 Control = BlockingChannel[
-    StartNotary | AttachFront | AttachDeliverer | TieWorker | WorkerEnded | FollowSettings | Ping | StopNotary
+    StartNotary
+    | AttachFront
+    | AttachDeliverer
+    | TieWorker
+    | WorkerEnded
+    | FollowSettings
+    | CutLedger
+    | Ping
+    | StopNotary
 ]
 
 
@@ -85,9 +96,10 @@ class Service:
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
         self._reads = PacedReads(self._perform)
         self._refusals = CountedRefusals(state)
+        self._sealed_rows = SealedRows(state)
         self._tended = (
             self._upkeep, self._executions, self._checkpoints, self._counting, self._announcements, self._orphans,
-            self._refusals,
+            self._refusals, self._sealed_rows,
         )  # fmt: skip
         assert state.epoch is not None, "it was read at the start"
         assert state.revoked is not None, "so were they"
@@ -158,6 +170,9 @@ class Service:
                     self._executions.note_end(message)
                 case FollowSettings():
                     self._follow_settings(message)
+                case CutLedger():
+                    self._control.send(cut_ledger(self._units, message))
+                    self._sealed_rows.begin()
                 case Ping():
                     self._control.send(Pong())
                 case StopNotary():
@@ -299,6 +314,7 @@ class Service:
             self._tell_changes()
         self._checkpoints.tend()
         self._counting.tend()
+        self._sealed_rows.tend()
         if task := self._orphans.due():
             self._orphans.heard(task, self._units.perform((task,))[0])
         if task := self._refusals.due():

@@ -220,7 +220,7 @@ class _Gateway:
     def command_answers(self) -> dict[str, Answer]:
         return {
             "status": self.answer_status, "ps": self.answer_ps, "reload": self.answer_reload,
-            "drain": self.answer_drain,
+            "drain": self.answer_drain, "seal": self.answer_seal,
         }  # fmt: skip
 
     def whole(self) -> census.Whole:
@@ -259,6 +259,10 @@ class _Gateway:
         log.info("asked to drain")
         begin_drain(self.state, self.fronts())
         return self.whole()
+
+    async def answer_seal(self, question: Question) -> dict[str, object]:
+        done = await self.notary.cut(str(question.get("sealed")))
+        return {"left": done.left, "problem": done.problem, "is_refused": done.is_refused}
 
     def reload(
         self, way: str, heard: Callable[[ReloadDone], None] | None, rollback: ActionRollback | None

@@ -79,6 +79,7 @@ from ipc.messages.notarising import (
 from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NumberedOperation
 from ipc.messages.pinging import Ping, Pong
 from ipc.messages.reading import ChainVerified, NotRead, VerifyChain, Walking
+from ipc.messages.sealing import CutLedger, LedgerCut
 
 Table = Mapping[tuple[str, type[Message]], str]
 
@@ -181,6 +182,7 @@ SUPERVISOR_TO_NOTARY: Table = {
     ("started", TieWorker): "started",
     ("started", WorkerEnded): "started",
     ("started", FollowSettings): "started",
+    ("started", CutLedger): "started",
     ("started", Ping): "started",
     ("started", StopNotary): "stopping",
     ("stopping", WorkerEnded): "stopping",
@@ -192,6 +194,7 @@ NOTARY_TO_SUPERVISOR: Table = {
     ("ready", FrontDetached): "ready",
     ("ready", WorkerBroke): "ready",
     ("ready", SettingsFollowed): "ready",
+    ("ready", LedgerCut): "ready",
     ("ready", Pong): "ready",
 }
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.pinging import Ping, Pong
+from ipc.messages.sealing import CutLedger, LedgerCut
 from ipc.settings import Settings
 
 
@@ -69,6 +70,7 @@ class WorkerBroke(Message, frozen=True):
 
 
 SupervisorToNotary = (
-    StartNotary | AttachFront | AttachDeliverer | TieWorker | WorkerEnded | FollowSettings | Ping | StopNotary
+    StartNotary | AttachFront | AttachDeliverer | TieWorker | WorkerEnded | FollowSettings | CutLedger | Ping
+    | StopNotary
 )  # fmt: skip
-NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed | Pong
+NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed | LedgerCut | Pong

@@ -19,7 +19,6 @@ from notary.ledger.activity_sums import HOUR_MS, STEPS
 KEPT_HOURS: Final = 400 * 24
 NAMES: Final = 500
 """Actions, and principals, that are counted by name in one hour or day; others are counted without their names."""
-_REST_AT_ONCE: Final = 5000
 OTHERS: Final = ""
 DECISION, ACTION, PRINCIPAL = "decision", "action", "principal"
 # `step` is 1 for the counts of an hour, 24 for those of a day, and `hour` the first hour since the Unix epoch.
@@ -100,12 +99,6 @@ def count_slice(connection: OpenTransaction, limit: int) -> CountedSlice:
     activity_sums.add_between(connection, before, last)
     connection.execute(_MOVE, (str(last),))
     return CountedSlice(len(rows), last)
-
-
-def count_rest(connection: OpenTransaction) -> None:
-    """Count all events that are in their table: those that are about to be removed among them. Raises DatabaseGone."""
-    while count_slice(connection, _REST_AT_ONCE).events == _REST_AT_ONCE:
-        pass
 
 
 def forget_values(connection: OpenTransaction, keys: Iterable[str]) -> None:

@@ -1,8 +1,8 @@
 """Where a ledger begins, or ends, that was cut at a checkpoint: the table `meta` keeps it.
 
-A running ledger and a sealed segment begin behind the cut `BEGINNING`; a segment ends at the cut `END`. Tiles of the
-tree stay in the ledger, so that roots, consistency proofs and checkpoints of every size go on. Pure functions of a
-connection.
+A running ledger and a sealed segment begin behind the cut `BEGINNING`; a segment ends at the cut `END`. While rows from
+before the beginning are still there, `CLEARED` is the place up to which they are deleted. Tiles of the tree stay in the
+ledger, so that roots, consistency proofs and checkpoints of every size go on. Pure functions of a connection.
 """
 
 from typing import Final
@@ -14,8 +14,10 @@ from notary.ledger.head import Head
 
 BEGINNING: Final = "sealed"
 END: Final = "segment_end"
+CLEARED: Final = "cleared"
 _WRITE: Final = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 _READ: Final = "SELECT value FROM meta WHERE key = ?"
+_FORGET: Final = "DELETE FROM meta WHERE key = ?"
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -55,9 +57,18 @@ NOTHING: Final = Cut()
 
 def read_cut(connection: OpenTransaction, key: str) -> Cut:
     """The cut that a ledger keeps under this key; NOTHING for none. Raises DatabaseGone."""
+    return _read(connection, key) or NOTHING
+
+
+def read_cleared(connection: OpenTransaction) -> Cut | None:
+    """The place up to which sealed rows are deleted; None once all of them are. Raises DatabaseGone."""
+    return _read(connection, CLEARED)
+
+
+def _read(connection: OpenTransaction, key: str) -> Cut | None:
     row = connection.execute(_READ, (key,)).fetchone()
     try:
-        return NOTHING if row is None else msgspec.json.decode(row[0], type=Cut)
+        return None if row is None else msgspec.json.decode(row[0], type=Cut)
     except (TypeError, msgspec.MsgspecError) as error:
         raise DatabaseGone(f"what the ledger says of its sealed segments makes no sense: {error}") from None
 
@@ -65,3 +76,8 @@ def read_cut(connection: OpenTransaction, key: str) -> Cut:
 def write_cut(connection: OpenTransaction, key: str, cut: Cut) -> None:
     """Keep it; inside the transaction that cuts."""
     connection.execute(_WRITE, (key, msgspec.json.encode(cut).decode()))
+
+
+def forget_cleared(connection: OpenTransaction) -> None:
+    """No sealed row is left; inside the transaction that deletes the last one."""
+    connection.execute(_FORGET, (CLEARED,))

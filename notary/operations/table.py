@@ -6,6 +6,7 @@ from notary.operations import (
     approving,
     capping,
     closing,
+    cutting,
     delivering,
     erasing,
     holding,
@@ -28,8 +29,8 @@ from notary.performing import PERFORMERS
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
-    approving, capping, closing, delivering, erasing, holding, idempotency, leases_and_keys, moving, opening, own_calls,
-    proving, queries, reconciling, refusing, sessions, summarising, verifying, witnessing,
+    approving, capping, closing, cutting, delivering, erasing, holding, idempotency, leases_and_keys, moving, opening,
+    own_calls, proving, queries, reconciling, refusing, sessions, summarising, verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

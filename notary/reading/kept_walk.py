@@ -13,14 +13,15 @@ import msgspec
 from ipc.events import EVIDENCE_ERASED
 from ipc.kept_values import commitment
 from notary.database import OpenTransaction
-from notary.ledger.cut import Cut
+from notary.ledger.cut import NOTHING, Cut
 from notary.ledger.kept_values import HAS_KEPT
 from notary.ledger.page_ring import RingEntry
-from notary.reading.verify import Break, Stored
+from notary.reading.verify import FIRST, Break, Stored
 
 _ROWS: Final = "SELECT pointer, seq, value, salt, erased_by FROM kept_values WHERE key = ?"
-_COUNT: Final = "SELECT count(*) FROM kept_values"
+_COUNT: Final = "SELECT count(*) FROM kept_values WHERE coalesce(seq, ?) > ?"
 _WAITING: Final = "SELECT key, count(*) FROM kept_values WHERE key IN (SELECT intent_id FROM unresolved) GROUP BY key"
+_LAST: Final = 2**62
 _EVENT: Final = "SELECT bytes FROM events WHERE seq = ?"
 KnownRows = Mapping[str, list[tuple[Any, ...]]]
 """key -> rows of _ROWS."""
@@ -76,12 +77,13 @@ class KeptWalk:
                 return Break(event.event_id, None, problem)
         return None
 
-    def end(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Break | None:
-        """Check that each row belongs to an event, or to an intent that waits for its end."""
+    def end(self, connection: OpenTransaction, entries: Sequence[RingEntry], hidden: Cut = NOTHING) -> Break | None:
+        """Check that each row belongs to an event, or to an intent that waits for its end. Rows of events before
+        `hidden` are left out."""
         ended = {key for entry in entries for key, _ in entry.kept_ends}
         there = waiting = 0
         if self._is_there(connection):
-            (there,) = connection.execute(_COUNT).fetchone()
+            (there,) = connection.execute(_COUNT, (_LAST, hidden.events or FIRST)).fetchone()
             waiting = sum(count for key, count in connection.execute(_WAITING).fetchall() if key not in ended)
         resolved = {one for entry in entries for one in entry.resolved}
         opened = {row[0] for entry in entries for row in entry.intents} - resolved

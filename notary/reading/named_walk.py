@@ -62,6 +62,7 @@ class NamedWalk:
     def begin(self, beginning: Cut, end: Cut = NOTHING) -> None:
         """The walk is along the part of a ledger between two cuts; NOTHING: to its end."""
         self._epoch, self._opened_before, self._ended_after = beginning.epoch, beginning.open, end.open
+        self._next = beginning.events + 1 if beginning.events else FIRST
 
     def step(self, connection: OpenTransaction, rows: Rows, events: Sequence[Stored]) -> Break | None:
         """Check what these events name, given their rows."""
@@ -113,11 +114,12 @@ class NamedWalk:
             return f"its receipt {receipt_id} is not the one whose hash it has"
         return None
 
-    def end(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Break | None:
-        """Check counts, and that what waits does wait; in the transaction of the last step."""
+    def end(self, connection: OpenTransaction, entries: Sequence[RingEntry], hidden: Cut = NOTHING) -> Break | None:
+        """Check counts, and that what waits does wait; in the transaction of the last step. Receipts and intents before
+        `hidden` are left out."""
         receipts, intents, unresolved = (
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names in this line
-            for table in ("receipts", "intents", "unresolved")
+            connection.execute(f"SELECT count(*) FROM {table} WHERE seq > ?", (last or FIRST,)).fetchone()[0]  # noqa: S608
+            for table, last in (("receipts", hidden.events), ("intents", hidden.intents), ("unresolved", 0))
         )
         begun = sum(len(entry.intents) for entry in entries)
         receipts += sum(len(entry.receipts) for entry in entries)

@@ -12,11 +12,12 @@ from contextlib import suppress
 
 from contract.audit import ChainReport
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger.cut import BEGINNING, END, NOTHING, Cut, read_cut
+from notary.ledger.cut import BEGINNING, END, NOTHING, Cut, read_cleared, read_cut
 from notary.ledger.head import read_head
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.settling import head_with, unsettled
 from notary.reading.kept_walk import KeptWalk
+from notary.reading.leftover import problem_of_leftover
 from notary.reading.named_walk import NamedWalk
 from notary.reading.tree_walk import Misplaced, Proven, TreeWalk
 from notary.reading.verify import CHUNK, EVENT_COLUMNS, Break, Walk
@@ -24,7 +25,6 @@ from notary.signing.receipt_keys import ReceiptKeys
 from notary.tree.notes import Keys
 
 _READ = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq >= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
-_SEALED = "SELECT seq, event_id FROM events WHERE seq <= ? LIMIT 1"
 _READ_WITHOUT_TREE = _READ.replace("leaf", "NULL")
 
 
@@ -37,21 +37,27 @@ class WholeWalk:
     def __init__(
         self, keys: ReceiptKeys | None = None, signers: Keys | None = None, *, has_tree: bool = True
     ) -> None:  # fmt: skip
-        self.chain = Walk()
-        self.named = NamedWalk(keys)
-        self.kept = KeptWalk()
+        self._given = keys, signers
         self.broken: Break | None = None
         self.proven = Proven(0, None, None)
         self.entries: list[RingEntry] = []
         """Entries of the journal, once the walk has come to its end."""
-        self.tree = TreeWalk(signers) if has_tree else None
-        self.beginning: Cut = NOTHING
-        """Events before it are in sealed segments."""
-        self._has_begun = not has_tree
+        self._has_tree = has_tree
+        self._start()
         self._damaged = ""
         """Damage where the cuts stand."""
         self._total: int | None = None
         """Events that the ledger says it has, once the walk has come to its end."""
+
+    def _start(self) -> None:
+        keys, signers = self._given
+        self.chain = Walk()
+        self.named = NamedWalk(keys)
+        self.kept = KeptWalk()
+        self.tree = TreeWalk(signers) if self._has_tree else None
+        self.beginning: Cut = NOTHING
+        """Events before it are in sealed segments."""
+        self._has_begun = not self._has_tree
 
     def step(self, connection: OpenTransaction) -> bool:
         """Check the next events, intents, tiles and checkpoints, in the transaction that is open; at the end of the
@@ -85,8 +91,12 @@ class WholeWalk:
                 self.kept.begin(end)
             if self.tree is not None:
                 self.tree.begin(beginning, is_segment=end != NOTHING)
-        if beginning.events and (row := connection.execute(_SEALED, (beginning.events,)).fetchone()) is not None:
-            self.broken = Break(str(row[1]), row[0], "it is sealed in a segment, and is here once more")
+        if beginning.events and not self._damaged:
+            self.broken = problem_of_leftover(connection, beginning, self._given[0])
+
+    def _is_sealed_further(self, connection: OpenTransaction) -> bool:
+        """True if the ledger was sealed since the walk began: what it has counted is not there any more."""
+        return self._has_begun and not self._damaged and self._has_tree and self._cuts(connection)[0] != self.beginning
 
     def _cuts(self, connection: OpenTransaction) -> tuple[Cut, Cut]:
         """The cuts that the ledger tells. Damage to their place is found at the end, so that all events are read."""
@@ -99,6 +109,8 @@ class WholeWalk:
             return NOTHING, NOTHING
 
     def _walked(self, connection: OpenTransaction) -> bool:
+        if self._is_sealed_further(connection):
+            self._start()
         if not self._has_begun:
             self._begin(connection)
             if self.broken is not None:
@@ -120,13 +132,18 @@ class WholeWalk:
         return self.chain.head.seq
 
     def _end(self, connection: OpenTransaction) -> Break | None:
+        hidden = self.beginning if self._has_tree and read_cleared(connection) is not None else NOTHING
         self.entries = unsettled(connection)
         head = head_with(connection, self.entries)
         self._total = self.chain.head.seq if head is None else head.seq
         broken = self._journal(connection, self.entries) or self.chain.end(head)
         if broken is None and self.tree is not None:
             self.proven = self.tree.end(connection, self.entries)
-        broken = broken or self.named.end(connection, self.entries) or self.kept.end(connection, self.entries)
+        broken = (
+            broken
+            or self.named.end(connection, self.entries, hidden)
+            or self.kept.end(connection, self.entries, hidden)
+        )
         broken = broken or (self.named.check_epoch(connection) if self.tree is not None else None)
         return broken or (self._after(self._damaged) if self._damaged else None)
 

@@ -16,7 +16,7 @@ _FIRST_OPEN: Final = (
     "SELECT intents.leaf, intents.intent_id FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq LIMIT 1"
 )
 _NEWEST_INTENT: Final = "SELECT leaf, intent_id FROM intents ORDER BY seq DESC LIMIT 1"
-_CHECKPOINT: Final = "SELECT size, note FROM checkpoints WHERE size <= ? ORDER BY size DESC LIMIT 1"
+_CHECKPOINT: Final = "SELECT size, time, note FROM checkpoints WHERE size <= ? ORDER BY size DESC LIMIT 1"
 
 
 class NothingToSeal(Exception):
@@ -27,6 +27,7 @@ class ChosenCut(NamedTuple):
     """A checkpoint, the last event and the last intent that it commits to, and why it is not a later one."""
 
     size: int
+    time: str
     note: str
     events: int
     intents: int
@@ -41,10 +42,10 @@ def choose(connection: OpenTransaction, before: float, beginning: Cut) -> Chosen
     row = connection.execute(_CHECKPOINT, (bound,)).fetchone()
     if row is None or row[0] <= beginning.leaves:
         raise NothingToSeal(f"no checkpoint lies before {stopped_by}, behind what is sealed already")
-    size, note = row
+    size, time, note = row
     events = _last_before(connection, "events", size, beginning.events)
     intents = _last_before(connection, "intents", size, beginning.intents)
-    return ChosenCut(size, note, events, intents, stopped_by)
+    return ChosenCut(size, time, note, events, intents, stopped_by)
 
 
 def _bound(connection: OpenTransaction, before: float) -> tuple[int, str]:

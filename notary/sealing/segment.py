@@ -37,9 +37,11 @@ KEYS: Final = "segment_keys"
 _TABLES: Final = (
     ("intents", ", ".join(("seq", *INTENT_COLUMNS, "leaf"))),
     ("receipts", "seq, receipt_id, approval_id, bytes"),
-    ("kept_values", "key, pointer, seq, kind, value, salt, erased_by"),
 )
+_KEPT_COLUMNS: Final = "key, pointer, seq, kind, value, salt, erased_by"
+_KEPT: Final = f"SELECT {_KEPT_COLUMNS} FROM kept_values WHERE key = ? AND seq <= ?"  # noqa: S608 - columns
 _EVENTS: Final = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
+_UNFINISHED: Final = (".segment-*.sqlite3.partial*", "..segment-*.sqlite3.partial.*")
 _TILES: Final = (
     "SELECT level, number, hashes FROM tiles WHERE (level > 0 OR number >= ?) AND number <= ? ORDER BY level, number"
 )
@@ -109,8 +111,7 @@ def _copy(
     for table, columns in _TABLES:
         last = chosen.intents if table == "intents" else chosen.events
         first = beginning.intents if table == "intents" else beginning.events
-        rows = ledger.execute(f"SELECT {columns} FROM {table} WHERE seq > ? AND seq <= ?", (first, last))  # noqa: S608
-        _insert(file, table, columns, _in_chunks(rows))
+        _insert(file, table, columns, _in_chunks(ledger, table, columns, first, last))
     _copy_tree(ledger, file, beginning.leaves, chosen)
     root = Tree(file).root(chosen.size).hex()
     opened = beginning.open + (chosen.intents - beginning.intents) - ended
@@ -140,25 +141,33 @@ def _copy_events(
                 epoch = max(epoch, epoch_raised(row[9]))
         until = walk.events[-1].timestamp
         _insert(file, "events", EVENT_COLUMNS, [rows])
+        keys = [event.intent_id or event.event_id for event in walk.events if event.kept]
+        _insert(
+            file, "kept_values", _KEPT_COLUMNS, [ledger.execute(_KEPT, (key, chosen.events)).fetchall() for key in keys]
+        )
     return Cut(chosen.size, chosen.events, chosen.intents, walk.head.hash, epoch=epoch, until=until), ended
 
 
 def _copy_tree(ledger: OpenTransaction, file: sqlite3.Connection, first: int, chosen: ChosenCut) -> None:
     """Copy the tiles that lead from the first leaf to the root, cut to the checkpoint's size, and the checkpoint."""
-    rows = []
+    rows: list[tuple[int, int, bytes]] = []
     for level, number, hashes in ledger.execute(_TILES, (first // TILE_HASHES, chosen.size // TILE_HASHES)):
         hashes_in_all = chosen.size >> (TILE_BITS * level)
         kept = min(hashes_in_all - number * TILE_HASHES, TILE_HASHES)
         if kept > 0:
             rows.append((level, number, bytes(hashes)[: kept * HASH_BYTES]))
     _insert(file, "tiles", "level, number, hashes", [rows])
-    time = ledger.execute("SELECT time FROM checkpoints WHERE size = ?", (chosen.size,)).fetchone()[0]
-    _insert(file, "checkpoints", "size, time, note", [[(chosen.size, time, chosen.note)]])
+    _insert(file, "checkpoints", "size, time, note", [[(chosen.size, chosen.time, chosen.note)]])
 
 
-def _in_chunks(rows: Any) -> Iterator[Sequence[Sequence[Any]]]:
-    while chunk := rows.fetchmany(CHUNK):
+def _in_chunks(
+    ledger: OpenTransaction, table: str, columns: str, first: int, last: int
+) -> Iterator[Sequence[Sequence[Any]]]:  # fmt: skip
+    """Rows behind number `first` up to `last`: the ledger may be written to between two chunks."""
+    statement = f"SELECT {columns} FROM {table} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
+    while chunk := ledger.execute(statement, (first, last)).fetchall():
         yield chunk
+        first = chunk[-1][0]
 
 
 def _insert(
@@ -170,10 +179,14 @@ def _insert(
 
 
 def _forget_unfinished(folder: Path, ledger: OpenTransaction, beginning: Cut) -> None:
-    """Remove a segment that was written before a crash and that the ledger does not know: it still has all of it.
-    Raises NotSealed for one of another ledger, and for one that has more than the ledger, which was put back then."""
+    """Remove a segment that was written before a crash and that the ledger does not know: it still has all of it. And
+    remove unfinished files: the command has the folder to itself. Raises NotSealed for a segment of another ledger, and
+    for one that has more than the ledger, which was put back then."""
     (ledger_id,) = ledger.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
     tree = Tree(ledger)
+    for pattern in _UNFINISHED:
+        for path in folder.glob(pattern):
+            path.unlink()
     for path in folder.glob(f"segment-{beginning.leaves:012d}-*.sqlite3"):
         with closing(open_read_only(path)) as segment:
             (other,) = segment.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()

@@ -24,6 +24,7 @@ from ipc.messages.notarising import (
     WorkerBroke,
 )
 from ipc.messages.pinging import Ping, Pong
+from ipc.messages.sealing import CutLedger, LedgerCut
 from supervisor.children.backoff import Backoff, reason_of
 from supervisor.children.children import Child
 from supervisor.children.control import Control
@@ -39,6 +40,9 @@ READY_SECONDS = 60.0
 """From start to NotaryReady; a database that was not closed may have to be read through first."""
 LEAVE_SECONDS = 5.0
 """For what has arrived to be written, once no front is left."""
+
+CUT_SECONDS = 30.0
+"""For the unit that cuts the ledger, behind those that wait."""
 
 HURRIED_SECONDS = 0.5
 """The same after a second signal."""
@@ -69,6 +73,8 @@ class NotaryKeeper:
         self._is_ready = False
         self._is_stopping = False
         self._followed = ""
+        self._cuts_asked = 0
+        self._cuts: dict[str, LedgerCut] = {}
 
     async def run(self) -> None:
         """Life after life, until the gateway stops."""
@@ -134,6 +140,20 @@ class NotaryKeeper:
         child.kill()
         await child.wait()
 
+    async def cut(self, sealed: str) -> LedgerCut:
+        """Have the present notary cut the ledger at the end of a segment (see CutLedger); its answer, or that there is
+        none."""
+        child = self._child
+        if child is None or self._control is None or not self._is_ready or self._is_stopping:
+            return LedgerCut("", problem="the notary does not serve now")
+        self._cuts_asked += 1
+        request_id = f"cut-{self._cuts_asked}"
+        self._control.post(CutLedger(request_id, sealed))
+        with trio.move_on_after(CUT_SECONDS):
+            await self._state.condition.until(lambda: self._child is not child or request_id in self._cuts)
+        unknown = LedgerCut(request_id, problem="the notary has not answered, and may have cut the ledger")
+        return self._cuts.pop(request_id, unknown)
+
     def ping(self) -> None:
         """Ask whether it is alive, unless an answer is owed or none can come."""
         if self._control is not None and self._is_ready and not self._is_stopping and not self.pulse.is_owed:
@@ -181,6 +201,9 @@ class NotaryKeeper:
                 self.on_broken(message)
             case SettingsFollowed():
                 self._followed = message.request_id
+                self._state.condition.notify_all()
+            case LedgerCut():
+                self._cuts = {message.request_id: message}
                 self._state.condition.notify_all()
             case Pong():
                 self.pulse.settle()

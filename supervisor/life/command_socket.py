@@ -1,4 +1,5 @@
-"""The socket in the state directory through which `gateway status|ps|reload|drain` ask the running supervisor.
+"""The socket in the state directory through which `gateway status|ps|reload|drain` and `gateway ledger seal` ask the
+running supervisor.
 
 One line of JSON in, one out, and the connection is closed; a bounded number of them, each with a deadline. SECURITY:
 only the gateway's own user and root are heard (peer credentials, besides the modes of socket and folder), and none of

@@ -32,8 +32,13 @@ def run_alone(program: str, settings: Settings, arguments: list[str], seconds: f
     """Run a program that opens the ledger while no gateway runs; its sentence. Raises Refused."""
     with ExitStack() as cleanup:
         hold_state_dir(Path(settings.state_dir), cleanup, is_mended=False)
-        given = msgspec.json.encode(with_key_paths(settings)).decode()
-        done = run_key_program(program, arguments, "the ledger could not be opened", given, seconds=seconds)
+        return run_for_ledger(program, settings, arguments, seconds)
+
+
+def run_for_ledger(program: str, settings: Settings, arguments: list[str], seconds: float) -> str:
+    """Run a program that opens the ledger; what it prints. Raises Refused."""
+    given = msgspec.json.encode(with_key_paths(settings)).decode()
+    done = run_key_program(program, arguments, "the ledger could not be opened", given, seconds=seconds)
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise Refused(Exit(done.returncode) if done.returncode in _KNOWN else Exit.FAILED, why)

@@ -9,9 +9,9 @@ from ipc.kept_values import KeptValue, KeptValues
 from ipc.operations.activity import SummariseAudit
 from ipc.operations.calls import CallKey, ProofRecord, Refuse
 from notary.ledger import activity
-from notary.ledger.cut import Cut
+from notary.ledger.cut import BEGINNING, CLEARED, Cut, write_cut
 from notary.operations import summarising
-from notary.seal import _delete
+from notary.sealing.clearing import clear_slice
 from tests.notary.running import Running, query
 from tests.notary.samples import NOW, make_approval, make_hold, make_note, make_open, make_refuse, record_call
 from tests.support.asking import Asker
@@ -149,17 +149,17 @@ def test_a_value_that_is_about_to_be_erased_leaves_the_sums(notary: Running) -> 
         assert connection.execute("SELECT count(*) FROM activity_sums").fetchone() == (0,)
 
 
-def test_events_that_are_about_to_leave_the_ledger_are_counted_before(
-    notary: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(activity, "_REST_AT_ONCE", 2)
+def test_events_that_are_about_to_leave_the_ledger_are_counted_before(notary: Running) -> None:
     for _ in range(5):
         refuse(notary.front)
     notary.stop()
     with notary.stranger() as connection:
         connection.execute("DELETE FROM meta WHERE key = 'counted'")
         connection.execute("DELETE FROM activity")
-        _delete(connection, Cut(events=4))
+        write_cut(connection, CLEARED, Cut())
+        write_cut(connection, BEGINNING, Cut(events=4))
+        while clear_slice(connection, 2, is_file=True).left:
+            pass
     assert counts_of(asked(notary.start())) == [{"deny": 5}]
 
 

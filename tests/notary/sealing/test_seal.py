@@ -160,7 +160,7 @@ def test_no_segment_keeps_values_that_another_gateway_erases_while_it_is_written
             connection.execute("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = ?", (newest + 1,))
         return segment
 
-    monkeypatch.setattr("notary.seal.write_segment", written_and_erased)
+    monkeypatch.setattr("notary.sealing.copying.write_segment", written_and_erased)
     with pytest.raises(ValueError, match="were erased meanwhile"):
         seal_age(notary, tmp_path / "segments", 1)
     assert names(tmp_path / "segments") == []
