@@ -48,14 +48,14 @@ def measured(scope: Scope) -> dict[str, Any]:
 def told(results: dict[str, Any]) -> str:
     """A table for people."""
     samples = results["samples"]
-    rows = [("connections", "action", "calls/s", "÷ plain", "CPU ÷ plain", "p99 ÷ plain", "µs a call by process")]
+    rows = [["connections", "action", "calls/s", "÷ plain", "CPU ÷ plain", "p99 ÷ plain", "µs a call by process"]]
     for level in results["levels"]:
         for name in ACTIONS:
             spent = processes(samples, name, level)
             told_spent = ", ".join(f"{kind} {spent[kind]:.0f}" for kind in spent if spent[kind] >= 1)
             ratios = (ratio(samples, name, PLAIN, level, one) for one in ("per_second", "cpu_us_all", "p99_ms"))
             rate = median(samples, name, level, "per_second")
-            rows.append((str(level), name, figure(rate), *map(figure, ratios), told_spent))
+            rows.append([str(level), name, *map(figure, (rate, *ratios)), told_spent])
     return "\n".join(table(rows))
 
 

@@ -31,7 +31,7 @@ class CallPreview(Noun, frozen=True, kw_only=True):
     deny_reason: NeverNull[str] = LEFT_OUT
     """Present where the call would be denied."""
     shown: Mapping[str, Any] | None
-    """The members of an approval's detail that follow from the plan: what an operator would see if the call was held.
+    """The members of an approval's detail that need no hold: what an operator would see if the call was held.
     Null where it is denied before there is a plan."""
     sends: Annotated[Mapping[str, Any], shown_as(RequestPreview)] | None
     """Null for an action that sends no HTTP request by template, and where there is no plan."""

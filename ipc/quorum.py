@@ -14,6 +14,8 @@ from ipc.roles import APPROVE_ROLE
 
 MOST_GROUPS: Final = 8
 MOST_APPROVALS: Final = 32
+MOST_NAME: Final = 128
+"""Characters of the name of a group."""
 
 
 class QuorumRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

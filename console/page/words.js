@@ -53,6 +53,12 @@ export function moment(text) {
   return el("time", { datetime: text, title: text }, shown);
 }
 
+/** How many of several approvals are given, of which groups they must be, and by whom. */
+export function approvals({ given, needed, groups, by }) {
+  const of = Object.entries(groups).map(([name, number]) => `${number} of ${name}`).join(", ");
+  return `${given} of ${needed} approvals${of ? ` (${of})` : ""}${by.map((one) => ` · ${one.approved_by}`).join("")}`;
+}
+
 /** Seconds as minutes and seconds. */
 export function minutes(seconds) {
   const whole = Math.max(0, Math.ceil(seconds));

@@ -160,7 +160,9 @@ class Previewing:
                 drafted, record.trace_id, decided.policy_version, decided.rule, record.calls_before, self._clock.iso(),
                 is_held=denial is None and decided.requires_approval,
             )  # fmt: skip
-            shown, sends = shown_plan(plan, drafted.action.manifest.description or None), sent_request(plan)
+            quorum = self.deciding.quorum(decided, plan) if denial is None and decided.requires_approval else None
+            shown = shown_plan(plan, drafted.action.manifest.description or None, quorum)
+            sends = sent_request(plan)
         is_held = decided is not None and decided.requires_approval
         return CallPreview(
             principal=principal, action_id=record.action_id, trace_id=record.trace_id,

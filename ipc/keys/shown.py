@@ -33,9 +33,9 @@ def shown(approval: ApprovalRecord, body: HeldBody) -> dict[str, Any]:
     return {**without_request(approval, body), **_of_request(body.plan)}
 
 
-def shown_plan(plan: Plan, description: str | None) -> dict[str, Any]:
-    """Those of them that follow from the plan alone: what an operator would be shown if the call was held."""
-    call = {"action_id": plan.action_id, "request_hash": plan.request_hash}
+def shown_plan(plan: Plan, description: str | None, quorum: Quorum | None) -> dict[str, Any]:
+    """Those of them that need no hold: what an operator would be shown if the call was held."""
+    call = {"action_id": plan.action_id, "request_hash": plan.request_hash, **_quorum_member(quorum)}
     return {**call, **_of_plan(plan, description), **_of_request(plan)}
 
 
@@ -49,8 +49,7 @@ def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[
         "created_at": iso(approval.created_at),
         "expires_at": iso(approval.expires_at),
         "plan_hash": body.plan_hash,
-        # A hold that needs one approval has the same hash as one of an earlier version.
-        **({} if body.quorum is None else {"quorum": shown_quorum(body.quorum)}),
+        **_quorum_member(body.quorum),
         **_of_plan(body.plan, body.description),
     }
 
@@ -58,6 +57,11 @@ def without_request(approval: ApprovalRecord, body: HeldBody | Remains) -> dict[
 def shown_quorum(quorum: Quorum) -> dict[str, Any]:
     """The approvals that a call needs."""
     return {"count": quorum.count, "groups": dict(quorum.groups)}
+
+
+def _quorum_member(quorum: Quorum | None) -> dict[str, Any]:
+    # A hold that needs one approval has the same hash as one of an earlier version.
+    return {} if quorum is None else {"quorum": shown_quorum(quorum)}
 
 
 def _of_plan(plan: Plan | RemainingPlan, description: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.events import AuditEvent
+from ipc.quorum import MOST_GROUPS, MOST_NAME, Quorum
 from notary.tree.checkpoint import Checkpoint
 
 MAX_BODY_BYTES: Final = 16 * 1024
@@ -32,6 +33,8 @@ def body_of(event: AuditEvent, kind: str, gateway_version: str) -> str:
     data = {name: value for name in _FIELDS if (value := getattr(event, name)) is not None}
     if kind == "revocation" and event.change is not None:
         data["change"] = {name: value for name, value in event.change.items() if isinstance(value, int)}
+    if (approvals := _approvals(event)) is not None:
+        data["approvals"] = approvals
     body = {"data": data, "gateway_version": gateway_version, "id": event.event_id, "timestamp": event.timestamp}
     encoded = b""
     for most in _CUTS:
@@ -49,6 +52,18 @@ def checkpoint_body(made: Checkpoint, note: str, named: str, kind: str, gateway_
     }  # fmt: skip
     body = {"data": data, "gateway_version": gateway_version, "id": named, "timestamp": made.time, "type": kind}
     return _encode(body).decode()
+
+
+def _approvals(event: AuditEvent) -> dict[str, Any] | None:
+    """How many of several approvals are given; None for a call that needs one."""
+    try:
+        quorum = msgspec.convert(event.quorum, Quorum | None)
+    except msgspec.ValidationError:
+        return None
+    if quorum is None or len(quorum.groups) > MOST_GROUPS:
+        return None
+    groups = {_cut(name, MOST_NAME): number for name, number in quorum.groups.items()}
+    return {"given": len(event.approvals or ()), "needed": quorum.count, "groups": groups}
 
 
 def _cut(value: Any, most: int) -> Any:

@@ -5,6 +5,7 @@ import math
 from msgspec.structs import replace
 
 from ipc.approvals import PENDING, TTL_SECONDS, summary_of
+from ipc.keys.shown import shown_quorum
 from ipc.operations.calls import Refusal, Refuse, RepeatedCall, WrittenRefusal
 from ipc.operations.holds import Hold, HoldInForce
 from notary.operations import capping
@@ -95,8 +96,11 @@ def _check_new(unit: Transaction, asked: Hold) -> None:
         raise NotAllowed("the hold of another principal, or of another epoch")
     if summary_of(approval.body).plan.principal != approval.principal:
         raise NotAllowed("the plan of another principal")
-    if kept_of(approval).caps != asked.caps:
+    kept = kept_of(approval)
+    if kept.caps != asked.caps:
         raise NotAllowed("other caps than those of the hold")
+    if event.quorum != (None if kept.quorum is None else shown_quorum(kept.quorum)):
+        raise NotAllowed("another quorum than that of the hold")
     if (approval.state, approval.holder, approval.outcome) != (PENDING, None, "{}"):
         raise NotAllowed("a hold that is decided already")
     if approval.expires_at > unit.now + TTL_SECONDS + SKEW_SECONDS:

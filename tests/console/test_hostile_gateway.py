@@ -33,6 +33,7 @@ DETAIL = {
     "verifier_kind": EVIL, "provider_module_digest": EVIL, "resource_limits": {EVIL: EVIL}, "policy_version": EVIL,
     "policy_rule": EVIL, "budget_snapshot": {"calls_remaining": 1}, "revocation_epoch": 0, "plan_hash": EVIL,
     "shown_hash": "sha256:" + "0" * 64, "claimed_by": EVIL,
+    "approvals": {"given": EVIL, "needed": EVIL, "groups": {EVIL: EVIL}, "by": [{"approved_by": EVIL}]},
 }  # fmt: skip
 EVENT = dict.fromkeys(
     ("event_id", "event_type", "timestamp", "principal", "action_id", "decision", "deny_reason", "kept_state"), EVIL

@@ -32,6 +32,8 @@ SUMMARY: dict[str, Any] = {
 HELD = {
     "approval_id": "apr_1", "action_id": "refund_create", "principal": "billing-agent", "risk_level": "high",
     "state": "pending", "expires_at": "2999-01-01T00:00:00.000Z", "summary": "120.00 EUR for inv_77",
+    "created_at": "2026-11-20T00:00:00.000Z",
+    "approvals": {"given": 1, "needed": 2, "groups": {"finance": 1}, "by": [{"approved_by": "ada"}]},
 }  # fmt: skip
 ANSWERS: dict[str, Any] = {
     "GET /v1/admin/status": (200, STATUS | {"status": "ok", "crash_loops": [], "weakened": []}),
@@ -63,6 +65,12 @@ def test_the_first_page_tells_what_was_called_at_every_width(page: Browser, serv
         page.sees(text)
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.run("document.querySelectorAll('.plot pattern').length") == 8
+
+
+def test_held_calls_say_how_many_approvals_are_given_and_by_whom(page: Browser, served: Console) -> None:
+    signed_in(page, served)
+    for view in ("overview", "held"):
+        go(page, view, "1 of 2 approvals (1 of finance) · ada")
 
 
 def test_the_keyboard_goes_from_bar_to_bar_and_each_is_told_in_words(page: Browser, served: Console) -> None:

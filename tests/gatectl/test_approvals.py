@@ -374,12 +374,19 @@ def test_all_that_a_principal_has_waiting_is_denied_at_once(gatectl: Gatectl, he
 
 
 def test_an_approval_of_several_says_how_many_are_given(gatectl: Gatectl) -> None:
-    count = {"given": 1, "needed": 2, "groups": {}, "by": [{"approved_by": "dev"}]}
+    count = {"given": 1, "needed": 2, "groups": {"sec\x1b": 1}, "by": [{"approved_by": "dev"}]}
     given = {"decision": "pending_approval", "approval_id": "apr_1", "action_id": "http_fetch", "trace_id": "trc_1"}
-    script = {SHOW: (200, DETAIL | {"approvals": count}), APPROVE: (202, given | {"approvals": count})}
+    detail = DETAIL | {"approvals": count}
+    page = {"approvals": [detail], "count": 1, "total": 1}
+    script = {SHOW: (200, detail), APPROVE: (202, given | {"approvals": count}), "GET /v1/approvals": (200, page)}
     with scripted_gateway(script) as server:
-        out = pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes").out
-    assert "1 of 2 approvals: dev" in out
+        there = pointed_at(gatectl, server.url)
+        out = there.done("approvals", "approve", "apr_1", "--yes").out
+        listed, watched = there.done("approvals").out, there.done("approvals", "watch", "--for", "0").out
+    told = "1 of 2 approvals (1 of sec\\u001b): dev"
+    assert told in out
+    assert told in listed
+    assert f"http_fetch · {told}" in watched
     assert "approved, and not run yet: 1 of 2 approvals are given" in out
 
 

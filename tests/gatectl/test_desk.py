@@ -207,7 +207,7 @@ def of_production(**more: Any) -> dict[str, Any]:
         "request": {}, "request_json": "{}", "expires_at": "2100-01-01T00:00:00.000Z",
     }  # fmt: skip
     shown |= more
-    hashed = {name: value for name, value in shown.items() if name not in {"state", "shown_hash"}}
+    hashed = {name: value for name, value in shown.items() if name not in {"state", "shown_hash", "approvals"}}
     detail = {"shown_hash": sha256(canonical_bytes(hashed))} | shown
     return {
         "GET /v1/admin/status": evil_answers()["GET /v1/admin/status"] | {"status": "ok", "weakened": []},
@@ -264,6 +264,16 @@ def test_nothing_is_approved_whose_plan_has_not_been_on_the_screen_to_its_end(ga
         screen.press("y")
         screen.wait_for("approve pay: already_decided: ", BACK)
         assert decisions(server) == ["POST /v1/approvals/apr_1/approve"]
+
+
+def test_a_call_that_needs_several_approvals_says_in_the_list_and_in_its_plan_how_many_are_given(
+    gatectl: Gatectl,
+) -> None:
+    count = {"given": 1, "needed": 2, "groups": {"finance": 1}, "by": [{"approved_by": "ada"}]}
+    with scripted(gatectl, of_production(approvals=count)) as (screen, _):
+        screen.wait_for(
+            "HELD  pay · 1 of 2 approvals (1 of finance): ada", "approvals   1 of 2 approvals (1 of finance): ada"
+        )
 
 
 def test_a_plan_with_a_wrong_hash_is_neither_shown_nor_signed(gatectl: Gatectl) -> None:

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { choice, el, fill, problem } from "../dom.js";
 import { poll } from "../live.js";
-import { minutes, moment, tag } from "../words.js";
+import { approvals, minutes, moment, tag } from "../words.js";
 
 const PAUSE = 3000;
 const MOST = 200;
@@ -60,6 +60,7 @@ function item(one) {
       isHeld ? el("span", { class: "left", "data-until": one.expires_at }, left(one.expires_at)) : null),
     el("p", {}, "asked by ", el("strong", {}, one.principal ?? "unknown"), one.owner ? ` (owner ${one.owner})` : "",
       " at ", moment(one.created_at)),
+    isHeld && one.approvals ? el("p", {}, approvals(one.approvals)) : null,
     one.claimed_by ? el("p", {}, "decided by ", el("strong", {}, one.claimed_by)) : null,
     one.deny_reason ? el("p", {}, "denied for: ", one.deny_reason) : null,
     one.error_code ? el("p", {}, "failed with: ", one.error_code) : null,

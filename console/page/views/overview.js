@@ -5,7 +5,7 @@ import { choice, el, facts, fill, problem, svg } from "../dom.js";
 import { poll } from "../live.js";
 import { count, timePlot } from "../plot.js";
 import { plain } from "../visible.js";
-import { tag, told } from "../words.js";
+import { approvals, tag, told } from "../words.js";
 import { left, ticking } from "./held.js";
 
 const PAUSE = 10_000;
@@ -95,7 +95,8 @@ function item(one) {
     one.summary ? el("p", { class: "summary" }, one.summary) : null,
     el("p", { class: "tags" }, tag(one.risk_level ?? "risk unknown"),
       el("span", { class: "left", "data-until": one.expires_at }, left(one.expires_at))),
-    el("p", {}, "asked by ", el("strong", {}, one.principal ?? "unknown")));
+    el("p", {}, "asked by ", el("strong", {}, one.principal ?? "unknown")),
+    one.approvals ? el("p", {}, approvals(one.approvals)) : null);
 }
 
 function healthOf(status) {

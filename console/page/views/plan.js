@@ -7,7 +7,7 @@ import { decide, get, isAsShown } from "../api.js";
 import { confirmed, el, facts, field, fill, long, problem, say } from "../dom.js";
 import { poll } from "../live.js";
 import { asciiJson, plain, visible } from "../visible.js";
-import { moment, tag, told } from "../words.js";
+import { approvals, moment, tag, told } from "../words.js";
 import { left, ticking } from "./held.js";
 
 const PAUSE = 3000;
@@ -124,8 +124,7 @@ function asker(detail) {
   const calls = detail.budget_snapshot?.calls_remaining;
   return [
     ["asked by", `${plain(detail.principal)}${detail.owner ? ` (owner ${detail.owner})` : ""}`],
-    ...(detail.approvals ? [["approvals", `${detail.approvals.given} of ${detail.approvals.needed}${
-      detail.approvals.by.map((one) => ` · ${one.approved_by}`).join("")}`]] : []),
+    ...(detail.approvals ? [["approvals", approvals(detail.approvals)]] : []),
     ...(detail.caps ?? []).map((cap) => ["cap", capLine(cap)]),
     ["asked at", [moment(detail.created_at)]],
     ["session", `${detail.session_id}${Number.isInteger(calls) ? `, ${calls} calls left before this one` : ""}`],
@@ -193,9 +192,8 @@ function form(detail, look, settled) {
     try {
       const answer = await decide(detail, decision, more);
       if (answer.decision === "pending_approval") {
-        const { given, needed } = answer.approvals;
         say("Your approval is stored.");
-        fill(said, el("p", { role: "status" }, `${given} of ${needed} approvals are given; others must follow.`));
+        fill(said, el("p", { role: "status" }, `${approvals(answer.approvals)}; others must follow.`));
         decided.removeAttribute("aria-busy");
         return;
       }

@@ -9,6 +9,8 @@ import pytest
 
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryUnavailable
+from ipc.quorum import QuorumRule
+from ipc.settings import ApprovalSettings
 from tests.support.front_core import DENY, DIGEST, HOLD, Core, action, front_core, refuses, registry_of
 from tests.support.held_calls import filing
 
@@ -90,6 +92,19 @@ async def test_a_preview_shows_what_an_operator_is_shown_once_the_same_call_is_h
         "status",
     }
     assert {name for name in detail if detail[name] is not None} - set(preview["shown"]) == of_the_hold
+
+
+async def test_a_preview_of_a_call_that_would_be_held_shows_the_approvals_that_it_would_need(tmp_path: Path) -> None:
+    several = ApprovalSettings(quorum=(QuorumRule(action_id="echo", count=2, groups={"finance": 1}),))
+    async with front_core(tmp_path, action(preview=True), approvals=several) as core:
+        _, allowed = await by_agent(core)
+        core.policy.answer = HOLD
+        _, held = await by_agent(core)
+        _, seen = await core.operate("POST", "/v1/admin/actions/echo/preview", {"principal": "x", "request": {"n": 1}})
+        core.policy.answer = DENY
+        _, denied = await by_agent(core)
+    assert held["shown"]["quorum"] == seen["shown"]["quorum"] == {"count": 2, "groups": {"finance": 1}}
+    assert "quorum" not in {**allowed["shown"], **denied["shown"]}, "it would not be held"
 
 
 async def test_a_preview_costs_no_budget_and_leaves_neither_a_hold_nor_a_run(core: Core) -> None:

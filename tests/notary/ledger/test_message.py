@@ -3,11 +3,13 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.events import AuditEvent
+from ipc.quorum import MOST_GROUPS
 from ipc.settings import WEBHOOK_KINDS
 from notary.ledger.message import MAX_BODY_BYTES, body_of
 
@@ -74,6 +76,32 @@ def test_every_field_of_an_event_either_leaves_or_never_does(kind: str) -> None:
     said = set(json.loads(body_of(full_event("x"), kind, "0.1.0"))["data"])
     expected = set(AuditEvent.__struct_fields__) - NEVER - (set() if kind == "revocation" else {"change"})
     assert said == expected
+
+
+def test_a_body_says_how_many_of_several_approvals_are_given_and_none_of_their_keys() -> None:
+    quorum = {"count": 2, "groups": {"finance": 1}}
+    waits = make_event(decision="pending_approval", quorum=quorum)
+    granted = make_event(quorum=quorum, approvals=[{"approved_by": "ada"}, {"approved_by": "bob"}])
+    needed = {"needed": 2, "groups": {"finance": 1}}
+    for event, kind, number in ((waits, "approval.pending", 0), (granted, "approval.granted", 2)):
+        assert json.loads(body_of(event, kind, "0.1.0"))["data"]["approvals"] == {"given": number, **needed}
+
+
+@pytest.mark.parametrize(
+    "quorum",
+    [{}, {"count": "2"}, {"count": 2, "groups": {"x": {}}}, {"count": 9, "groups": dict.fromkeys("123456789", 1)}],
+)
+def test_a_quorum_that_is_none_is_not_sent(quorum: dict[str, Any]) -> None:
+    assert "approvals" not in json.loads(body_of(make_event(quorum=quorum), "approval.pending", "0.1.0"))["data"]
+
+
+def test_the_longest_names_of_groups_fit_into_a_body() -> None:
+    groups = {f"{number}" + "\U0001f4b6" * 4000: 1 for number in range(MOST_GROUPS)}
+    event = msgspec.structs.replace(
+        full_event("\U0001f4b6" * 9000), event_id="evt_1", timestamp="2026-01-01T00:00:00.000Z",
+        quorum={"count": 8, "groups": groups},
+    )  # fmt: skip
+    assert len(body_of(event, "approval.pending", "0.1.0").encode()) <= MAX_BODY_BYTES
 
 
 def test_only_the_numbers_of_a_change_are_sent() -> None:

@@ -241,6 +241,7 @@ def test_a_hold_is_that_of_its_call_and_begins_undecided(notary: Running) -> Non
         spoilt(epoch=1), spoilt(body='{"plan":{"principal":"other"}}'), spoilt(state="claimed"),
         spoilt(holder="front-1"), spoilt(outcome='{"receipt_id":"rcpt_1"}'), spoilt(expires_at=NOW + 360.001),
         spoilt(approval_id=kept.approval_id),
+        changed(asked, event=changed(asked.event, quorum={"count": 2, "groups": {}})),
     )  # fmt: skip
     notary.front.ask(spoilt(expires_at=NOW + 360))
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from gateway_client.cli import completing
+from gateway_client.cli.approval_counts import asked_for
 from gateway_client.cli.cap_lines import cap_line
 from gateway_client.cli.desk import CliContext, Command, Group, noun, pass_desk
 from gateway_client.cli.exits import Failure, ScriptExit, usage
@@ -91,8 +92,10 @@ def preview(
         desk.out.document(shown.raw)
         return
     said = {"allow": "allowed", "hold": "held for a person", "deny": "denied"}.get(shown.decision)
+    quorum = (shown.shown or {}).get("quorum")
+    needs = f", needs {safe(asked_for(quorum))}" if quorum else ""
     desk.out.facts([
-        ("decision", said or safe(shown.decision)), ("rule", shown.rule or "policy is not asked"),
+        ("decision", (said or safe(shown.decision)) + needs), ("rule", shown.rule or "policy is not asked"),
         *([("reason", shown.deny_reason)] if shown.deny_reason else []), ("trace", shown.trace_id),
         *(("cap", cap_line(cap)) for cap in shown.caps),
     ])  # fmt: skip

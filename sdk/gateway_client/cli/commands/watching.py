@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from gateway_client.cli.call_names import named
+from gateway_client.cli.call_names import named, waiting
 from gateway_client.cli.commands.approvals import approvals
 from gateway_client.cli.desk import CliContext, Group, pass_desk
 from gateway_client.cli.following import Follow
@@ -103,8 +103,9 @@ def _tell(out: Output, change: HoldChange) -> None:
         out.record({"event": change.state, "approval": dict(one.raw)})
         return
     when = one.created_at or "" if change.state == "pending" else datetime.now(UTC).isoformat()
+    called = waiting(one) if change.state == "pending" else named(one.action_id, one.summary)
     parts = [
-        clock(when), short(change.state).ljust(8), short(one.approval_id), short(named(one.action_id, one.summary)),
+        clock(when), short(change.state).ljust(8), short(one.approval_id), short(called),
         short(one.risk_level or "-"), short(one.principal or "-"),
     ]  # fmt: skip
     if change.state == "pending":

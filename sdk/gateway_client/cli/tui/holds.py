@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Static
 
-from gateway_client.cli.call_names import named
+from gateway_client.cli.call_names import waiting
 from gateway_client.cli.output import DOT
 from gateway_client.cli.plan_view import INDENT, PlanView
 from gateway_client.cli.safe import plain, safe
@@ -132,7 +132,7 @@ class HoldsPane(Pane):
         names = ["LEFT", "RISK", "ACTION", "ASKED BY", "APPROVAL", *(["SINCE"] if is_wide else [])]
 
         def cells(one: Approval) -> list[str]:
-            called = named(one.action_id, one.summary)
+            called = waiting(one)
             shown = [countdown(one.expires_at), plain(one.risk_level), called, plain(one.principal)]
             whole = safe(one.approval_id)
             if is_wide:
@@ -155,7 +155,7 @@ class HoldsPane(Pane):
         text = Text()
         if cursor < len(self._holds):
             one = self._holds[cursor]
-            called = named(one.action_id, one.summary)
+            called = waiting(one)
             parts = [called, plain(one.risk_level), f"expires in {countdown(one.expires_at)}"]
             text.append_text(word("HELD")).append("  ").append_text(Text(DOT).join(word(part) for part in parts))
         if self._total is not None and self._total > len(self._holds):
