@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from frontend.policy.embedded import EmbeddedPolicy
+from frontend.policy.engine import RunningEngine
 from frontend.policy.sinks import believed, for_engine
 from tests.support.front_core import Core, action, front_core
 from tests.support.policy import DEFAULT_POLICY, running_engine
@@ -37,13 +37,15 @@ def write_policy(folder: Path, **changes: Any) -> Path:
 
 @asynccontextmanager
 async def policed(
-    folder: Path, *manifests: dict[str, Any], is_real: bool = False, data: dict[str, Any] | None = None, **changes: Any
-) -> AsyncIterator[Core]:
-    """A front core with ACTIONS (or these), its policy in `folder/policy` loaded. Without `is_real` the engine is the
-    core's own, with answers set by the test."""
+    folder: Path, *manifests: dict[str, Any], is_real: bool = False, engine: RunningEngine | None = None,
+    data: dict[str, Any] | None = None, rules: str | None = None, **changes: Any,
+) -> AsyncIterator[Core]:  # fmt: skip
+    """A front core with ACTIONS (or these), its policy in `folder/policy` loaded, with these rules in place of the
+    default ones. Without `is_real` and `engine` the engine is the core's own, with answers set by the test."""
     write_policy(folder / "policy", **(data or {}))
+    if rules is not None:
+        (folder / "policy" / "gateway.rego").write_text(rules)
     async with AsyncExitStack() as stack:
-        engine: EmbeddedPolicy | None = None
         if is_real:
             engine = (await stack.enter_async_context(running_engine(None))).engine
         core = await stack.enter_async_context(front_core(folder, *(manifests or ACTIONS), **changes))

@@ -1,7 +1,6 @@
 """The engine over a real OPA whose rules allow what its data does not forbid: lost data must never count as none."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +9,14 @@ import trio
 import trio.lowlevel
 from msgspec import UNSET
 
-from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
 from frontend.policy.engine import PolicySources, PolicyUnreached
-from frontend.policy.opa.engine import OpaPolicy
 from frontend.policy.opa.opening import open_opa
 from frontend.policy.question import BudgetUnread
 from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
 from tests.support.opa import Opa, opa
+from tests.support.opa_engines import opa_engine
 from tests.support.patience import PATIENT
 from tests.support.policy import document, question
 from tests.support.worker_desk import until
@@ -49,27 +47,8 @@ LOCKED = policy('{"policy_version": "1", "locked": true}')
 OPEN = policy('{"policy_version": "1", "locked": false}', "newer")
 
 
-@asynccontextmanager
-async def front(
-    engine: Opa,
-    folder: Path,
-    is_current: Callable[[str], bool] = lambda _: True,
-    *,
-    is_successor: bool = False,
-    deadlines: PolicyDeadlines = PATIENT.policy,
-) -> AsyncIterator[OpaPolicy]:
-    """The engine of one front; fronts of one gateway have one folder."""
-    settings = Settings(state_dir=str(folder), public_base_url="", opa_url=engine.url)
-    Path(settings.fronts_folder).mkdir(exist_ok=True)  # noqa: ASYNC240
-    made = open_opa(settings, is_current, lambda: None, deadlines, PATIENT.files, is_successor=is_successor)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(made.run)
-        yield made
-        nursery.cancel_scope.cancel()
-
-
 async def test_nothing_is_allowed_while_the_data_is_lost(engine: Opa, tmp_path: Path) -> None:
-    async with front(engine, tmp_path) as one:
+    async with opa_engine(engine, tmp_path) as one:
         await one.load(LOCKED)
         assert not (await one.decide(question())).allow
         codes: set[str] = set()
@@ -94,7 +73,7 @@ async def test_an_answer_over_a_new_connection_counts_only_where_the_data_is_the
 ) -> None:  # fmt: skip
     """No look in rounds comes in between: it is the question that finds another OPA behind a new connection."""
     seldom = replace(PATIENT.policy, opa=replace(PATIENT.policy.opa, round_seconds=3600.0))
-    async with front(engine, tmp_path, deadlines=seldom) as one:
+    async with opa_engine(engine, tmp_path, deadlines=seldom) as one:
         await one.load(LOCKED)
         await one.decide(question())
         await until(lambda: one._rounds_to_probe > 0)  # the look that follows a load is over
@@ -106,7 +85,7 @@ async def test_an_answer_over_a_new_connection_counts_only_where_the_data_is_the
 async def test_a_question_without_the_budget_is_not_decided_since_the_rules_of_an_opa_may_read_it(
     engine: Opa, tmp_path: Path
 ) -> None:
-    async with front(engine, tmp_path) as one:
+    async with opa_engine(engine, tmp_path) as one:
         await one.load(OPEN)
         with pytest.raises(BudgetUnread):
             await one.decide(question(calls_remaining=UNSET))
@@ -116,8 +95,8 @@ async def test_a_question_without_the_budget_is_not_decided_since_the_rules_of_a
 async def test_a_front_does_not_push_what_another_has_replaced(engine: Opa, tmp_path: Path) -> None:
     agreed = ["mine"]
     async with (
-        front(engine, tmp_path, lambda origin: origin in agreed) as slow,
-        front(engine, tmp_path, lambda origin: origin in agreed) as quick,
+        opa_engine(engine, tmp_path, lambda origin: origin in agreed) as slow,
+        opa_engine(engine, tmp_path, lambda origin: origin in agreed) as quick,
     ):
         await slow.load(LOCKED)
         await quick.load(LOCKED)
@@ -138,7 +117,7 @@ async def test_what_commit_raises_leaves_everything_as_it_was(engine: Opa, tmp_p
     async def refuse() -> None:
         raise GateError("evidence_persistence_failed")
 
-    async with front(engine, tmp_path) as one:
+    async with opa_engine(engine, tmp_path) as one:
         await one.load(LOCKED)
         with pytest.raises(GateError, match="evidence_persistence_failed"):
             await one.load(OPEN, refuse)
@@ -151,10 +130,10 @@ async def test_without_an_opa_a_first_front_does_not_begin_and_a_successor_does(
         pass
 
     with engine.gone():
-        async with front(engine, tmp_path) as one:
+        async with opa_engine(engine, tmp_path) as one:
             with pytest.raises(PolicyUnreached):
                 await one.load(LOCKED, agree)
-        async with front(engine, tmp_path, is_successor=True) as other:
+        async with opa_engine(engine, tmp_path, is_successor=True) as other:
             await other.load(LOCKED, agree)
             assert other.is_available is False
             with pytest.raises(GateError, match="policy_engine_unavailable"):
