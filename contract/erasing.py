@@ -9,6 +9,6 @@ class ErasedValues(Noun, frozen=True, kw_only=True):
     erased: NeverNull[int]
     """Values that were erased by this request."""
     waiting: NeverNull[int]
-    """Calls that wait for a person; they keep their values until they end."""
+    """Calls that wait for a person or run; they keep their values until they end."""
     next: int | None
     """Where the next request goes on; null when all is erased."""

@@ -7,7 +7,8 @@ from ipc.operations.operation import FrontOperation
 
 
 class ErasedKept(msgspec.Struct, frozen=True):
-    """`values` were erased by this operation. `waiting` calls wait for a person, and keep theirs until they end."""
+    """`values` were erased by this operation. `waiting` calls wait for a person or run, and keep theirs until they
+    end."""
 
     values: int
     waiting: int

@@ -4,18 +4,19 @@ The event lists the commitments whose rows it empties, and nothing else changes 
 requests of these calls, pages of the journal, and the write-ahead log once the unit is committed.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from ipc.approvals import CLAIMED, PENDING
-from ipc.events import EVIDENCE_ERASED
+from ipc.events import EVIDENCE_ERASED, AuditEvent
 from ipc.kept_values import commitment
 from ipc.operations.erasing import ErasedKept, EraseKept
 from notary.ledger.activity import forget_values
 from notary.operations.allowed import check_event
+from notary.operations.open_kept import OpenKeptCall, open_kept_calls
 from notary.performing import performs
 from notary.store.holds import erasing
 from notary.tasks import NotAllowed
@@ -36,7 +37,9 @@ _EMPTY: Final = "UPDATE kept_values SET value = NULL, salt = NULL, erased_by = ?
 _FOREVER: Final = 2**62
 
 
-class _ErasedCall(msgspec.Struct):
+class ErasedCall(msgspec.Struct):
+    """A call whose values are erased, by one of its events, or by its intent where it has no event of its end."""
+
     event_id: str = ""
     intent_id: str | None = None
     approval_id: str | None = None
@@ -48,12 +51,15 @@ class _ErasedCall(msgspec.Struct):
         return self.intent_id or self.event_id
 
 
-class _Slice(NamedTuple):
-    calls: list[_ErasedCall]
+class ErasedSlice(NamedTuple):
+    """Some of the calls; `running` ones may still end, and are not among them."""
+
+    calls: list[ErasedCall]
     next: int | None
+    running: int = 0
 
 
-_call = msgspec.json.Decoder(_ErasedCall).decode
+_call = msgspec.json.Decoder(ErasedCall).decode
 
 
 @performs(EraseKept, writes=True, settles=True)
@@ -63,23 +69,24 @@ def erase_kept(unit: Transaction, asked: EraseKept) -> ErasedKept | None:
     if asked.event.change is not None or (asked.event_id is None) == (asked.principal is None):
         raise NotAllowed("an erasure of more than one kind, or one that says its own outcome")
     unit.settle()
-    found = _of_one(unit, asked.event_id) if asked.event_id is not None else _of_some(unit, asked)
-    if found is None:
-        return None
-    return erased(unit, asked, found.calls, found.next)
+    if asked.event_id is not None:
+        found = _of_one(unit, asked.event_id)
+    else:
+        found = some_of(unit, asked.principal, asked.before, asked.after)
+    return None if found is None else erased(unit, asked.event, _told(asked), found)
 
 
-def erased(unit: Transaction, asked: EraseKept, calls: Sequence[_ErasedCall], following: int | None) -> ErasedKept:
-    """Erase the values of these calls, but of those that wait, and write the event."""
-    ended = [one for one in calls if not _waits(unit, one)]
+def erased(unit: Transaction, event: AuditEvent, told: Mapping[str, Any], found: ErasedSlice) -> ErasedKept:
+    """Erase the values of these calls, but of those that wait, and write the event. `told`: more of its `change`."""
+    ended = [one for one in found.calls if not _waits(unit, one)]
     rows = [(one.key, row) for one in ended for row in unit.connection.execute(_ROWS, (one.key,)).fetchall()]
     if rows:
         commitments = [commitment(bytes(salt), bytes(value)) for _, (_, value, salt) in rows]
-        unit.append(asked.event, change={"count": len(rows), "commitments": commitments, **_told(asked)})
+        unit.append(event, change={"count": len(rows), "commitments": commitments, **told})
         _empty(unit, {key for key, _ in rows}, unit.last_seq)
     _forget_outputs(unit, {one.approval_id or one.intent_id for one in ended})
     _forget_requests(unit, {one.approval_id for one in ended if one.approval_id is not None})
-    return ErasedKept(len(rows), len(calls) - len(ended), following)
+    return ErasedKept(len(rows), len(found.calls) - len(ended) + found.running, found.next)
 
 
 def _forget_outputs(unit: Transaction, call_ids: Iterable[str | None]) -> None:
@@ -97,7 +104,7 @@ def _told(asked: EraseKept) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _of_one(unit: Transaction, event_id: str | None) -> _Slice | None:
+def _of_one(unit: Transaction, event_id: str | None) -> ErasedSlice | None:
     """All events of the call of this one: of the same trace, principal and request."""
     row = unit.connection.execute(_EVENT, (event_id,)).fetchone()
     if row is None:
@@ -105,20 +112,34 @@ def _of_one(unit: Transaction, event_id: str | None) -> _Slice | None:
     trace_id, principal, stored = row
     own = _call(bytes(stored))
     if own.request_hash is None:
-        return _Slice([], None)
+        return ErasedSlice([], None)
     events = unit.connection.execute(_OF_TRACE, (trace_id,))
     calls = [_call(bytes(data)) for _, who, data in events if who == principal]
-    return _Slice([one for one in calls if one.request_hash == own.request_hash][:_MOST_EVENTS], None)
+    opened = open_kept_calls(unit, principal, None, trace_id=trace_id, limit=_MOST_EVENTS)
+    calls += map(_open_call, opened.unknown)
+    same = [one for one in calls if one.request_hash == own.request_hash][:_MOST_EVENTS]
+    return ErasedSlice(same, None, opened.running)
 
 
-def _of_some(unit: Transaction, asked: EraseKept) -> _Slice:
-    until = _FOREVER if asked.before is None else ceil(round(asked.before * 1000, 2))
-    values = (asked.after, until, asked.principal, asked.principal is None, AT_ONCE)
-    rows = unit.connection.execute(_SOME, values).fetchall()
-    return _Slice([_call(bytes(data)) for _, data in rows], rows[-1][0] if len(rows) == AT_ONCE else None)
+def some_of(unit: Transaction, principal: str | None, before: float | None, after: int) -> ErasedSlice:
+    """Calls with kept values, of this principal (None: of any) and before this time, from this event on."""
+    until = _FOREVER if before is None else ceil(round(before * 1000, 2))
+    rows = unit.connection.execute(_SOME, (after, until, principal, principal is None, AT_ONCE)).fetchall()
+    calls = [_call(bytes(data)) for _, data in rows]
+    last = rows[-1][0] if rows else after
+    if len(rows) == AT_ONCE:
+        return ErasedSlice(calls, last)
+    room = AT_ONCE - len(rows)
+    opened = open_kept_calls(unit, principal, before, limit=room + 1)
+    calls += map(_open_call, opened.unknown[:room])
+    return ErasedSlice(calls, last if len(opened.unknown) > room else None, opened.running)
 
 
-def _waits(unit: Transaction, call: _ErasedCall) -> bool:
+def _open_call(one: OpenKeptCall) -> ErasedCall:
+    return ErasedCall(intent_id=one.intent_id, approval_id=one.approval_id, request_hash=one.request_hash)
+
+
+def _waits(unit: Transaction, call: ErasedCall) -> bool:
     """True for a call whose stored request a person may still approve."""
     if call.approval_id is None:
         return False

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 from ipc.caps import CapUse
+from ipc.kept_values import KeptValues
 from notary.unit import ENDED_SECONDS
 from tests.notary.running import Running
 from tests.notary.samples import call_event, make_open
@@ -16,11 +17,12 @@ _numbers = itertools.count(1)
 
 
 def lost_call(
-    notary: Running, *, event: dict[str, Any] | None = None, caps: tuple[CapUse, ...] = (), **terms: Any
+    notary: Running, *, event: dict[str, Any] | None = None, caps: tuple[CapUse, ...] = (),
+    kept: KeptValues | None = None, **terms: Any
 ) -> str:  # fmt: skip
     """The id of its intent; `event` are fields of its event."""
     front = notary.attach(f"leaves-{next(_numbers)}")
-    call = make_open(event=call_event(**(event or {})), terms=terms, caps=caps)
+    call = make_open(event=call_event(**(event or {})), terms=terms, caps=caps, kept=kept)
     front.begin(call)
     worker = notary.workers.of(call.intent_id)
     worker.word()

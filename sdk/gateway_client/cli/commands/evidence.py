@@ -46,4 +46,5 @@ def erase(
         return
     desk.out.line(f"{erased} value{'s' * (erased != 1)} erased")
     if waiting:
-        desk.out.line(f"{waiting} call{'s' * (waiting != 1)} of these still wait for a person: erase again afterwards")
+        calls = f"{waiting} call{'s' * (waiting != 1)}"
+        desk.out.line(f"{calls} of these still wait for a person or run: erase again afterwards")
