@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from .noun import Listed, NeverNull, Noun
+from .noun import LEFT_OUT, Listed, NeverNull, Noun
 
 
 class ShownCheckpoint(Noun, frozen=True, kw_only=True):
@@ -37,6 +37,17 @@ class ProvenLeaf(Noun, frozen=True, kw_only=True):
     """Inclusion proof (RFC 6962 §2.1.1): hashes from the leaf up, base64."""
 
 
+class KeptProof(Noun, frozen=True, kw_only=True):
+    """A value that the event commits to: its commitment is the hash of the salt and of the value's canonical form."""
+
+    pointer: str
+    """JSON pointer into the request."""
+    value: Any
+    """The text, number or flag; of a masked value the shown form."""
+    salt: str
+    """16 bytes, base64url without padding."""
+
+
 class BundleKeys(Noun, frozen=True, kw_only=True):
     """Keys for convenience: a verifier takes those that it knew before."""
 
@@ -58,6 +69,10 @@ class Bundle(Noun, frozen=True, kw_only=True):
     checkpoint: str
     """The signed note that the proofs lead to."""
     keys: NeverNull[BundleKeys]
+    kept: Listed[KeptProof] = LEFT_OUT
+    """The values that the event commits to, but the erased ones. Absent where it commits to none."""
+    erasures: Listed[ProvenLeaf] = LEFT_OUT
+    """The events that erased the other ones. Absent where none is erased."""
 
 
 class Consistency(Noun, frozen=True, kw_only=True):

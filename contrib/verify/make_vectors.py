@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from contrib.verify.approval_vectors import of_several_approvals, of_the_approval
+from contrib.verify.kept_vectors import of_kept_values
 from contrib.verify.oracle import (
     APPROVED_EVENT,
     APPROVED_INTENT,
@@ -234,6 +235,7 @@ def vectors() -> Iterator[Fields]:
         of_the_receipt,
         of_the_approval,
         of_several_approvals,
+        of_kept_values,
     ):
         yield from group()
 

@@ -226,24 +226,24 @@ def intent_of(changes: Fields) -> bytes:
 
 def bundle_of(
     receipt: bytes, event: bytes, intent: bytes | None, *, size: int = 21, before: int = 6, index: int = 11,
-    key: Ed25519PrivateKey = LOG_KEY, origin: str = ORIGIN, witnesses: tuple[str, ...] = (), **noted: Any,
+    key: Ed25519PrivateKey = LOG_KEY, origin: str = ORIGIN, witnesses: tuple[str, ...] = (),
+    erasures: dict[int, bytes] | None = None, **noted: Any,
 ) -> Fields:  # fmt: skip
-    """A bundle of a tree with these leaves; `noted` are other parts of its checkpoint than the tree has."""
+    """A bundle of a tree with these leaves; `noted` are other parts of its checkpoint than the tree has. `erasures`
+    are events that erased kept values, by their places."""
     leaves = [canonical({"event_id": f"evt_other_{number}"}) for number in range(size)]
     placed = {index: ("event", event)} | ({} if intent is None else {before: ("intent", intent)})
-    for place, (_, data) in placed.items():
+    erased = {place: ("event", data) for place, data in (erasures or {}).items()}
+    for place, (_, data) in (placed | erased).items():
         leaves[place] = data
     parts: Fields = {"origin": origin, "size": size, "root": tree_hash(leaves)}
     text = note_text(**parts | noted)
     cosigned = "".join(cosignature_line(text, name, WITNESSES[name]) for name in witnesses)
-    return {
+    made: Fields = {
         "bundle_version": 1,
         "origin": origin,
         "receipt": b64(receipt),
-        "leaves": [
-            {"kind": kind, "index": place, "bytes": b64(data), "proof": [b64(one) for one in tree_path(place, leaves)]}
-            for place, (kind, data) in placed.items()
-        ],
+        "leaves": proven_leaves(placed, leaves),
         "checkpoint": note(text, key, origin, cosigned),
         "keys": {
             "checkpoints": [vkey(origin, key)],
@@ -251,6 +251,14 @@ def bundle_of(
             "witnesses": [vkey(name, one, WITNESS) for name, one in WITNESSES.items() if name in witnesses],
         },
     }
+    return made | ({"erasures": proven_leaves(erased, leaves)} if erased else {})
+
+
+def proven_leaves(placed: dict[int, tuple[str, bytes]], leaves: list[bytes]) -> list[Fields]:
+    return [
+        {"kind": kind, "index": place, "bytes": b64(data), "proof": [b64(one) for one in tree_path(place, leaves)]}
+        for place, (kind, data) in placed.items()
+    ]
 
 
 def jwk(kid: str, key: Ed25519PrivateKey) -> Fields:

@@ -4,17 +4,20 @@ The service has a checkpoint signed before one of these is performed, so that wh
 """
 
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from contract.evidence import Bundle, BundleKeys, Consistency, ProvenLeaf, ShownCheckpoint
+from contract.noun import LEFT_OUT
 from ipc.operations.evidence import Prove, ProveConsistency, ReadCheckpoint
 from notary.checkpoints import public_keys
 from notary.database import DatabaseGone
 from notary.ledger import history
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.performing import performs
+from notary.reading.kept_proofs import KeptPart, kept_part
 from notary.reading.queries import newest_note, note_of, read_note
 from notary.tree.checkpoint import Checkpoint
 from notary.tree.cosignatures import count_cosignatures
@@ -25,8 +28,13 @@ from notary.unit import Transaction
 _EVENT = "SELECT seq, bytes, leaf FROM events WHERE event_id = ?"
 _EVENT_OF_RECEIPT = "SELECT seq, events.bytes, leaf FROM events JOIN receipts USING (seq) WHERE receipt_id = ?"
 _EVENTS_OF_TRACE = "SELECT seq, bytes, leaf FROM events WHERE trace_id = ? ORDER BY seq"
+_EVENT_NUMBERED = "SELECT seq, bytes, leaf FROM events WHERE seq = ?"
 _RECEIPT = "SELECT bytes FROM receipts WHERE seq = ?"
 _INTENT = f"SELECT seq, {', '.join(INTENT_COLUMNS)}, leaf FROM intents WHERE intent_id = ?"  # noqa: S608 - columns
+
+
+_LeafRecord = tuple[Literal["event", "intent"], int, bytes]
+"""Kind, place in the log and bytes of a leaf."""
 
 
 class _Names(msgspec.Struct):
@@ -52,18 +60,21 @@ def prove(unit: Transaction, asked: Prove) -> Bundle | None:
     event, intent = _found(unit, asked)
     if event is None and intent is None:
         return None
-    records: list[tuple[Literal["event", "intent"], int, bytes]] = []
-    receipt = None
+    records: list[_LeafRecord] = []
+    receipt, kept = None, KeptPart()
     if event is not None:
-        seq, data, place = event
-        records.append(("event", seq - 1 if place is None else place, data))
+        seq, data, _ = event
+        records.append(_event_leaf(event))
+        kept = kept_part(unit.connection, bytes(data))
         row = unit.connection.execute(_RECEIPT, (seq,)).fetchone()
         receipt = None if row is None else _text(row[0])
     if intent is not None:
         seq, *columns, place = intent
         at = history.read(unit.connection).events + seq - 1 if place is None else place
         records.append(("intent", at, intent_leaf(columns)))
-    note, made = _best(unit, max(place for _, place, _ in records))
+    found = [unit.connection.execute(_EVENT_NUMBERED, (number,)).fetchone() for number in kept.erased_by]
+    erasures = [_event_leaf(row) for row in found if row is not None]
+    note, made = _best(unit, max(place for _, place, _ in (*records, *erasures)))
     tree = Tree(unit.connection)
     leaves = tuple(_leaf(tree, made, *one) for one in records)
     keys = BundleKeys(
@@ -71,7 +82,8 @@ def prove(unit: Transaction, asked: Prove) -> Bundle | None:
         witnesses=tuple(key.text for key in unit.state.witnesses.keys.values()),
     )  # fmt: skip
     return Bundle(
-        bundle_version=1, origin=made.origin, receipt=receipt, leaves=leaves, checkpoint=note, keys=keys
+        bundle_version=1, origin=made.origin, receipt=receipt, leaves=leaves, checkpoint=note, keys=keys,
+        kept=kept.values or LEFT_OUT, erasures=tuple(_leaf(tree, made, *one) for one in erasures) or LEFT_OUT,
     )  # fmt: skip
 
 
@@ -118,6 +130,11 @@ def _found(unit: Transaction, asked: Prove) -> tuple[Any, Any]:
         ends = unit.connection.execute(_EVENTS_OF_TRACE, (trace_id,))
         event = next((row for row in ends if _names_of(row[1]).intent_id == intent_id), None)
     return event, intent
+
+
+def _event_leaf(row: Sequence[Any]) -> _LeafRecord:
+    seq, data, place = row
+    return "event", seq - 1 if place is None else place, data
 
 
 def _leaf(tree: Tree, made: Checkpoint, kind: Literal["event", "intent"], place: int, data: bytes) -> ProvenLeaf:

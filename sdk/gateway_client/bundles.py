@@ -6,7 +6,7 @@ a bundle is proven only after every check, and that no key which stands in a bun
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -16,11 +16,12 @@ from gateway_client.canonical import sha256
 from gateway_client.contract.evidence import Bundle, ProvenLeaf
 from gateway_client.decoding import decode, parse_json
 from gateway_client.errors import EvidenceRefused, ProtocolViolation
-from gateway_client.notes import WITNESS, Checkpoint, Note, VerifierKey, open_checkpoint, unbase64
+from gateway_client.kept_proofs import check_kept
+from gateway_client.notes import WITNESS, Checkpoint, Note, VerifierKey, open_checkpoint
+from gateway_client.proven_records import decoded, record_in
 from gateway_client.receipts import NOT_SIGNED, Keys, ed25519_keys
 from gateway_client.records import Record
 from gateway_client.results import Jwks
-from gateway_client.tree import check_inclusion, leaf_hash
 
 MAX_BYTES = 16 * 1024 * 1024
 OF_THE_EVENT = (
@@ -80,6 +81,10 @@ class ProvenCall:
     """Id of the key whose signature of the receipt was checked. None: the checkpoint alone binds the receipt."""
     witnesses: Mapping[str, str]
     """Name of each trusted witness that cosigned the checkpoint, and when."""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """The kept values of the request by JSON pointer; of a masked one its shown form."""
+    erased: tuple[str, ...] = ()
+    """Pointers of the kept values that were erased, as an event in the log says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +210,7 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
         raise EvidenceRefused("receipt_hash", "The receipt is not bound by the event, which does not have its hash.")
     approval = _check_agreement(event, intent, receipt)
     approval_key = check_approval(receipt, approval, trusted.operators)
+    kept = check_kept(event, event_index, bundle, log)
     signer = None if trusted.receipts is None else _check_signature(receipt, trusted.receipts)
     return ProvenCall(
         principal=event.text("principal"), action_id=event.text("action_id"),
@@ -219,6 +225,7 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
         event_id=event.text("event_id"), event_index=event_index, intent_id=event.text("intent_id"),
         intent_index=intent_index, receipt_id=receipt.text("receipt_id"), origin=log.origin, size=log.size,
         checkpoint_time=log.time, unresolved_intents=log.unresolved_intents, receipt_key=signer, witnesses=witnesses,
+        kept=kept.values, erased=kept.erased,
     )  # fmt: skip
 
 
@@ -228,13 +235,7 @@ def _leaves(given: Iterable[ProvenLeaf], log: Checkpoint) -> dict[str, tuple[Rec
     for one in given:
         if one.kind not in ("event", "intent") or one.kind in leaves:
             raise EvidenceRefused("leaves", "A leaf of the bundle is not the one event or the one intent.")
-        data = _decoded(one.bytes, f"The {one.kind} in the bundle")
-        proof = [_decoded(sibling, f"A hash of the proof of the {one.kind}") for sibling in one.proof]
-        try:
-            check_inclusion(leaf_hash(data), one.index, log.size, proof, log.root)
-        except EvidenceRefused as refusal:
-            raise EvidenceRefused(refusal.reason, f"The {one.kind} is not proven to be in the log. {refusal}") from None
-        leaves[one.kind] = Record(data, one.kind), one.index
+        leaves[one.kind] = record_in(one, log), one.index
     if "event" not in leaves:
         raise EvidenceRefused("leaves", "The bundle has no event.")
     return leaves
@@ -244,7 +245,7 @@ def _receipt(given: str | None, event: Record) -> tuple[Record, bool]:
     """The receipt, and whether it is the one whose hash the event has."""
     if given is None:
         raise EvidenceRefused("bundle_malformed", "The bundle has no receipt: it is not about a call that ended.")
-    stored = _decoded(given, "The receipt in the bundle")
+    stored = decoded(given, "The receipt in the bundle")
     return Record(stored, "receipt"), event.text("receipt_hash") == sha256(stored)
 
 
@@ -292,10 +293,3 @@ def _check_signature(receipt: Record, keys: Keys) -> str:
     except InvalidSignature:
         raise EvidenceRefused("receipt_signature", "The signature of the receipt is invalid.") from None
     return kid
-
-
-def _decoded(text: str, what: str) -> bytes:
-    try:
-        return unbase64(text)
-    except ValueError:
-        raise EvidenceRefused("bundle_malformed", f"{what} is not standard base64.") from None

@@ -126,6 +126,15 @@ func rootOf(leaf []byte, index, size int64, proof []string) []byte {
 	return hash([]byte{1}, sibling, rootOf(leaf, index-left, size-left, rest))
 }
 
+// proven is the entry in a leaf of the bundle, which must be in the tree.
+func proven(leaf object, size int64, root []byte) object {
+	const bad = "bundle_malformed"
+	kind, index := get[string](leaf, "kind", bad), get[int64](leaf, "index", bad)
+	data, proof := unbase64(get[string](leaf, "bytes", bad), bad), get[[]string](leaf, "proof", bad)
+	require(bytes.Equal(rootOf(data, index, size, proof), root), "root", "The %s is not at index %d of the tree.", kind, index)
+	return parse(data, kind+"_malformed", true)
+}
+
 func checkAgreement(event, intent, receipt object) {
 	require(event.text("event_type") == `"ActionCall"`, "event_malformed", "The event is not that of a call.")
 	same(receipt, event, "receipt and event", "receipt_id grant_id")
@@ -164,9 +173,7 @@ func main() {
 	for _, leaf := range get[[]object](bundle, "leaves", bad) {
 		kind, index := get[string](leaf, "kind", bad), get[int64](leaf, "index", bad)
 		require((kind == "event" || kind == "intent") && leaves[kind] == nil, "leaves", "A leaf is not the one event or intent.")
-		data, proof := unbase64(get[string](leaf, "bytes", bad), bad), get[[]string](leaf, "proof", bad)
-		require(bytes.Equal(rootOf(data, index, size, proof), root), "root", "The %s is not at index %d of the tree.", kind, index)
-		leaves[kind], indexes[kind] = parse(data, kind+"_malformed", true), index
+		leaves[kind], indexes[kind] = proven(leaf, size, root), index
 	}
 	require(leaves["event"] != nil, "leaves", "The bundle has no event.")
 	event, stored := leaves["event"], unbase64(get[string](bundle, "receipt", bad), bad)
@@ -176,12 +183,13 @@ func main() {
 	require(bound == hashText(stored) || isOld && bound == "" && isCheckingKeys, "receipt_hash", "The event has another hash.")
 	checkAgreement(event, leaves["intent"], receipt)
 	approved := checkApproval(receipt, operators)
+	kept := checkKept(bundle, event, indexes["event"], size, root)
 	if isCheckingKeys {
 		data, _ = os.ReadFile(given[5])
 		checkReceiptSignature(receipt, parse(data, "unreadable", false))
 	}
 	fmt.Printf("proven\nThe log %+q signed its checkpoint of size %d at %s. Entry %d of it is the event %s of %s.\n",
 		origin, size, note[4], indexes["event"], event.shown("event_id"), event.shown("timestamp"))
-	fmt.Printf("In it %s called %s. Result: %s. %s\n",
-		event.shown("principal"), event.shown("action_id"), receipt.shown("normalized_result"), approved)
+	fmt.Printf("In it %s called %s. Result: %s. %s\n%s",
+		event.shown("principal"), event.shown("action_id"), receipt.shown("normalized_result"), approved, kept)
 }

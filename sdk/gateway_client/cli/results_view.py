@@ -1,6 +1,7 @@
 """The result of a call, for people, and whether its effect is confirmed."""
 
 import json
+from collections.abc import Sequence
 
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.output import Output
@@ -47,8 +48,11 @@ def ended(done: Executed) -> None:
         )  # fmt: skip
 
 
-def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> None:
-    """Print a receipt; `local_status` is what this program found out about its signature, if it did."""
+def show_receipt(
+    out: Output, receipt: Receipt, local_status: str | None, kept: Sequence[tuple[str, object]] = ()
+) -> None:
+    """Print a receipt; `local_status` is what this program found out about its signature, if it did, and `kept` shows
+    the kept values of its call."""
     outcome = str(receipt.verification_outcome.get("status"))
     result = receipt.normalized_result
     why = result.get("summary") or result.get("reason")
@@ -67,7 +71,8 @@ def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> Non
         pairs.append(("leads into", f"private network {plain(receipt.egress_networks)}"))
     out.facts(
         [
-            *pairs, ("started", receipt.started_at), ("finished", receipt.finished_at), ("grant", receipt.grant_id),
+            *pairs, *kept, ("started", receipt.started_at), ("finished", receipt.finished_at),
+            ("grant", receipt.grant_id),
             ("module", receipt.provider_module_digest), ("result hash", receipt.result_hash),
             ("signed by", receipt.signing_key_id), ("signature", _signature(receipt, local_status)),
             ("provider", _cut(one_line(receipt.provider_receipt))),

@@ -57,6 +57,7 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
     "kept values of events": (shown_kept._ROWS, [f"intent_{n}" for n in range(shown_kept._AT_ONCE)]),
     "the common decision": queries.event_statement(EventQuery(decision="allow")),
     "an event": (proving._EVENT, ["evt_9"]),
+    "an event by its number": (proving._EVENT_NUMBERED, [9]),
     "the event of a receipt": (proving._EVENT_OF_RECEIPT, ["rcpt_9"]),
     "the events of a trace": (proving._EVENTS_OF_TRACE, ["trc_9"]),
     "an intent": (proving._INTENT, ["intent_9"]),

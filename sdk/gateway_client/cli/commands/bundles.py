@@ -8,8 +8,9 @@ import click
 from gateway_client.bundles import MAX_BYTES, ProvenCall, verify_bundle
 from gateway_client.cli.commands.receipts import receipts
 from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
-from gateway_client.cli.exits import Failure, ScriptExit, usage
+from gateway_client.cli.exits import usage
 from gateway_client.cli.files import jwks_in, read
+from gateway_client.cli.kept_view import kept_pairs, not_proven
 from gateway_client.cli.operator_keys import thumbprint_in, thumbprint_of
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import plain
@@ -83,10 +84,7 @@ def verify(
     elif verdict.call is not None:
         _show(desk.out, verdict.call)
     if verdict.call is None:
-        raise Failure(
-            ScriptExit.VERIFICATION_FAILED, "bundle_not_proven", f"{verdict.reason}: {verdict.sentence}".rstrip("."),
-            "the bundle proves nothing; docs/evidence.md",
-        )  # fmt: skip
+        raise not_proven(verdict.reason, verdict.sentence)
 
 
 def _approval_signature(call: ProvenCall) -> list[tuple[str, object]]:
@@ -111,6 +109,7 @@ def _show(out: Output, call: ProvenCall) -> None:
         ("result", call.result),
         ("verification", call.verification),
         ("failure", call.failure_class),
+        *kept_pairs(call),
         ("decision", f"{plain(call.decision)}, rule {plain(call.policy_rule)}, policy {plain(call.policy_version)}"),
         ("approved by", approved),
         *_approval_signature(call),

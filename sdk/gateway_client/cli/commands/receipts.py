@@ -9,6 +9,7 @@ from gateway_client.cli import ids
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
 from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified
 from gateway_client.cli.files import jwks_in, read
+from gateway_client.cli.kept_view import kept_pairs, proven_call
 from gateway_client.cli.results_view import show_receipt
 from gateway_client.cli.times import clock
 from gateway_client.decoding import parse_json
@@ -49,17 +50,24 @@ def _listed(event: AuditEvent) -> dict[str, Any]:
 
 @receipts.command("show")
 @click.argument("receipt_id", required=False)
-@click.option("--verify", "is_verified", is_flag=True, help="Check the signature here; exit 8 when it does not hold.")
+@click.option("--verify", "is_verified", is_flag=True,
+              help="Check signature and kept values here; exit 8 when they do not hold.")  # fmt: skip
 @pass_desk
 def show(desk: CliContext, receipt_id: str | None, is_verified: bool) -> None:
     """Show one receipt, without an id the newest. With --json exactly as the gateway sent it."""
     with desk.operator() as operator:
         receipt = operator.receipt(_newest(operator) if receipt_id is None else ids.receipt(operator, receipt_id))
-        status = verify_receipt(receipt, operator.receipt_keys()) if is_verified else None
+        status, call = None, None
+        if is_verified:
+            keys = operator.receipt_keys()
+            status = verify_receipt(receipt, keys)
+            if status is SignatureStatus.VERIFIED:
+                call = proven_call(operator, receipt.receipt_id, keys)
     if desk.is_json:
         desk.out.document(receipt.raw)
     else:
-        show_receipt(desk.out, receipt, None if status is None else str(status))
+        kept = () if call is None else kept_pairs(call)
+        show_receipt(desk.out, receipt, None if status is None else str(status), kept)
     if status not in {None, SignatureStatus.VERIFIED}:
         raise _unproven(1, 1, str(status))
 

@@ -1,0 +1,45 @@
+"""The part of a bundle that proves kept values: value and salt of each commitment, or the event that erased it."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from contract.evidence import KeptProof
+from notary.database import OpenTransaction
+from notary.ledger.kept_values import StoredValue, key_of, stored_values
+
+
+class _Commitments(msgspec.Struct):
+    kept: dict[str, str] | None = None
+
+
+class KeptPart(NamedTuple):
+    """The values that are there, and the numbers of the events that erased the others."""
+
+    values: tuple[KeptProof, ...] = ()
+    erased_by: tuple[int, ...] = ()
+
+
+_commitments_of = msgspec.json.Decoder(_Commitments).decode
+
+
+def kept_part(connection: OpenTransaction, event: bytes) -> KeptPart:
+    """The rows of an event, given its stored bytes; nothing for one that commits to no value."""
+    if not _commitments_of(event).kept:
+        return KeptPart()
+    rows = stored_values(connection, key_of(event))
+    return KeptPart(_values(rows), tuple(sorted({row.erased_by for row in rows if row.erased_by is not None})))
+
+
+def _values(rows: Sequence[StoredValue]) -> tuple[KeptProof, ...]:
+    return tuple(
+        KeptProof(pointer=row.pointer, value=msgspec.json.decode(row.value), salt=_b64url(row.salt))
+        for row in rows
+        if row.value is not None and row.salt is not None
+    )
+
+
+def _b64url(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")
