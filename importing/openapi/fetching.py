@@ -2,11 +2,11 @@
 
 import ipaddress
 import ssl
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpcore
+import trio
 
 from importing.refusal import ImportRefused
 from importing.words import one_line
@@ -54,15 +54,25 @@ def _fetched(place: str) -> bytes:
     if parts.scheme == "http" and not _is_loopback(host):
         raise ImportRefused(f"{place}: fetched over https, or over http from this machine alone.", Exit.USAGE)
     try:
-        return _received(place, time.monotonic() + FETCH_SECONDS)
+        data = trio.run(_received, place)
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError,
             httpcore.UnsupportedProtocol, OSError) as error:  # fmt: skip
         said = one_line(str(error) or type(error).__name__, 200)
         raise ImportRefused(f"{place} can't be fetched: {said}.", Exit.UNAVAILABLE) from None
+    if data is None:
+        raise ImportRefused(f"{place} took more than {FETCH_SECONDS:g} s.", Exit.UNAVAILABLE)
+    return data
 
 
-def _received(place: str, deadline: float) -> bytes:
-    """SECURITY: the deadline is for the whole answer; a server that sends slowly does not move it."""
+async def _received(place: str) -> bytes | None:
+    """The answer's bytes; None once the time is over. SECURITY: the deadline is for everything, from the look-up of the
+    name on; a server that sends slowly, in head or body, does not move it, and its thread ends with this process."""
+    with trio.move_on_after(FETCH_SECONDS):
+        return await trio.to_thread.run_sync(_answer, place, abandon_on_cancel=True)
+    return None
+
+
+def _answer(place: str) -> bytes:
     timeouts = dict.fromkeys(("connect", "read", "write", "pool"), FETCH_SECONDS)
     headers = [("Accept", "application/json, application/yaml, */*"), ("Accept-Encoding", "identity")]
     data = bytearray()
@@ -76,8 +86,6 @@ def _received(place: str, deadline: float) -> bytes:
             data += piece
             if len(data) > MAX_BYTES:
                 break
-            if time.monotonic() > deadline:
-                raise ImportRefused(f"{place} took more than {FETCH_SECONDS:g} s.", Exit.UNAVAILABLE)
     return bytes(data)
 
 

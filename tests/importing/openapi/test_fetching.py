@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from importing.openapi import fetching
 from importing.openapi.fetching import MAX_BYTES, fetch
 from importing.refusal import ImportRefused
 
@@ -17,11 +18,22 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """A document, a redirect to it, an endless one."""
+        if self.path.startswith("/drips"):
+            self._drip(b"X-More: y\r\n" if self.path == "/drips-head" else b"\r\n" + b" " * 100)
+            return
         self.send_response({"/moved": 302, "/missing": 404}.get(self.path, 200))
         self.send_header("Location", "/ok")
         self.end_headers()
         with contextlib.suppress(OSError):
             self.wfile.write(b"{}" if self.path != "/endless" else b" " * (MAX_BYTES + 2))
+
+    def _drip(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self.wfile.write(b"HTTP/1.0 200 OK\r\n")
+            for byte in data * 60:
+                self.wfile.write(bytes((byte,)))
+                if self.server.over.wait(0.1):  # type: ignore[attr-defined]
+                    return
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
@@ -30,9 +42,11 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as serving:
+        serving.over = threading.Event()  # type: ignore[attr-defined]
         thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield f"http://127.0.0.1:{serving.server_port}"
+        serving.over.set()  # type: ignore[attr-defined]
         serving.shutdown()
         thread.join(60)
 
@@ -48,6 +62,16 @@ def test_a_document_is_fetched_from_this_machine_over_http(server: str) -> None:
 def test_an_answer_that_is_no_document_is_one_sentence(server: str, path: str, reason: str) -> None:
     with pytest.raises(ImportRefused, match=reason):
         fetch(server + path)
+
+
+@pytest.mark.parametrize("path", ["/drips-head", "/drips-body"])
+def test_a_server_that_sends_byte_by_byte_does_not_move_the_deadline(
+    server: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.5)
+    with pytest.raises(ImportRefused, match=r"took more than 0\.5 s") as refused:
+        fetch(server + path)
+    assert refused.value.code == 69
 
 
 def test_a_server_that_is_gone_is_one_sentence(server: str) -> None:
