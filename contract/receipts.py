@@ -90,6 +90,10 @@ class Receipt(Noun, frozen=True, kw_only=True):
     """Null for a call that needed none."""
     egress_networks: NeverNull[tuple[str, ...]] = LEFT_OUT
     """Names of the private networks that the call's target may lead into; absent without such networks."""
+    standing_id: NeverNull[str] = LEFT_OUT
+    """The standing approval by which a call ran that would have been held; absent for any other call."""
+    standing_signature: NeverNull[str] = LEFT_OUT
+    """The text of that standing approval as its operator signed it, a compact JWS (docs/evidence.md)."""
     signature_status: NeverNull[Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]]
     """The verdict on the signature by the current receipt keys; found each time the receipt is shown, not stored."""
 

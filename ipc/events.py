@@ -37,6 +37,9 @@ POLICY_THRESHOLD_SET: Final = "PolicyThresholdSet"
 POLICY_THRESHOLD_CLEARED: Final = "PolicyThresholdCleared"
 POLICY_CAP_SET: Final = "PolicyCapSet"
 POLICY_CAP_CLEARED: Final = "PolicyCapCleared"
+STANDING_ADDED: Final = "StandingApprovalAdded"
+STANDING_REVOKED: Final = "StandingApprovalRevoked"
+STANDING_ENDED: Final = "StandingApprovalEnded"
 BUDGET_ROLLBACK_FAILED: Final = "BudgetRollbackFailed"
 KEYS_ROTATED: Final = "KeysRotated"
 INTENT_RESOLVED: Final = "IntentResolved"
@@ -128,6 +131,10 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """The approvals that a hold needs: `count`, and `groups` with the number of members of each."""
     approvals: list[dict[str, Any]] | None = None
     """With ApprovalGranted of such a hold: every approval, with its operator, key, proof, groups and signature."""
+    standing_id: str | None = None
+    """The standing approval that let the call run; in the events of a standing approval its own id."""
+    standing_signature: str | None = None
+    """With StandingApprovalAdded: the text that its operator signed (docs/evidence.md)."""
     change: dict[str, Any] | None = None
     """The change that an operator made: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the
     epoch `previous_epoch` and `current_epoch`; of a session that was revoked `principal`, `lease_jti` and `expires_at`;
@@ -137,7 +144,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     those that have changed in the file and did not, and `manifests`, action -> digest of each manifest that came into
     force, null where the action is gone; at a start `manifests` names all; of an action that was rolled back `from` and
     `to`, digests of its manifests, and `by`, the user of this host who did it; of kept values that were erased
-    `count`, their `commitments`, and the `event_id` or the `principal` that was named."""
+    `count`, their `commitments`, and the `event_id` or the `principal` that was named; of a standing approval
+    `principal`, `until`, and once added `max_calls` and `where` if it has them, once over the `calls` that used it."""
     seen: dict[str, str] | None = None
     """The result of a verifier that looked again for the effect of an intent: `verifier_kind`, `path`,
     `expected_sha256`, `state` and, if a file was read, `sha256`. In an IntentVerification, and in the IntentResolved

@@ -13,6 +13,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from ipc.network.loopback import ledger_origin
 from ipc.process.clock import ClockWrong, iso, parse_iso
 from ipc.process.logs import log
 from ipc.process.private_files import PrivateFileError
@@ -26,7 +27,7 @@ from notary.reading.queries import count_unresolved, newest_note, note_of
 from notary.signing.rotation import Signers
 from notary.state import NotaryState
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
-from notary.tree.notes import opened_checkpoint, origin_of, signed
+from notary.tree.notes import opened_checkpoint, signed
 from notary.tree.tiles import Tree
 
 BACKUP: Final = "backup"
@@ -57,7 +58,7 @@ class Checkpoints:
         self._state = state
         self._monotonic = monotonic
         self._path = Path(state.settings.state_dir) / checkpoint_file.FILE_NAME
-        self._origin = state.settings.evidence.origin or origin_of(state.settings.public_base_url)
+        self._origin = ledger_origin(state.settings)
         self._next = monotonic() + state.limits.checkpoint_seconds
         self._log_at = monotonic()
         self._thinned_hour = ""

@@ -9,6 +9,7 @@ from ipc.process.clock import ClockWrong
 from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
+from notary.operations.standing import EndStanding
 from notary.state import NotaryState
 from notary.store.contract import StoreGone
 from notary.store.keeping import KEEP_ENDED_SECONDS, TRIMMED_AT_ONCE, bounds_at
@@ -23,7 +24,7 @@ class Upkeep:
         self._state = state
         self._monotonic = monotonic
         self._next = monotonic() + state.limits.round_seconds
-        self._has_more = False
+        self._has_more = self._has_due = False
         self._seen = -1
         self._settle_at = self._retry_at = 0.0
         self._cut_at = monotonic()
@@ -45,6 +46,8 @@ class Upkeep:
         self._next = self._monotonic() + self._state.limits.round_seconds
         self._sweep()
         self._cut_wal()
+        if self._has_due:
+            return Task("", 0, EndStanding())
         return Task("", 0, FollowKeys()) if self._state.signers.has_news() else None
 
     def close(self) -> None:
@@ -98,8 +101,9 @@ class Upkeep:
                 settings = self._state.settings
                 trimmed = store.trim_kept(bounds_at(now, settings.approvals))
                 outputs = store.keyed.trim(now - settings.limits.idempotency_seconds)
+                self._has_due = bool(store.standing.due(now))
             self._has_more = has_more or TRIMMED_AT_ONCE in (trimmed, outputs)
             self._state.has_erased = self._state.has_erased or trimmed + outputs > 0
         except (DatabaseGone, StoreGone, ClockWrong) as error:
-            self._has_more = False
+            self._has_more = self._has_due = False
             log.warning("what is over could not be forgotten", cause=str(error))

@@ -32,7 +32,7 @@ def opening_of(
     return Open(
         new("intent_"), record.event("allow"), terms_of(sealed), worker_id, record.proof, has_budget, approver,
         wants_begun=bool(sealed.plan.secrets), calls_per_hour=record.calls_per_hour,
-        kept=record.kept, caps=record.caps, idempotency=record.key,
+        kept=record.kept, caps=record.caps, idempotency=record.key, standing=record.standing,
     )  # fmt: skip
 
 

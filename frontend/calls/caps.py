@@ -12,9 +12,10 @@ from contract.approvals import CapOfCall
 from frontend.actions.planning import Draft
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.question import Decision
-from frontend.policy.value_rules import Cap, exact, is_number
+from frontend.policy.value_rules import Cap
 from ipc.caps import CapReading, CapUse, rounded, text_of
 from ipc.plan import UndecidedPlan
+from ipc.texts.scalars import exact, is_number
 
 RULE: Final = "cap"
 

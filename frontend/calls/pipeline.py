@@ -16,6 +16,7 @@ import trio
 from contract.failures import fields_of
 from frontend.actions.planning import Draft, build_plan
 from frontend.auth.authentication import Authentication
+from frontend.auth.lease import Lease
 from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.audit_writer import bounded
 from frontend.calls.caps import MustBeHeld, held_by_cap
@@ -26,6 +27,7 @@ from frontend.calls.idempotency import call_key, outcome_of
 from frontend.calls.quotas import Quotas
 from frontend.calls.record import CallRecord
 from frontend.calls.refusals import Refusals, RefusedRequest
+from frontend.calls.standing import lifted, may_be_lifted
 from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.http.requests import Request
@@ -37,9 +39,10 @@ from frontend.policy.question import Decision
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
-from ipc.backends.store import STORE_PARTS
+from ipc.backends.store import STORE_PARTS, ApprovalRecord
 from ipc.events import ACTION_CALL
 from ipc.operations.calls import Refuse, RepeatedCall, WrittenRefusal
+from ipc.operations.standing import Lifted, StandingUse
 from ipc.plan import SealedPlan, seal
 
 UNCHECKED_EVENTS = 10
@@ -110,18 +113,39 @@ class Pipeline:
             # A call that was held with the last of the budget is still answered with its hold.
             record.unless_held = True
             raise GateError("budget_exhausted")
-        sealed = self._sealed(record, drafted, decision)
         if not decision.requires_approval:
             try:
-                executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
+                return await self._executed(record, drafted, decision, lease)
             except MustBeHeld:
                 decision = record.decision = held_by_cap(decision)
                 record.calls_before = await self.deciding.budgets.snapshot(lease)
-                sealed = self._sealed(record, drafted, decision)
-            else:
-                return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
+        return await self._held(record, drafted, decision, lease)
+
+    async def _executed(
+        self, record: CallRecord, drafted: Draft, decision: Decision, lease: Lease
+    ) -> ExecutedCall:  # fmt: skip
+        """Run the call. Raises MustBeHeld if the notary says so."""
+        sealed = self._sealed(record, drafted, decision)
+        executed = await self.execution.run(record, sealed, has_budget=lease.has_budget)
+        exposes = drafted.action.manifest.expose_provider_error
+        return replace(executed, exposes_error=True) if exposes else executed
+
+    async def _held(self, record: CallRecord, drafted: Draft, decision: Decision, lease: Lease) -> CallOutcome:
+        """Hold the call, or run it by a standing approval that covers it. One that covers it no more by then leaves it
+        held."""
+        sealed = self._sealed(record, drafted, decision)
         quorum = self.deciding.quorum(decision, sealed.plan)
-        held = await self.holds.hold(record, sealed, lease.has_budget, action.manifest.description, quorum)
+        description = drafted.action.manifest.description
+        hold = partial(self.holds.hold, record, sealed, lease.has_budget, description, quorum)
+        held = await hold(may_be_lifted=may_be_lifted(drafted, quorum))
+        if isinstance(held, Lifted):
+            record.standing = StandingUse(held.standing_id, drafted.policy_input)
+            try:
+                return await self._executed(record, drafted, lifted(decision), lease)
+            except MustBeHeld:
+                record.standing, record.plan = None, sealed.plan
+                held = await hold()
+        assert isinstance(held, ApprovalRecord), "asked without may_be_lifted"
         return AwaitedApproval(held, record.trace_id)
 
     def _sealed(self, record: CallRecord, drafted: Draft, decision: Decision) -> SealedPlan:

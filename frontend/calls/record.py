@@ -21,6 +21,7 @@ from ipc.caps import CapUse
 from ipc.events import ACTION_CALL, AuditEvent
 from ipc.kept_values import KeptValues
 from ipc.operations.calls import CallEnd, CallKey, Open, ProofRecord, RepeatedCall, Withdrawn
+from ipc.operations.standing import StandingUse
 from ipc.plan import Plan
 
 MAX_ACTION_ID = 256
@@ -59,6 +60,8 @@ class CallRecord:
     """The proof of the request, until an operation of the notary has used it."""
     unless_held: bool = False
     """A refusal gives way to the hold that the same call has already."""
+    standing: StandingUse | None = None
+    """The standing approval by which a call is to run that would be held."""
     key: CallKey | None = None
     """The `Idempotency-Key` of the call, once policy has allowed or held it: before, no earlier outcome is answered."""
     repeated: RepeatedCall | None = None

@@ -50,6 +50,10 @@ IDENTIFIERS = {
         "session_not_found", "Id of a session, as its lease and the list of sessions have it.",
         "ses_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
     ),
+    "standing_id": Identifier(
+        "standing_not_found", "Id of a standing approval, as the list of them has it.",
+        "sta_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
+    ),
     "endpoint": Identifier("webhook_not_found", "Name of an endpoint that is notified.", "chat"),
     "principal": Identifier(
         "principal_not_found", "Name of a principal, or `*`; `:`, `@` and `*` may be escaped.", "dev:anonymous",

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from frontend.policy.value_rules import MAX_RULES, Cap, Threshold, exact
+from frontend.policy.value_rules import MAX_RULES, Cap, Threshold
 from ipc.limits import MAX_DEPTH_JSON
 from ipc.quotas import NO_QUOTA, Quota
+from ipc.texts.scalars import exact
 
 MAX_VERSION = 128
 

@@ -5,14 +5,14 @@ A value that is missing, or that no number compares with, makes an answer strict
 """
 
 from collections.abc import Iterable
-from decimal import Decimal
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeGuard
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
 from ipc.caps import MAX_CAPS
-from ipc.texts.pointers import MAX_SCALAR_BYTES, MAX_SCALARS, Scalar, Values
+from ipc.texts.pointers import MAX_SCALAR_BYTES, MAX_SCALARS, Pointer, Values
+from ipc.texts.scalars import exact, is_number, scalar_key
 
 MAX_RULES = MAX_CAPS
 """Thresholds, and caps, of one action."""
@@ -25,7 +25,6 @@ RULE: Final = "threshold"
 
 Outcome: TypeAlias = Literal["hold", "deny"]
 Number: TypeAlias = int | float
-Pointer = Annotated[str, Meta(pattern=r"^(?:/(?:[^~/\x00-\x1f\x7f-\x9f]|~[01])+)+\Z", max_length=256)]
 Listed = Annotated[tuple[str | int | float | bool, ...], Meta(min_length=1, max_length=MAX_SCALARS)]
 Seconds = Annotated[int, Meta(ge=1, le=MAX_WINDOW_SECONDS)]
 
@@ -66,7 +65,8 @@ class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         value = values.get(self.pointer)
         if self.listed is not None:
             items = value if isinstance(value, list) else [value]
-            is_kept = bool(items) and self.pointer in values and set(map(_key, items)) <= set(map(_key, self.listed))
+            is_known = bool(items) and self.pointer in values
+            is_kept = is_known and set(map(scalar_key, items)) <= set(map(scalar_key, self.listed))
             return None if is_kept else outcome
         most = self.hold_above if self.deny_above is None else self.deny_above
         if not is_number(value) or most is None:
@@ -103,16 +103,6 @@ class Cap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
                 raise ValueError(f"amounts must be 0 or more, with at most {MAX_PLACES} decimal places")
 
 
-def is_number(value: object) -> TypeGuard[int | float]:
-    """True for a JSON number, false for `true` and `false`."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def exact(value: float) -> Decimal:
-    """The decimal that JSON writes for this number: 0.1 is a tenth, 1e2 is 100."""
-    return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
-
-
 def is_amount(value: Any) -> bool:
     """True for a number that a cap can count: 0 or more, below 2^53, with at most nine decimal places."""
     if not is_number(value) or not 0 <= value <= MAX_NUMBER:
@@ -131,13 +121,6 @@ def strictest(thresholds: Iterable[Threshold], values: Values) -> tuple[Outcome,
         if outcome is not None and found is None:
             found = outcome, threshold
     return found
-
-
-def _key(value: Scalar) -> tuple[str, Any]:
-    """Equal for values that are one JSON value."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return "number", exact(value)
-    return type(value).__name__, value
 
 
 def _check_number(value: Number | None) -> None:

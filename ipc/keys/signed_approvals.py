@@ -5,6 +5,7 @@ every claim was looked at: one with a member that is not known here is refused. 
 each with a check of its own that the key has signed it.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -48,10 +49,10 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """As in the body of a deny."""
 
 
-class Signed(NamedTuple):
-    """A signature that was read and not yet checked: who is said to have signed what, and what to check it with."""
+class SignedText(NamedTuple):
+    """A signature that was taken apart and not yet checked: its claims, and what to check it with."""
 
-    statement: Statement
+    claims: dict[str, Any]
     x: str
     y: str
     jkt: str
@@ -59,6 +60,18 @@ class Signed(NamedTuple):
     signed: bytes
     r: int
     s: int
+
+
+class Signed(NamedTuple):
+    """A signature of a decision that was read and not yet checked: who is said to have signed what."""
+
+    statement: Statement
+    text: SignedText
+
+    @property
+    def jkt(self) -> str:
+        """Thumbprint of the key in its header."""
+        return self.text.jkt
 
 
 class Subject(NamedTuple):
@@ -75,6 +88,16 @@ class Subject(NamedTuple):
 
 def read(text: str) -> Signed:
     """Take a signature apart. Raises SignatureRefused. The key in its header is anybody's."""
+    opened = take_apart(text, TYPE)
+    try:
+        statement = msgspec.convert(opened.claims, Statement)
+    except msgspec.ValidationError:
+        raise SignatureRefused("its claims are not those of an approval, or there are others") from None
+    return Signed(statement, opened)
+
+
+def take_apart(text: str, type_: str) -> SignedText:
+    """Read a compact JWS of this `typ`, without its claims. Raises SignatureRefused."""
     if len(text) > MAX_CHARACTERS:
         raise SignatureRefused(f"it is longer than {MAX_CHARACTERS} characters")
     try:
@@ -84,17 +107,13 @@ def read(text: str) -> Signed:
         r, s = es256_numbers(signature)
     except ValueError:
         raise SignatureRefused("it is not a compact JWS of two JSON objects and an ES256 signature") from None
-    x, y = _key_of(members)
-    try:
-        statement = msgspec.convert(claims, Statement)
-    except msgspec.ValidationError:
-        raise SignatureRefused("its claims are not those of an approval, or there are others") from None
-    return Signed(statement, x, y, p256_thumbprint(x, y), signed.encode("ascii"), r, s)
+    x, y = _key_of(members, type_)
+    return SignedText(claims, x, y, p256_thumbprint(x, y), signed.encode("ascii"), r, s)
 
 
-def _key_of(header: dict[str, Any]) -> tuple[str, str]:
-    if header.get("typ") != TYPE or header.get("alg") != "ES256":
-        raise SignatureRefused(f"its header needs typ {TYPE} and alg ES256")
+def _key_of(header: dict[str, Any], type_: str) -> tuple[str, str]:
+    if header.get("typ") != type_ or header.get("alg") != "ES256":
+        raise SignatureRefused(f"its header needs typ {type_} and alg ES256")
     if header.keys() - {"typ", "alg", "jwk"}:
         raise SignatureRefused("its header has members beside typ, alg and jwk")
     try:
@@ -108,9 +127,7 @@ def check_statement(statement: Statement, subject: Subject, now: float, patience
 
     `patience` are seconds that it may be older than its window. Raises SignatureRefused.
     """
-    aud = _address(statement.aud)
-    if aud is None or aud not in map(_address, subject.addresses):
-        raise SignatureRefused("aud is not the public_base_url of this gateway")
+    check_address(statement.aud, subject.addresses)
     for name in ("approval_id", "action_id", "plan_hash", "shown_hash"):
         if getattr(statement, name) != getattr(subject, name):
             raise SignatureRefused(f"{name} is not that of the approval")
@@ -118,6 +135,13 @@ def check_statement(statement: Statement, subject: Subject, now: float, patience
         raise SignatureRefused("operator is not the name of the operator who sent it")
     if not is_recent(statement.iat, now, patience):
         raise SignatureRefused("iat is outside the window of a proof")
+
+
+def check_address(aud: str, addresses: Iterable[str]) -> None:
+    """Raises SignatureRefused for an audience that is none of these addresses of this gateway."""
+    address = _address(aud)
+    if address is None or address not in map(_address, addresses):
+        raise SignatureRefused("aud is not the public_base_url of this gateway")
 
 
 def _address(uri: str) -> str | None:

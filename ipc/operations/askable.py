@@ -18,6 +18,7 @@ from ipc.operations import (
     leases,
     own_calls,
     quorum,
+    standing,
     status,
     witnesses,
 )
@@ -25,7 +26,7 @@ from ipc.operations.operation import DelivererOperation, FrontOperation, Operati
 
 MODULES: Final = (
     activity, calls, caps, deliveries, erasing, evidence, holds, idempotency, intents, keys, leases, own_calls, quorum,
-    status, witnesses,
+    standing, status, witnesses,
 )  # fmt: skip
 """SECURITY: an operation that is declared in any other module is accepted from no channel."""
 

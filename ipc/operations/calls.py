@@ -14,6 +14,7 @@ from ipc.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.kept_values import KeptValues
 from ipc.operations.operation import FrontOperation
+from ipc.operations.standing import StandingUse
 from ipc.quorum import GivenApproval, Quorum
 
 
@@ -144,7 +145,8 @@ class Unbegun(msgspec.Struct, frozen=True, tag=True):
 
 
 class HeldByCap(msgspec.Struct, frozen=True, tag=True):
-    """The call would go above the `hold_above` of a cap. Neither ledger nor store changed: the front asks Hold."""
+    """The call would go above the `hold_above` of a cap, or its standing approval covers it no more. Neither ledger nor
+    store changed: the front asks Hold."""
 
 
 CallEnd = Closed | Refusal | NoSuchWorker | Unbegun | HeldByCap | RepeatedCall
@@ -177,6 +179,8 @@ class Open(FrontOperation[CallEnd], frozen=True):
     """The caps that it counts for. A call with an approver takes over what its hold has reserved."""
     idempotency: CallKey | None = None
     """Only for a call without an approver: a held call has its key with its hold."""
+    standing: StandingUse | None = None
+    """The call would be held, and this standing approval lets it run. It lifts the holds of caps, too."""
 
 
 class Assign(FrontOperation[CallEnd], frozen=True):

@@ -8,6 +8,7 @@ from ipc.events import AuditEvent
 from ipc.kept_values import KeptValues
 from ipc.operations.calls import CallKey, ProofRecord, Refusal, RepeatedCall
 from ipc.operations.operation import FrontOperation
+from ipc.operations.standing import Lifted
 
 
 class HoldInForce(msgspec.Struct, frozen=True, tag=True):
@@ -17,7 +18,7 @@ class HoldInForce(msgspec.Struct, frozen=True, tag=True):
     is_repeated: bool
 
 
-class Hold(FrontOperation[HoldInForce | Refusal | RepeatedCall], frozen=True):
+class Hold(FrontOperation[HoldInForce | Refusal | RepeatedCall | Lifted], frozen=True):
     """Use the proof, debit the budget, store the hold and write its event: all or nothing.
 
     If the same call is held already, the answer is that hold; an event is written and nothing is debited.
@@ -37,6 +38,8 @@ class Hold(FrontOperation[HoldInForce | Refusal | RepeatedCall], frozen=True):
     caps: tuple[CapUse, ...] = ()
     """The caps that the call counts for, as its hold's body has them. They deny it, and hold nothing that is held."""
     idempotency: CallKey | None = None
+    may_be_lifted: bool = False
+    """A standing approval that covers the call lets it run: then nothing is held."""
 
 
 class MoveHold(FrontOperation[ApprovalRecord | None], frozen=True):

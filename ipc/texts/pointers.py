@@ -4,13 +4,16 @@ Policy and evidence read scalars and short lists of scalars: `values_at` returns
 """
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
 
 MAX_SCALARS = 32
 """Scalars in one list."""
 MAX_SCALAR_BYTES = 1024
 """Bytes of one text in UTF-8. Every other scalar is shorter."""
 
+Pointer = Annotated[str, Meta(pattern=r"^(?:/(?:[^~/\x00-\x1f\x7f-\x9f]|~[01])+)+\Z", max_length=256)]
 Scalar: TypeAlias = str | int | float | bool | None
 Values: TypeAlias = dict[str, Scalar | list[Scalar]]
 """By pointer, as written."""

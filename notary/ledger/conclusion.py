@@ -231,4 +231,6 @@ def _attested(intent: OpenIntent) -> Attested:
             UNSET if approver.quorum is None else approver.quorum, approver.approvals or UNSET,
         ),
         egress_networks=event.egress_networks or UNSET,
+        standing_id=UNSET if intent.standing is None else intent.standing.standing_id,
+        standing_signature=UNSET if intent.standing is None else intent.standing.signature,
     )  # fmt: skip

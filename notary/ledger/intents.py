@@ -31,6 +31,13 @@ _WITHOUT_END = (
 _KNOWN = "SELECT intent_id FROM intents WHERE intent_id IN (SELECT value FROM json_each(?))"
 
 
+class StandingWord(msgspec.Struct, frozen=True):
+    """The standing approval by which a call runs, and the text that its operator signed."""
+
+    standing_id: str
+    signature: str
+
+
 class OpenIntent(msgspec.Struct, frozen=True):
     """A dispatch whose end is not known yet. `event` is its event as far as it was known then."""
 
@@ -54,6 +61,8 @@ class OpenIntent(msgspec.Struct, frozen=True):
     """The amounts of its call that caps count."""
     keyed: bool | None = None
     """Given for a call that was made under an `Idempotency-Key`: True if its output is kept."""
+    standing: StandingWord | None = None
+    """Given for a call that would have been held, and runs by a standing approval."""
 
     @property
     def call_id(self) -> str:

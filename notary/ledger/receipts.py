@@ -47,6 +47,8 @@ class Attested(msgspec.Struct, frozen=True, kw_only=True):
     policy_version: str | None
     approval: ReceiptDecision | None
     egress_networks: tuple[str, ...] | UnsetType = UNSET
+    standing_id: str | UnsetType = UNSET
+    standing_signature: str | UnsetType = UNSET
 
 
 class LedgerReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -65,6 +67,10 @@ class LedgerReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     approval: ReceiptDecision | UnsetType | None = UNSET
     egress_networks: tuple[str, ...] | UnsetType = UNSET
     """Names of private networks; absent where the call could enter none."""
+    standing_id: str | UnsetType = UNSET
+    """The standing approval by which the call ran; absent for any other call."""
+    standing_signature: str | UnsetType = UNSET
+    """The text of that which its operator signed."""
 
     receipt_id: str
     grant_id: str

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import activity, history, kept_values, lease_tokens, page_ring, requests
-from notary.store import budgets, cap_rows, continued, holds, kept, keyed_calls, proofs, quotas
+from notary.store import budgets, cap_rows, continued, holds, kept, keyed_calls, proofs, quotas, standing
 from notary.tree import tiles
 
 SCHEMA_VERSION = "6"
@@ -144,7 +144,7 @@ def prepare(connection: OpenTransaction) -> None:
     elif version != SCHEMA_VERSION:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
     lease_tokens.take_out_tokens(connection)
-    own = (*continued.TABLES, *kept.TABLES, *cap_rows.TABLES, *keyed_calls.TABLES)
+    own = (*continued.TABLES, *kept.TABLES, *cap_rows.TABLES, *keyed_calls.TABLES, *standing.TABLES)
     _create(connection, (*own, *kept_values.TABLES, *activity.TABLES))
 
 

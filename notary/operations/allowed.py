@@ -46,7 +46,7 @@ _of_notary = attrgetter(
     "receipt_id", "receipt_hash", "grant_id", "intent_id", "runtime", "response_hash", "verification_outcome",
     "response_schema_violation",
     "kept", "caps", "summary_template", "is_repeated", "approvals", "key_purpose", "key_id", "previous_key_id", "seen",
-    "lease",
+    "lease", "standing_id", "standing_signature",
 )  # fmt: skip
 _SIGNED: Final = frozenset({events.APPROVAL_GIVEN, events.APPROVAL_GRANTED, events.APPROVAL_DENIED})
 """Events that tell an operator's signature; the move that they come with holds it against the claim."""
@@ -109,6 +109,8 @@ def check_opening(unit: Transaction, asked: Open) -> None:
     if None in (asked.event.trace_id, asked.event.action_id, asked.event.principal):
         raise NotAllowed("the event of a call without trace, action or principal")
     check_worker(unit, asked.worker_id)
+    if asked.approver is not None and asked.standing is not None:
+        raise NotAllowed("a call with an approver and a standing approval")
     if asked.approver is None:
         check_call(asked.event, frozenset({"allow", None}))
     else:

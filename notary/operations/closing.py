@@ -24,6 +24,7 @@ from notary.operations import capping
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.operations.ending import end_hold
 from notary.operations.idempotency import keep_end, keep_resolved, keep_withdrawn
+from notary.operations.standing import give_back_use
 from notary.performing import performs
 from notary.reading import queries
 from notary.store.outcomes import ended
@@ -139,6 +140,7 @@ def _give_back(unit: Transaction, intent: OpenIntent) -> None:
     if intent.approver is not None:
         unit.store.give_back_hold(intent.approver.approval_id)
     capping.give_back(unit, intent.event.action_id or "", intent.caps)
+    give_back_use(unit, intent.standing)
 
 
 def _close(unit: Transaction, intent: OpenIntent, conclusion: Conclusion, output: str | None = None) -> Closed:

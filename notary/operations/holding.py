@@ -8,12 +8,14 @@ from ipc.approvals import PENDING, TTL_SECONDS, summary_of
 from ipc.keys.shown import shown_quorum
 from ipc.operations.calls import Refusal, Refuse, RepeatedCall, WrittenRefusal
 from ipc.operations.holds import Hold, HoldInForce
+from ipc.operations.standing import Lifted
 from notary.operations import capping
 from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
 from notary.operations.idempotency import give_key_to_hold, known, repeated
 from notary.operations.refusing import checked, held_already, is_used, refused, without_body, write_refusal
+from notary.operations.standing import lifted
 from notary.performing import performs
 from notary.store.outcomes import kept_of
 from notary.tasks import NotAllowed
@@ -49,12 +51,15 @@ def refuse(unit: Transaction, asked: Refuse) -> WrittenRefusal:
 
 
 @performs(Hold, writes=True)
-def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal | RepeatedCall:
+def hold(unit: Transaction, asked: Hold) -> HoldInForce | Refusal | RepeatedCall | Lifted:
     """See Hold. Raises NotAllowed."""
     event, approval = asked.event, asked.approval
     check_call(event, frozenset({"pending_approval", None}))
     unit.part = "approvals"
     _check_new(unit, asked)
+    lifting = lifted(unit, asked) if asked.may_be_lifted else None
+    if lifting is not None:
+        return lifting
     refusal = checked(unit, event, asked.proof, asked.epoch, "invalid_lease")
     if refusal is not None:
         return refusal

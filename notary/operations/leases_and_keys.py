@@ -14,6 +14,8 @@ from ipc.texts.identifiers import new
 from notary.operations.allowed import check_event, check_noted
 from notary.operations.continuing import keep_for_the_next, session_to_continue
 from notary.operations.refusing import write_refusal
+from notary.operations.standing import REVOKED as EPOCH_OVER
+from notary.operations.standing import end_all
 from notary.performing import performs
 from notary.signing.leases import RememberedLease, digest_of, new_terms, sign_lease
 from notary.signing.rotation import KeyFiles
@@ -93,6 +95,7 @@ def revoke(unit: Transaction, asked: Revoke) -> RevokedEpoch:
         asked.event, reason=f"the epoch was raised from {previous} to {current}{asked.why}",
         change={"previous_epoch": previous, "current_epoch": current},
     )  # fmt: skip
+    end_all(unit, EPOCH_OVER)
     return RevokedEpoch(previous, current)
 
 

@@ -25,6 +25,7 @@ from notary.operations.charging import charged
 from notary.operations.closing import Lost, lose_call
 from notary.operations.idempotency import give_key, repeated
 from notary.operations.refusing import checked, is_used
+from notary.operations.standing import count_use, used
 from notary.performing import performs
 from notary.tasks import NotAllowed, NotOpen, Started
 from notary.unit import Transaction
@@ -54,10 +55,16 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
         return NoSuchWorker()
     if approver is not None:
         event = approved(event, approver)
+    word = None
+    if asked.standing is not None:
+        word = used(unit, asked, asked.standing)
+        if word is None:
+            return HeldByCap()
+        event = replace(event, standing_id=word.standing_id)
     judged = capping.NO_CAPS
     if approver is None and asked.caps:
         judged = capping.judge(unit, event.action_id or "", asked.caps)
-        if judged.is_held and judged.denial is None:
+        if judged.is_held and judged.denial is None and word is None:
             return HeldByCap()
     stale = "invalid_lease" if approver is None else "plan_integrity"
     refusal = checked(unit, event, asked.proof, terms.epoch, stale)
@@ -78,12 +85,13 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
         event, minute = replace(taken.event, caps=capping.told(judged)) if asked.caps else taken.event, taken.minute
         reserved = capping.reserve(unit, event.action_id or "", asked.caps, unit.now)
         give_key(unit, event, asked.idempotency, terms, asked.intent_id)
+        count_use(unit, word)
     elif asked.caps:
         reserved = capping.take_over(unit, approver.approval_id)
     unit.part = "ledger"
     intent = OpenIntent(
         asked.intent_id, new("grant_"), iso(unit.now), event, terms, asked.has_budget, approver, unit.front_id,
-        unit.number, asked.worker_id, minute, reserved, keyed,
+        unit.number, asked.worker_id, minute, reserved, keyed, word,
     )  # fmt: skip
     grant = unit.state.signers.grants.sign(
         terms, event.trace_id or "", intent.grant_id, now=unit.now, approver=approver

@@ -20,6 +20,7 @@ from notary.operations import (
     reconciling,
     refusing,
     sessions,
+    standing,
     summarising,
     verifying,
     witnessing,
@@ -30,7 +31,7 @@ __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
     approving, capping, closing, cutting, delivering, erasing, holding, idempotency, leases_and_keys, moving, opening,
-    own_calls, proving, queries, reconciling, refusing, sessions, summarising, verifying, witnessing,
+    own_calls, proving, queries, reconciling, refusing, sessions, standing, summarising, verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

@@ -15,6 +15,7 @@ from notary.ledger.cut import NOTHING, Cut
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
+from notary.reading.standing import problem_of_standing
 from notary.reading.verify import FIRST, Break, Stored
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.store import proofs
@@ -100,7 +101,7 @@ class NamedWalk:
         if approval_id != event.approval_id:
             return f"the columns of its receipt {receipt_id} do not say what the receipt and the event say"
         is_named = isinstance(stored, bytes) and event.receipt_hash == sha256_hex(stored)
-        if is_named and self._keys is None:
+        if is_named and self._keys is None and event.standing_id is None:
             return None
         try:
             told = decode_receipt(stored)
@@ -112,7 +113,8 @@ class NamedWalk:
             return f"its receipt {receipt_id} {SIGNATURE_PROBLEMS[status]}"
         if event.receipt_hash is not None and not is_named:
             return f"its receipt {receipt_id} is not the one whose hash it has"
-        return None
+        problem = problem_of_standing(told, event.standing_id)
+        return None if problem is None else f"its receipt {receipt_id} {problem}"
 
     def end(self, connection: OpenTransaction, entries: Sequence[RingEntry], hidden: Cut = NOTHING) -> Break | None:
         """Check counts, and that what waits does wait; in the transaction of the last step. Receipts and intents before

@@ -38,6 +38,7 @@ class Stored(msgspec.Struct, gc=False):
     receipt_hash: str | None = None
     intent_id: str | None = None
     approval_id: str | None = None
+    standing_id: str | None = None
     kept: dict[str, str] | None = None
 
 

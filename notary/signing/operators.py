@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, Ellip
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from ipc.keys.signed_approvals import SignatureRefused, Signed, read
+from ipc.keys.signed_approvals import SignatureRefused, Signed, SignedText, read
 from ipc.settings import OperatorSettings
 from ipc.texts.encoding import b64url_decode
 
@@ -19,20 +19,36 @@ _ALGORITHM = ECDSA(SHA256())
 
 
 def signed_by(text: str, name: str, operators: Iterable[OperatorSettings]) -> Signed:
-    """The claims that this operator's own key has signed. Raises SignatureRefused.
+    """The claims that this operator's own key has signed. Raises SignatureRefused."""
+    operator = operator_named(name, operators)
+    signed = read(text)
+    check_key(signed.text, operator)
+    return signed
+
+
+def operator_named(name: str, operators: Iterable[OperatorSettings]) -> OperatorSettings:
+    """The operator of this name. Raises SignatureRefused."""
+    for one in operators:
+        if one.name == name:
+            return one
+    raise SignatureRefused("the settings have no operator of this name")
+
+
+def check_key(signed: SignedText, operator: OperatorSettings) -> None:
+    """Raises SignatureRefused unless this operator's own key has signed it.
 
     An operator without `dpop_jkt` has no key of their own, and exists in dev mode only: any key will do for them.
     """
-    known = [one for one in operators if one.name == name]
-    if not known:
-        raise SignatureRefused("the settings have no operator of this name")
-    signed = read(text)
-    if known[0].dpop_jkt not in (None, signed.jkt):
+    if operator.dpop_jkt not in (None, signed.jkt):
         raise SignatureRefused("another key than this operator's dpop_jkt has signed it")
+    check_signature(signed)
+
+
+def check_signature(signed: SignedText) -> None:
+    """Raises SignatureRefused unless the key in its header, anybody's, has signed it."""
     try:
         point = b"\x04" + b64url_decode(signed.x) + b64url_decode(signed.y)
         key = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
         key.verify(encode_dss_signature(signed.r, signed.s), signed.signed, _ALGORITHM)
     except (InvalidSignature, ValueError):
         raise SignatureRefused("its key has not signed it") from None
-    return signed

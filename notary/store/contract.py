@@ -15,6 +15,7 @@ from ipc.operations.holds import ListedHolds, ListHolds
 from notary.store.call_keys import KeyedCalls
 from notary.store.caps import CapCounts
 from notary.store.keeping import KeptBounds
+from notary.store.standing import StandingStore
 
 TOLD_CHARACTERS = 4 * 1024 * 1024
 """Characters of bodies in one answer, so that it fits a frame of the channel."""
@@ -66,6 +67,11 @@ class Store(Protocol):
     @property
     def keyed(self) -> KeyedCalls:
         """Calls that were made under a key."""
+        ...
+
+    @property
+    def standing(self) -> StandingStore:
+        """Standing approvals, and the calls that they were used for."""
         ...
 
     # ----------------------------------------------------------------- proofs and epoch

@@ -12,18 +12,20 @@ from notary.store.hold_list import HoldList
 from notary.store.keeping import KeptBounds
 from notary.store.keyed_calls import SqliteKeyedCalls
 from notary.store.marker import forget_marker
+from notary.store.standing import SqliteStanding
 
 
 class SqliteStore:
     """A Store on the connection of a unit, which keeps proofs in its journal first."""
 
-    __slots__ = ("_connection", "caps", "keyed")
+    __slots__ = ("_connection", "caps", "keyed", "standing")
     is_in_ledger = True
 
     def __init__(self, connection: OpenTransaction) -> None:
         self._connection = connection
         self.caps = SqliteCaps(connection)
         self.keyed = SqliteKeyedCalls(connection)
+        self.standing = SqliteStanding(connection)
 
     def foresee(self, session_ids: Collection[str]) -> None:
         """See Store."""

@@ -9,9 +9,11 @@ from ipc.quorum import Quorum
 
 
 class KeptCaller(msgspec.Struct, frozen=True):
-    """The owner of the caller, of a plan that is skipped otherwise."""
+    """The owner of the caller and the values for policy, of a plan that is skipped otherwise."""
 
     owner: str | None = None
+    policy_input: str = "{}"
+    """The values that policy was asked about, canonical JSON."""
 
 
 class KeptMembers(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
-from urllib.parse import quote, urlsplit
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -16,12 +15,6 @@ _SIGNATURE_BYTES: Final = 64
 
 Keys = Mapping[str, Sequence[Ed25519PublicKey]]
 """Public keys by the name under which they sign."""
-
-
-def origin_of(public_base_url: str) -> str:
-    """The name of a gateway's log: its public address without the scheme."""
-    parts = urlsplit(public_base_url)
-    return quote(parts.netloc.lower() + parts.path.rstrip("/"), safe="/:.[]%-_~")
 
 
 def verifier_key(name: str, public: Ed25519PublicKey, kind: int = LOG) -> str:

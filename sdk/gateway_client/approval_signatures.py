@@ -70,7 +70,12 @@ def sign_decision(
         "plan_hash": detail.plan_hash, "shown_hash": detail.shown_hash, "decision": decision, "iat": int(now),
         "operator": credential.name, **more,
     }  # fmt: skip
-    header = {"typ": TYPE, "alg": "ES256", "jwk": credential.key.jwk}
+    return sign_claims(credential, TYPE, claims)
+
+
+def sign_claims(credential: OperatorCredential, type_: str, claims: Mapping[str, Any]) -> str:
+    """A compact JWS of these claims with the operator's key, without those that are None."""
+    header = {"typ": type_, "alg": "ES256", "jwk": credential.key.jwk}
     signed = f"{_part(header)}.{_part({name: value for name, value in claims.items() if value is not None})}"
     return f"{signed}.{b64url(credential.key.sign(signed.encode()))}"
 
@@ -103,7 +108,7 @@ def _check_signed(
     receipt: Record, approval: _Told, signature: str, operators: Collection[str]
 ) -> tuple[str, dict[str, Any]]:
     """Check one approval; returns the thumbprint of its key, and the claims."""
-    jkt, claims = _opened(signature)
+    jkt, claims = opened(signature, TYPE)
     if jkt != approval.operator_jkt or (operators and jkt not in operators):
         raise _refused("It is not signed by the operator's key")
     stated = {name: claims.get(name) for name in ("approval_id", "action_id", "plan_hash", "decision")}
@@ -163,13 +168,13 @@ def thumbprint(jwk: Mapping[str, Any]) -> str:
     return b64url(hashlib.sha256(members.encode()).digest())
 
 
-def _opened(signature: str) -> tuple[str, dict[str, Any]]:
+def opened(signature: str, type_: str) -> tuple[str, dict[str, Any]]:
     """The thumbprint of the key that has signed, and what. Raises EvidenceRefused."""
     parts = _FORM.fullmatch(signature)
     try:
         header, claims, raw = map(_unb64, parts.groups() if parts else ())
         members, stated = parse_json(header, "the header"), parse_json(claims, "the claims")
-        if (members["typ"], members["alg"]) != (TYPE, "ES256") or not isinstance(stated, dict):
+        if (members["typ"], members["alg"]) != (type_, "ES256") or not isinstance(stated, dict):
             raise ValueError("another type")
         jkt = thumbprint(members["jwk"])
         point = b"\x04" + _unb64(members["jwk"]["x"]) + _unb64(members["jwk"]["y"])

@@ -22,11 +22,12 @@ from gateway_client.proven_records import decoded, record_in
 from gateway_client.receipts import NOT_SIGNED, Keys, ed25519_keys
 from gateway_client.records import Record
 from gateway_client.results import Jwks
+from gateway_client.standing_signatures import check_standing
 
 MAX_BYTES = 16 * 1024 * 1024
 OF_THE_EVENT = (
     "principal", "action_id", "action_version", "request_hash", "trace_id", "policy_rule", "policy_version",
-    "provider_module_digest",
+    "provider_module_digest", "standing_id",
 )  # fmt: skip
 """The fields that a receipt of version 2 shares with its event."""
 APPROVAL = {
@@ -50,7 +51,10 @@ class ProvenCall:
     approval_id: str | None
     approved_by: str | None
     approval_key: str | None
-    """Thumbprint of the key that has signed the approval, the operator's own. None: it carries no signature."""
+    """Thumbprint of the key that has signed the approval, or the standing one, the operator's own. None: it carries no
+    signature."""
+    standing_id: str | None = None
+    """The standing approval by which it ran."""
     is_operator_known: bool
     """The verifying caller named that key; otherwise the gateway alone says whose it is."""
     result: str | None
@@ -209,7 +213,8 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
     if not is_bound and not (is_old and event.exact("receipt_hash") == "null" and trusted.receipts is not None):
         raise EvidenceRefused("receipt_hash", "The receipt is not bound by the event, which does not have its hash.")
     approval = _check_agreement(event, intent, receipt)
-    approval_key = check_approval(receipt, approval, trusted.operators)
+    standing_key = check_standing(receipt, trusted.operators)
+    approval_key = standing_key or check_approval(receipt, approval, trusted.operators)
     kept = check_kept(event, event_index, bundle, log)
     signer = None if trusted.receipts is None else _check_signature(receipt, trusted.receipts)
     return ProvenCall(
@@ -217,7 +222,7 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
         action_version=event.text("action_version"), decision=event.text("decision"),
         policy_rule=event.text("policy_rule"), policy_version=event.text("policy_version"),
         approval_id=event.text("approval_id"), approved_by=event.text("approved_by"), approval_key=approval_key,
-        is_operator_known=approval_key in trusted.operators,
+        standing_id=receipt.text("standing_id"), is_operator_known=approval_key in trusted.operators,
         result=receipt.inner("normalized_result").text("kind"),
         verification=receipt.inner("verification_outcome").text("status"), failure_class=receipt.text("failure_class"),
         dispatched_at=None if intent is None else intent.text("dispatched_at"),

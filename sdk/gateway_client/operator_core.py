@@ -17,6 +17,7 @@ from gateway_client.operator_authority import AuthorityCore
 from gateway_client.operator_calls import listed
 from gateway_client.operator_evidence import EvidenceCore
 from gateway_client.operator_sessions import SessionsCore
+from gateway_client.operator_standing import StandingCore
 from gateway_client.operator_value_rules import ValueRulesCore
 from gateway_client.operator_webhooks import WebhooksCore
 from gateway_client.results import (
@@ -38,7 +39,7 @@ VERIFY_SECONDS = 600.0
 EVERY_EVENT = EventFilter()
 
 
-class OperatorCore(AuthorityCore, EvidenceCore, ValueRulesCore, SessionsCore, WebhooksCore):
+class OperatorCore(AuthorityCore, EvidenceCore, ValueRulesCore, StandingCore, SessionsCore, WebhooksCore):
     """Every method gives a flow of one call and its typed result.
 
     All raise the exceptions of gateway_client/errors.py by status; below stands only what is special to a call.

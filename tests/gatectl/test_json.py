@@ -288,6 +288,21 @@ def test_of_thresholds_and_caps(gatectl: Gatectl) -> None:
     ask(gatectl, "policy caps clear", *pay)
 
 
+def test_of_standing_approvals(gatectl: Gatectl, agent: AgentClient) -> None:
+    terms = ("--principal", "dev:anonymous", "--until", "2h", "--max-calls", "1", "--where", "/amount_cents<=20000")
+    where = ("--where", "/currency in EUR,USD", "--where", "/amount_cents>=1")
+    added = ask(gatectl, "approvals standing add", "payment_transfer", *terms, *where)
+    assert [one["value"] for one in added["where"]] == [20000, ["EUR", "USD"], 1]
+    paid = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": 19_999, "currency": "EUR"})
+    assert isinstance(paid, Executed)
+    (listed,) = ask(gatectl, "approvals standing list")["standing"]
+    assert (listed["standing_id"], listed["calls"], listed["max_calls"]) == (added["standing_id"], 1, 1)
+    shown = gatectl.done("approvals", "standing").out
+    assert "1 of 1" in shown
+    assert "/amount_cents <= 20000 and" in shown
+    assert ask(gatectl, "approvals standing revoke", added["standing_id"][-8:])["calls"] == 1
+
+
 def test_of_an_export(gatectl: Gatectl, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     told = ask(gatectl, "audit export", "--out", str(file))

@@ -190,7 +190,7 @@ def test_both_clients_have_every_call_with_its_documentation_and_types() -> None
         for name, one in inspect.getmembers(OperatorCore, inspect.isgeneratorfunction)
         if not name.startswith("_") and name not in {"ask", "read", "write", "change"}
     }
-    assert len(calls) == 55
+    assert len(calls) == 58
     for client in (OperatorClient, AsyncOperatorClient):
         for name, flow in calls.items():
             method = getattr(client, name)

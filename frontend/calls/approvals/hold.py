@@ -24,6 +24,7 @@ from ipc.kept_values import summary_of
 from ipc.keys.shown import shown_quorum
 from ipc.operations.calls import Refusal, RepeatedCall
 from ipc.operations.holds import GetHold, Hold, HoldInForce
+from ipc.operations.standing import Lifted
 from ipc.plan import SealedPlan
 from ipc.quorum import Quorum
 from ipc.texts.identifiers import new
@@ -39,9 +40,10 @@ class HoldWriter:
 
     async def hold(
         self, record: CallRecord, sealed: SealedPlan, has_budget: bool, description: str,
-        quorum: Quorum | None,
-    ) -> ApprovalRecord:  # fmt: skip
-        """The hold that is in force for this call, with its event. `description`: of the action.
+        quorum: Quorum | None, *, may_be_lifted: bool = False,
+    ) -> ApprovalRecord | Lifted:  # fmt: skip
+        """The hold that is in force for this call, with its event; or, if a standing approval may lift it, the word
+        that one does. `description`: of the action.
 
         Raises GateError: replay_detected, invalid_lease, budget_exhausted, budget_session_not_found,
         too_many_pending_approvals, replay_cache_unavailable, budget_store_unavailable, clock_error.
@@ -67,6 +69,7 @@ class HoldWriter:
         asked = Hold(
             record.event("pending_approval", **needs), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof,
             has_budget, record.calls_per_hour, record.kept, record.caps, record.key,
+            may_be_lifted,
         )  # fmt: skip
         try:
             held = await self._held(asked)
@@ -74,6 +77,8 @@ class HoldWriter:
             if isinstance(error, NotarySilent):
                 record.proof = None  # it may have been used by this very call, which would look like a replay then
             raise unavailable(asked, error) from None
+        if isinstance(held, Lifted):
+            return held
         record.proof, record.is_decided = None, True
         if isinstance(held, Refusal):
             raise refusal(held, self.metrics)
@@ -83,7 +88,7 @@ class HoldWriter:
             self.metrics.approvals.add(HELD)
         return held.approval
 
-    async def _held(self, asked: Hold) -> HoldInForce | Refusal | RepeatedCall:
+    async def _held(self, asked: Hold) -> HoldInForce | Refusal | RepeatedCall | Lifted:
         try:
             return await self.notary.ask(asked)
         except NotarySilent:

@@ -21,7 +21,7 @@ from frontend.errors import GateError
 from frontend.telemetry.logs import log
 from ipc.backends.store import ApprovalRecord
 from ipc.keys.jwk import KeyRefused
-from ipc.keys.signed_approvals import SignatureRefused, Signed, Subject, check_statement, read
+from ipc.keys.signed_approvals import SignatureRefused, Signed, SignedText, Subject, check_statement, read
 
 _ES256 = ec.ECDSA(hashes.SHA256())
 
@@ -61,7 +61,7 @@ class Signatures:
         now = self.clock.now()
         try:
             signed = read(asked.signature)
-            _check_key(signed, operator)
+            check_key(signed.text, operator)
             check_statement(signed.statement, subject, now)
             _check_asked(signed, asked)
         except SignatureRefused as refused:
@@ -80,7 +80,8 @@ def _refused(code: str, approval: ApprovalRecord, operator: OperatorCaller, mess
     return GateError(code, message=message)
 
 
-def _check_key(signed: Signed, operator: OperatorCaller) -> None:
+def check_key(signed: SignedText, operator: OperatorCaller) -> None:
+    """Raises SignatureRefused unless the key of the request's proof has signed it."""
     if signed.jkt != operator.jkt:
         raise SignatureRefused("another key than that of the request's proof has signed it")
     try:

@@ -24,6 +24,10 @@ class RedisKeys:
         """Likewise those of kept outputs, by the ids of their calls."""
         self.revoked = f"{base}sessions:revoked"
         """Sessions that were revoked by the end of their leases."""
+        self.standing = f"{base}standing"
+        """Standing approvals: id -> row."""
+        self.standing_until = f"{base}standing:until"
+        """The same ids -> when their time is over."""
         self.probe = f"{base}probe"
 
     def unit(self, notary: str) -> str:
@@ -58,6 +62,14 @@ class RedisKeys:
     def cap_reserved(self, approval_id: str) -> str:
         """The reservations of a held call."""
         return f"{self.base}cap-reserved:{approval_id}"
+
+    def standing_of(self, action_id: str, principal: str) -> str:
+        """Ids of the standing approvals for one action and principal."""
+        return f"{self.base}standing-of:{action_id}:{principal}"
+
+    def standing_calls(self, standing_id: str) -> str:
+        """The count of the calls of one of them; `v` grows with every change."""
+        return f"{self.base}standing-calls:{standing_id}"
 
     def sessions(self, epoch: int, principal: str) -> str:
         """Session ids by the end of their leases."""

@@ -12,6 +12,7 @@ from notary.backends.redis.changes import Changes, StoreLost, milliseconds, numb
 from notary.backends.redis.holds import RedisHolds
 from notary.backends.redis.keyed_calls import RedisKeyedCalls
 from notary.backends.redis.shared import Shared
+from notary.backends.redis.standing import RedisStanding
 from notary.database import OpenTransaction
 from notary.store import proofs
 from notary.store.continued import CONTINUES_SECONDS
@@ -40,6 +41,7 @@ class RedisStore:
         self._holds = RedisHolds(self._changes, shared.keys, shared.notary, shared.clock)
         self.caps = RedisCaps(self._changes, shared.keys, shared.clock)
         self.keyed = RedisKeyedCalls(self._changes, shared.keys, shared.clock)
+        self.standing = RedisStanding(self._changes, shared.keys, shared.clock)
         self._budgets: dict[str, list[int] | None] = {}
         """Session -> what it began with, what it has left."""
         self._calls: dict[str, dict[int, int]] = {}

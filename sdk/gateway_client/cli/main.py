@@ -33,6 +33,7 @@ from gateway_client.cli.commands import (
     receipts,
     running,
     sessions,
+    standing,
     summary,
     value_rules,
     watching,
@@ -64,9 +65,9 @@ def _version(context: click.Context, _option: click.Parameter, is_asked: bool) -
 cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
-for _module in (running, desk, approvals, why, watching, audit, summary, checkpoints, exports, receipts, bundles,
-                intents, sessions, evidence, learned, policy, value_rules, webhooks, allowlist, agent, mcp, keys,
-                doctor, context, completion):  # fmt: skip
+for _module in (running, desk, approvals, standing, why, watching, audit, summary, checkpoints, exports, receipts,
+                bundles, intents, sessions, evidence, learned, policy, value_rules, webhooks, allowlist, agent, mcp,
+                keys, doctor, context, completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
 

@@ -12,10 +12,11 @@ from hypothesis import given
 
 import tests.support.properties  # noqa: F401  (the number of examples)
 from frontend.policy.data import PolicyData, parse_data
-from frontend.policy.value_rules import Cap, Threshold, exact, strictest
+from frontend.policy.value_rules import Cap, Threshold, strictest
 from frontend.schemas.parser import parse_body
 from ipc.texts.canonical import canonical_bytes
 from ipc.texts.pointers import values_at
+from ipc.texts.scalars import exact
 
 RANK = {None: 0, "hold": 1, "deny": 2}
 

@@ -27,7 +27,8 @@ DOCUMENTED = [
     "egress_networks", "budgets_before", "budgets_after", "caps", "runtime", "response_hash",
     "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
     "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
-    "operator_proof_jti", "approval_signature", "quorum", "approvals", "change", "seen", "attempts",
+    "operator_proof_jti", "approval_signature", "quorum", "approvals", "standing_id", "standing_signature",
+    "change", "seen", "attempts",
     "supposed_principal", "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode", "sandbox_degraded",
     "prev_hash",
 ]  # fmt: skip
@@ -39,6 +40,7 @@ DOCUMENTED_TYPES = {
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
     "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered", "SessionRevoked",
     "ClockAccepted", "LedgerSealed", "ActionPreviewed", "ActionRolledBack", "EvidenceErased", "ApprovalGiven",
+    "StandingApprovalAdded", "StandingApprovalRevoked", "StandingApprovalEnded",
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "lease", "allowed_sinks", "egress_networks", "budgets_before", "budgets_after", "runtime", "change",

@@ -19,7 +19,7 @@ NEVER = {
     "previous_key_id", "key_purpose", "identity_method", "key_thumbprint", "provider_module_digest", "trust_verdict",
     "sandbox_degraded", "prev_hash", "timestamp", "event_type", "is_repeated", "approval_signature",
     "seen", "attempts", "response_schema_violation", "lease", "egress_networks", "supposed_principal",
-    "kept", "caps", "approvals", "quorum",
+    "kept", "caps", "approvals", "quorum", "standing_id", "standing_signature",
 }  # fmt: skip
 FREE = {
     "allowed_sinks",

@@ -47,6 +47,7 @@ OF_OPERATIONS = {
     "ActionCall", "ApprovalGiven", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminRevokeAll",
     "BudgetRollbackFailed", "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted",
     "WebhooksRedelivered", "SessionRevoked", "ClockAccepted", "LedgerSealed", "EvidenceErased",
+    "StandingApprovalAdded", "StandingApprovalRevoked", "StandingApprovalEnded",
 }  # fmt: skip
 """Written by an operation of their own, or by the notary itself."""
 NOTARYS: dict[str, Any] = {
@@ -56,6 +57,7 @@ NOTARYS: dict[str, Any] = {
     "key_purpose": "receipt", "key_id": "k",
     "previous_key_id": "k", "seen": {"state": "present"},
     "kept": {"/a": DIGEST}, "summary_template": "{a}", "approvals": (),
+    "standing_id": "sta_1", "standing_signature": "a.b.c",
 }  # fmt: skip
 OF_DECISIONS = ("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
 

@@ -39,8 +39,8 @@ KEPT = "a kept value: its row changed, deleted, inserted, or exchanged with anot
 KEPT_KIND = "whether a kept value is a masked one"
 SPARE = "a page of the journal that holds nothing that waits"
 NO_EVIDENCE = (
-    "proofs, budgets, quotas, caps, keys of calls, approvals, deliveries, answers kept for a front, "
-    "the ledger's own name"
+    "proofs, budgets, quotas, caps, keys of calls, approvals, standing approvals, deliveries, "
+    "answers kept for a front, the ledger's own name"
 )
 
 OUTCOMES = {"found": Exit.CHECK_FAILED, "not found": Exit.OK, "nothing said": Exit.UNAVAILABLE}
@@ -133,6 +133,7 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "call_keys": ("name", "principal", "call", "expires_at"),
         "call_key_counts": ("principal", "number"),
         "call_ends": ("call_id", "ended", "expires_at"),
+        "standing_approvals": ("standing_id", "action_id", "principal", "until", "calls", "record"),
         "kept_outputs": ("seq", "call_id", "principal", "ended_at", "bytes", "record"),
         "kept_output_bytes": ("principal", "bytes"),
         "activity": ("step", "hour", "kind", "name", "count"),

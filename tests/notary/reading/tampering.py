@@ -173,7 +173,7 @@ def count_by_hand(connection: sqlite3.Connection) -> None:
 
 
 def reserve_by_hand(connection: sqlite3.Connection) -> None:
-    """Amounts that count for caps, and keys of calls."""
+    """Amounts that count for caps, keys of calls, and standing approvals."""
     amounts = [("text_digest", "/amount", "all", 60, "", LATE, total, "0", LATE + 60) for total in ("1", "2")]
     rows: dict[str, list[tuple[str | int, ...]]] = {
         "cap_amounts": [("refund", *amounts[0][1:]), amounts[1]],
@@ -181,6 +181,10 @@ def reserve_by_hand(connection: sqlite3.Connection) -> None:
         "call_keys": [("k7", "uid:1007", "{}", LATE), ("k8", "uid:1008", "{ }", LATE + 1)],
         "call_key_counts": [("uid:1007", 1), ("uid:1008", 2)],
         "call_ends": [("trc_7", "{}", LATE), ("trc_8", "{ }", LATE + 1)],
+        "standing_approvals": [
+            ("sta_7", "refund", "uid:1007", LATE, 1, "{}"),
+            ("sta_8", "pay", "uid:1008", LATE + 1, 2, "{ }"),
+        ],
     }
     for table, values in rows.items():
         marks = ", ".join("?" * len(values[0]))

@@ -33,7 +33,7 @@ WITHOUT_ROWID = {
     "quota_holds": "approval_id", "quota_sessions": "principal", "last_sessions": "holder",
     "kept_bytes": "principal", "kept_values": "key", "activity": "hour", "activity_sums": "hour",
     "cap_amounts": "action_id", "cap_reserved": "approval_id", "call_keys": "name", "call_key_counts": "principal",
-    "call_ends": "call_id", "kept_output_bytes": "principal",
+    "call_ends": "call_id", "kept_output_bytes": "principal", "standing_approvals": "standing_id",
 }  # fmt: skip
 USUAL = {
     "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
@@ -107,7 +107,7 @@ ROWS_OF = {
         (
             "budgets", "quota_calls", "quota_sessions", "last_sessions", "approvals", "kept_approvals", "kept_bytes",
             "outbox", "given_up", "activity", "activity_sums", "cap_amounts", "cap_reserved", "call_keys",
-            "call_key_counts", "call_ends", "kept_outputs", "kept_output_bytes",
+            "call_key_counts", "call_ends", "kept_outputs", "kept_output_bytes", "standing_approvals",
         ),
         (NO_EVIDENCE,) * 3,
     ),

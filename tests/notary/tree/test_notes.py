@@ -6,8 +6,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.keys.verifier_keys import key_id
+from ipc.network.loopback import origin_of
 from notary.tree.checkpoint import Checkpoint, NoteRefused
-from notary.tree.notes import opened, opened_checkpoint, origin_of, read_verifier_key, signed, verifier_key
+from notary.tree.notes import opened, opened_checkpoint, read_verifier_key, signed, verifier_key
 
 NAME = "gate.example"
 KEY, OTHER = (Ed25519PrivateKey.from_private_bytes(one * 32) for one in (b"k", b"o"))

@@ -88,7 +88,7 @@ def verify(
 
 
 def _approval_signature(call: ProvenCall) -> list[tuple[str, object]]:
-    if call.approved_by is None:
+    if call.approved_by is None and call.standing_id is None:
         return []
     if call.approval_key is None:
         return [("signed", "not by the operator: the gateway alone says who approved")]
@@ -99,6 +99,8 @@ def _approval_signature(call: ProvenCall) -> list[tuple[str, object]]:
 def _show(out: Output, call: ProvenCall) -> None:
     out.line(out.mark("proven"))
     approved = "none was needed" if call.approved_by is None else f"{call.approved_by} ({plain(call.approval_id)})"
+    if call.standing_id is not None:
+        approved = f"standing approval {call.standing_id}"
     signature = "valid, by the key " + (call.receipt_key or "")
     if call.receipt_key is None:
         signature = "not checked (--receipt-keys): the checkpoint alone binds the receipt"
