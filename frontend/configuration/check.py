@@ -15,6 +15,7 @@ from frontend.configuration.backend_checks import look_at_backends
 from frontend.configuration.inspection import (
     look_at_actions,
     look_at_data,
+    look_at_pointers,
     look_at_policy,
     look_at_webhooks,
     module_channel,
@@ -64,6 +65,8 @@ async def look(
             more, version, not_remembered = await look_at_policy(request.settings.policy_dir, engine)
             told += more
             nursery.cancel_scope.cancel()
+    if "pointers" in request.parts:
+        told += look_at_pointers(request.settings, has_looked="actions" in request.parts)
     return told, FilesChecked(actions, version, not_remembered)
 
 

@@ -24,6 +24,7 @@ from frontend.policy.acl import read_policy
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.opa.wire import documents_of
+from frontend.policy.pointer_doubts import pointer_doubts
 from frontend.policy.problems import policy_problems
 from frontend.secrets.files import SecretFile, SecretsUnavailable
 from frontend.webhooks.endpoints import key_in
@@ -114,6 +115,20 @@ def look_at_data(policy_dir: str) -> tuple[list[FoundProblem], str]:
     except PolicyRefused as refused:
         told += [found(problem) for problem in policy_problems(refused.problems, policy_dir)]
     return told, version
+
+
+def look_at_pointers(settings: Settings, *, has_looked: bool) -> list[FoundProblem]:
+    """Warnings of values that the policy names and no action offers; none as long as manifests or policy can't be read.
+    `has_looked`: problems of manifests are told already."""
+    manifests, problems = load_manifests(Path(settings.manifests_dir), has_proxy=True)
+    if problems:
+        return [] if has_looked else [found(problem) for problem in problems]
+    try:
+        files = read_policy(settings.policy_dir, has_rules=settings.opa_url is None)
+    except PolicyRefused:
+        return []
+    said = pointer_doubts(files, {one.action_id: one.policy_input for one in manifests})
+    return [found(one, is_warning=True) for one in policy_problems(said, settings.policy_dir)]
 
 
 def look_at_webhooks(settings: Settings) -> list[FoundProblem]:

@@ -58,11 +58,11 @@ def _reasons(ours: Mapping[str, RegoRule], modules: Mapping[str, str]) -> Iterat
     for name in names:
         if name not in given:
             place = _place(modules, f":= {json.dumps(name, ensure_ascii=False)}", denial)
-            yield f'{place}: the denial "{name}" has no reason: add reason("{name}") := …{_meant(name, given)}'
+            yield f'{place}: the denial "{name}" has no reason: add reason("{name}") := …{meant(name, given)}'
     for name in given:
         if name not in names:
             place = _place(modules, f"reason({json.dumps(name, ensure_ascii=False)}", reason)
-            yield f'{place}: reason("{name}") belongs to no denial{_meant(name, names)}'
+            yield f'{place}: reason("{name}") belongs to no denial{meant(name, names)}'
 
 
 def _unasked(ours: Mapping[str, RegoRule], modules: Mapping[str, str]) -> Iterator[str]:
@@ -113,13 +113,14 @@ def _absent(modules: Mapping[str, str], rules: Mapping[tuple[str, str], RegoRule
                 known = [name for package, name in rules if package == root]
                 is_inside = any(package.startswith(f"{root}.{member}") for package in packages)
                 if member is not None and member not in known and not is_inside:
-                    yield f"{file}:{line}: data.{root}.{member}: no rule has this name{_meant(member, known)}"
+                    yield f"{file}:{line}: data.{root}.{member}: no rule has this name{meant(member, known)}"
             elif root not in roots and root not in SECTIONS and root not in data:
                 known = sorted({*roots, *SECTIONS, *data})
-                yield f"{file}:{line}: data.{root}: data.json does not have it{_meant(root, known)}"
+                yield f"{file}:{line}: data.{root}: data.json does not have it{meant(root, known)}"
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` with the closest known name; empty without one."""
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""
 

@@ -24,7 +24,8 @@ class CheckFiles(Message, frozen=True):
     FDS = 2
     settings: Settings
     parts: tuple[str, ...]
-    """The parts to check: `actions`, `policy`, `secrets`, `webhooks`; with `connect` backends are asked, too."""
+    """The parts to check: `actions`, `policy`, `secrets`, `webhooks`, `pointers` (whether actions offer the values that
+    the policy names); with `connect` backends are asked, too."""
 
 
 class FoundProblem(Message, frozen=True):

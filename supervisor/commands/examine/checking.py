@@ -92,10 +92,13 @@ def _untried(settings: Settings, document: Document) -> list[Problem]:
     return [document.problem(tuple(one.setting.split(".")), one.sentence, "") for one in told]
 
 
-def check_policy(folder: str, environ: Mapping[str, str]) -> Checked:
-    """A policy folder alone. Raises Refused when the check itself fails."""
+def check_policy(folder: str, environ: Mapping[str, str], manifests: str | None = None) -> Checked:
+    """A policy folder alone, or beside the manifests of a folder. Raises Refused when the check itself fails."""
     settings = Settings(state_dir="", public_base_url="", policy_dir=folder)
-    return _look(CheckFiles(settings, ("policy",)), Document(), environ)
+    if manifests is None:
+        return _look(CheckFiles(settings, ("policy",)), Document(), environ)
+    settings = msgspec.structs.replace(settings, manifests_dir=manifests)
+    return _look(CheckFiles(settings, ("policy", "pointers")), Document(), environ)
 
 
 def check_actions(settings: Settings, environ: Mapping[str, str]) -> Checked:
@@ -113,6 +116,7 @@ def _parts(loaded: Loaded, settings: Settings) -> tuple[str, ...]:
             parts.append("secrets")
     if loaded.is_judged("policy_dir"):
         parts.append("policy")
+        parts += ["pointers"] if "actions" in parts else []
     if any(row.secret_file is not None for row in settings.webhooks):
         parts.append("webhooks")  # a row keeps its place with what could be read of it
     return tuple(parts)

@@ -31,6 +31,9 @@ def add(commands: Commands) -> None:
 
     check = kinds.add_parser("check", help="load a policy as the gateway would, and report its problems")
     _add_folder(check)
+    check.add_argument(
+        "--manifests", type=Path, metavar="DIR", help="warn of values that no action of these manifests offers"
+    )
     check.set_defaults(run=_check)
 
     explain = kinds.add_parser("explain", help="show decision, rule and trail for one question")
@@ -60,7 +63,8 @@ def _test(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     folder = _whole(options.folder)
-    report = check_policy(folder, os.environ)
+    manifests = None if options.manifests is None else str(options.manifests.absolute())
+    report = check_policy(folder, os.environ, manifests)
     remembered = "Decisions are remembered."
     if report.policy_not_remembered is not None:
         remembered = f"Decisions are not remembered: {report.policy_not_remembered}."

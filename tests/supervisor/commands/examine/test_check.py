@@ -225,6 +225,15 @@ def test_braces_without_quotes_and_a_host_that_no_domain_allows_are_said_at_thei
     )
 
 
+def test_a_value_that_the_policy_names_and_no_action_offers_is_a_warning(folder: Path) -> None:
+    file = folder / "policy" / "data.json"
+    rule = {"pointer": "/amount", "hold_above": 1}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"thresholds": {"payment_transfer": [rule]}}))
+    code, lines = check(folder)
+    said = "thresholds.payment_transfer: /amount is not in the policy_input of the action's manifest; did you mean"
+    assert (code, lines[0]) == (Exit.OK, f"ETC/policy/data.json  warning: {said} /amount_cents?")
+
+
 def test_a_missing_folder_and_an_endless_policy_are_reported_in_time(folder: Path) -> None:
     shutil.rmtree(folder / "actions")
     (folder / "keys" / "receipt-keys.jwks.json").unlink()  # a start makes it

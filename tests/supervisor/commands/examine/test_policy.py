@@ -12,7 +12,9 @@ from frontend.policy.tools.testing import ORDINARY
 from ipc.process.exits import Exit
 from tests.supervisor.test_cli import here
 from tests.support.checked import DEFAULT_REGO, gateway
+from tests.support.manifests import REPOSITORY
 
+EXAMPLES = REPOSITORY / "contrib" / "examples" / "actions"
 TESTS = """package gateway_test
 
 import rego.v1
@@ -145,6 +147,20 @@ def test_a_check_asks_for_every_reason_and_only_warns_of_data_that_may_come(poli
     told = json.loads(gateway(policy.parent, "policy", "check", "policy", "--json").stdout)
     assert told["problems"] == []
     assert [(one["file"], one["line"]) for one in told["warnings"]] == [(str(rego), line)]
+
+
+def test_a_check_beside_manifests_warns_of_values_that_no_action_offers(policy: Path) -> None:
+    rego = policy / "gateway.rego"
+    right = rego.read_text()
+    rego.write_text(right + '\nlarge if input.request["/amount"] > 100\n')
+    line = right.count("\n") + 2
+    asked = ("policy", "check", "policy", "--manifests", str(EXAMPLES))
+    done = gateway(policy.parent, *asked)
+    said = "/amount is in the policy_input of no action; did you mean /amount_cents?"
+    assert (done.returncode, done.stdout.splitlines()[0]) == (Exit.OK, f"{rego}:{line}  warning: {said}")
+    assert "warning" not in gateway(policy.parent, *asked[:3]).stdout, "no manifests, no doubts"
+    done = gateway(policy.parent, *asked[:4], "nowhere")
+    assert (done.returncode, "the manifests folder cannot be read" in done.stdout) == (Exit.CONFIG, True)
 
 
 def test_a_check_refuses_a_field_that_no_question_has_with_its_line(policy: Path) -> None:
