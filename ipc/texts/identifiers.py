@@ -6,6 +6,7 @@ fresh from the operating system, so knowing one says nothing about the next. Pre
 """
 
 import os
+import re
 import threading
 import time
 
@@ -18,6 +19,9 @@ _TAIL_BITS = 62
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
 _VERSION = 0x7 << _COUNTER_BITS
 _VARIANT = 0b10 << _TAIL_BITS
+
+
+_FORM = re.compile(r"[a-z]+_([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 class _Sequence:
@@ -62,3 +66,9 @@ def new(prefix: str) -> str:
     first, last = _sequence.next()
     text, tail = f"{first:016x}", f"{last:016x}"
     return f"{prefix}{text[:8]}-{text[8:12]}-{text[12:]}-{tail[:4]}-{tail[4:]}"
+
+
+def made_at(identifier: str) -> float | None:
+    """The time that an identifier says it was made at (Unix seconds); None for one of another form."""
+    form = _FORM.fullmatch(identifier)
+    return None if form is None else int(form[1] + form[2], 16) / 1000

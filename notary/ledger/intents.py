@@ -12,6 +12,7 @@ from ipc.caps import CapReservation
 from ipc.events import AuditEvent
 from ipc.operations.calls import Approver, GrantTerms
 from notary.database import OpenTransaction
+from notary.ledger import sealed_intents
 from notary.ledger.page_ring import IntentRow
 
 INSERT_INTENT = (
@@ -28,7 +29,9 @@ _WITHOUT_END = (
     "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) WHERE intents.principal = ?"
     " ORDER BY intents.seq DESC LIMIT ?"
 )
-_KNOWN = "SELECT intent_id FROM intents WHERE intent_id IN (SELECT value FROM json_each(?))"
+_IS_KNOWN = f"SELECT 1 FROM intents WHERE intent_id = ? UNION ALL {sealed_intents.KNOWN} LIMIT 1"  # noqa: S608 - a name of ours
+_OF_TABLE = "SELECT intent_id FROM intents WHERE intent_id IN (SELECT value FROM json_each(?))"
+_KNOWN = f"{_OF_TABLE} UNION ALL {sealed_intents.KNOWN_AMONG}"
 
 
 class StandingWord(msgspec.Struct, frozen=True):
@@ -87,8 +90,8 @@ def row_of(intent: OpenIntent, grant: str) -> IntentRow:
 
 
 def is_known(connection: OpenTransaction, intent_id: str) -> bool:
-    """True for the id of any intent that is in the table."""
-    return connection.execute("SELECT 1 FROM intents WHERE intent_id = ?", (intent_id,)).fetchone() is not None
+    """True for the id of any intent that is in the table, or in a sealed segment."""
+    return connection.execute(_IS_KNOWN, (intent_id, intent_id, intent_id)).fetchone() is not None
 
 
 def without_end(connection: OpenTransaction, principal: str) -> list[OpenIntent]:
@@ -99,8 +102,9 @@ def without_end(connection: OpenTransaction, principal: str) -> list[OpenIntent]
 
 
 def known_among(connection: OpenTransaction, intent_ids: Collection[str]) -> set[str]:
-    """Those of these ids that are in the table."""
-    rows = connection.execute(_KNOWN, (msgspec.json.encode(list(intent_ids)).decode(),))
+    """Those of these ids that are in the table, or in a sealed segment."""
+    ids = msgspec.json.encode(list(intent_ids)).decode()
+    rows = connection.execute(_KNOWN, (ids, ids))
     return {row[0] for row in rows}
 
 

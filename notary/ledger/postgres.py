@@ -9,7 +9,7 @@ import secrets
 from typing import Final
 
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import activity, kept_values, lease_tokens, outbox, schema, settling
+from notary.ledger import activity, kept_values, lease_tokens, outbox, schema, sealed_intents, settling
 from notary.ledger.intents import INSERT_INTENT
 
 _FIRST: Final = """
@@ -85,7 +85,8 @@ _OURS: Final = (
     " AND c.oid IN (to_regclass('events'), to_regclass('receipts'), to_regclass('intents'), to_regclass('unresolved'),"
     " to_regclass('tiles'), to_regclass('checkpoints'), to_regclass('meta'), to_regclass('epochs'),"
     " to_regclass('turn'), to_regclass('gateways'), to_regclass('outbox'), to_regclass('given_up'),"
-    " to_regclass('kept_values'), to_regclass('activity'), to_regclass('activity_sums'))"
+    " to_regclass('kept_values'), to_regclass('activity'), to_regclass('activity_sums'),"
+    " to_regclass('sealed_intents'))"
 )
 
 OWN: Final = {
@@ -155,7 +156,7 @@ def prepare(connection: OpenTransaction) -> None:
     for statement in activity.POSTGRES_TABLES:
         connection.execute(statement)
     lease_tokens.take_out_of_gateways(connection)
-    for statement in kept_values.POSTGRES_TABLES:
+    for statement in (*kept_values.POSTGRES_TABLES, *sealed_intents.POSTGRES_TABLES):
         connection.execute(statement)
     if version is None:
         connection.execute("INSERT INTO meta (key, value) VALUES ('ledger_id', ?)", (secrets.token_hex(16),))

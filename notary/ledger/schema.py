@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable
 
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import activity, history, kept_values, lease_tokens, page_ring, requests
+from notary.ledger import activity, history, kept_values, lease_tokens, page_ring, requests, sealed_intents
 from notary.store import budgets, cap_rows, continued, holds, kept, keyed_calls, proofs, quotas, standing
 from notary.tree import tiles
 
@@ -145,7 +145,7 @@ def prepare(connection: OpenTransaction) -> None:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
     lease_tokens.take_out_tokens(connection)
     own = (*continued.TABLES, *kept.TABLES, *cap_rows.TABLES, *keyed_calls.TABLES, *standing.TABLES)
-    _create(connection, (*own, *kept_values.TABLES, *activity.TABLES))
+    _create(connection, (*own, *kept_values.TABLES, *activity.TABLES, *sealed_intents.TABLES))
 
 
 def _create_tree(connection: OpenTransaction) -> None:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from notary.database import OpenTransaction
+from notary.ledger import sealed_intents
 from notary.ledger.activity import count_slice, position
 from notary.ledger.chain import event_hash
 from notary.ledger.cut import BEGINNING, CLEARED, Cut, forget_cleared, read_cleared, read_cut, write_cut
@@ -24,6 +25,7 @@ _LEAST, _MOST = 20, 2000
 _DELETED: Final = (("events", "events"), ("receipts", "events"), ("intents", "intents"))
 """Table, and the member of Cut that says up to which number its rows go."""
 _EVENTS: Final = "SELECT bytes FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+_INTENTS: Final = "SELECT intent_id, dispatched_at FROM intents WHERE seq > ? AND seq <= ?"
 _KEPT: Final = "DELETE FROM kept_values WHERE key = ? AND seq <= ?"
 
 
@@ -87,6 +89,7 @@ def clear_slice(connection: OpenTransaction, rows: int, *, is_file: bool) -> Cle
         upto = msgspec.structs.replace(upto, hash=event_hash(bytes(stored)))
     with erasing(connection) if keys and is_file else nullcontext():
         connection.executemany(_KEPT, keys)
+    sealed_intents.add(connection, connection.execute(_INTENTS, (cleared.intents, upto.intents)).fetchall())
     for table, member in _DELETED:
         connection.execute(f"DELETE FROM {table} WHERE seq <= ?", (getattr(upto, member),))  # noqa: S608 - of this file
     left = beginning.events - upto.events + beginning.intents - upto.intents

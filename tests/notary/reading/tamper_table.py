@@ -132,6 +132,7 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "cap_reserved": ("approval_id", "reserved", "gone_at"),
         "call_keys": ("name", "principal", "call", "expires_at"),
         "call_key_counts": ("principal", "number"),
+        "sealed_intents": ("covers", "intent_id"),
         "call_ends": ("call_id", "ended", "expires_at"),
         "standing_approvals": ("standing_id", "action_id", "principal", "until", "calls", "record"),
         "kept_outputs": ("seq", "call_id", "principal", "ended_at", "bytes", "record"),

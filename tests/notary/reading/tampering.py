@@ -180,6 +180,7 @@ def reserve_by_hand(connection: sqlite3.Connection) -> None:
         "cap_reserved": [("apr_7", "[]", LATE), ("apr_8", "[ ]", LATE + 1)],
         "call_keys": [("k7", "uid:1007", "{}", LATE), ("k8", "uid:1008", "{ }", LATE + 1)],
         "call_key_counts": [("uid:1007", 1), ("uid:1008", 2)],
+        "sealed_intents": [(1, "intent_7"), (0, "intent_8")],
         "call_ends": [("trc_7", "{}", LATE), ("trc_8", "{ }", LATE + 1)],
         "standing_approvals": [
             ("sta_7", "refund", "uid:1007", LATE, 1, "{}"),

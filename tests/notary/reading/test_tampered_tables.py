@@ -34,6 +34,7 @@ WITHOUT_ROWID = {
     "kept_bytes": "principal", "kept_values": "key", "activity": "hour", "activity_sums": "hour",
     "cap_amounts": "action_id", "cap_reserved": "approval_id", "call_keys": "name", "call_key_counts": "principal",
     "call_ends": "call_id", "kept_output_bytes": "principal", "standing_approvals": "standing_id",
+    "sealed_intents": "intent_id",
 }  # fmt: skip
 USUAL = {
     "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
@@ -108,6 +109,7 @@ ROWS_OF = {
             "budgets", "quota_calls", "quota_sessions", "last_sessions", "approvals", "kept_approvals", "kept_bytes",
             "outbox", "given_up", "activity", "activity_sums", "cap_amounts", "cap_reserved", "call_keys",
             "call_key_counts", "call_ends", "kept_outputs", "kept_output_bytes", "standing_approvals",
+            "sealed_intents",
         ),
         (NO_EVIDENCE,) * 3,
     ),
