@@ -216,7 +216,8 @@ class Pipeline:
         unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"
         try:
             with trio.CancelScope(shield=True):  # a refusal is written even if its task is cancelled now
-                refusal = Refuse(event, record.proof, record.unless_held, record.kept, record.key)
+                key = None if record.proof is None else record.key  # without a proof it is this call that has the key
+                refusal = Refuse(event, record.proof, record.unless_held, record.kept, key)
                 answer = await self.notary.ask(refusal)
         except (NotaryUnavailable, NotaryRefused) as problem:
             told = GateError(unavailable, cause=str(problem))

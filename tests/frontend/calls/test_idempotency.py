@@ -185,6 +185,24 @@ async def test_a_held_call_that_was_denied_or_expired_is_answered_so(tmp_path: P
         assert shown(await keyed(late, "second")) == (409, "approval_expired", True)
 
 
+async def test_a_call_whose_end_is_not_known_is_in_progress_and_then_unknown(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
+        assert shown(await keyed(agent)) == (500, "evidence_persistence_failed", False), (
+            "its own key is no earlier call"
+        )
+        core.client.faults.clear()
+        again = await keyed(agent)
+        assert shown(again) == (409, "call_in_progress", False)
+        assert dict(again.headers)["Retry-After"] == "1"
+        core.clock.ahead += 200
+        later = await keyed(agent)
+        assert shown(later) == (409, "outcome_unknown", True)
+        (intent,) = (await core.operate("GET", "/v1/admin/intents"))[1]["intents"]
+        assert dict(later.headers)["X-Intent-Id"] == intent["intent_id"]
+
+
 async def test_an_approved_call_whose_end_is_not_known_names_its_intent(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
