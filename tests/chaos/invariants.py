@@ -130,7 +130,7 @@ def _one_receipt_an_execution(ledger: Ledger, seen: Seen) -> Iterator[str]:
 
 
 def _effects(ledger: Ledger, seen: Seen, up: Upstream, files: Path) -> Iterator[str]:
-    marks = Counter(_mark(path, body) for path, body in ((one.path, one.body) for one in list(up.seen)))
+    marks = effects_of(up)
     yield from (f"the effect of {mark} happened {times} times" for mark, times in marks.items() if times > 1)
     written = {file.name for file in files.rglob("n*c*")} if files.is_dir() else set()
     for answer in seen.answers:
@@ -146,6 +146,11 @@ def _effects(ledger: Ledger, seen: Seen, up: Upstream, files: Path) -> Iterator[
     wrote = sum(action_id == "file_write" for _, _, action_id, *_ in ledger.intents)
     if len(written) > wrote:
         yield f"{len(written)} files of {wrote} intents"
+
+
+def effects_of(up: Upstream) -> Counter[str]:
+    """How often the upstream has the effect of each call, by its mark."""
+    return Counter(_mark(one.path, one.body) for one in list(up.seen))
 
 
 def _mark(path: str, body: bytes) -> str:

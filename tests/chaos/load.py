@@ -62,7 +62,8 @@ class Load:
     def __init__(self, world: World, seen: Seen, seed: int) -> None:
         self._world, self._seen = world, seen
         self._stop = threading.Event()
-        self._held: list[str] = []
+        self.held: list[str] = []
+        """Approvals that the operator has not decided yet."""
         agents = [threading.Thread(target=self._agent, args=(number, seed)) for number in range(AGENTS)]
         self._threads = [*agents, threading.Thread(target=self._operator, args=(seed,))]
 
@@ -122,7 +123,7 @@ class Load:
         if answer.status == 200:
             self._seen.successes += 1
         elif answer.status == 202:
-            self._held.append(answer.body["approval_id"])
+            self.held.append(answer.body["approval_id"])
         return answer
 
     # ----------------------------------------------------------------- operator
@@ -144,9 +145,9 @@ class Load:
             answer = operator.get("/v1/audit/checkpoint")
             if answer.status_code == 200:
                 self._seen.checkpoints.append(answer.json())
-        if not self._held:
+        if not self.held:
             return
-        approval_id = self._held.pop(dice.randrange(len(self._held)))
+        approval_id = self.held.pop(dice.randrange(len(self.held)))
         draw = dice.random()
         verb = "approve" if draw < 0.7 else "deny"
         learn = f"?learn_domain={dice.choice(HOSTS)}" if draw < 0.35 else ""

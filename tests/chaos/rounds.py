@@ -14,8 +14,9 @@ import httpx
 import psutil
 
 from tests.chaos.events import EVENTS, drawn
-from tests.chaos.invariants import problems
+from tests.chaos.invariants import effects_of, problems
 from tests.chaos.load import Load, Seen, wait_for_success
+from tests.chaos.transfers import Heard, Transfers
 from tests.chaos.world import Failed, World
 from tests.support.upstream import upstream
 from tests.support.webhook_receiver import webhook_receiver
@@ -65,11 +66,12 @@ def play(plan: Plan, libraries: str, progress: Progress, *, is_root: bool) -> Ou
         world = World(
             folder, up.address, receiver.address, libraries, fronts=plan.fronts, flush_us=plan.flush_us, is_root=is_root
         )  # fmt: skip
-        seen = Seen()
+        seen, heard = Seen(), Heard()
         try:
             world.start()
-            _run(world, seen, plan, outcome, progress)
+            _run(world, seen, heard, plan, outcome, progress)
             outcome.problems += problems(world, seen, up, receiver)
+            outcome.problems += heard.problems(effects_of(up))
         except Failed as failed:
             outcome.problems += [*seen.faults, str(failed)]
         finally:
@@ -79,6 +81,7 @@ def play(plan: Plan, libraries: str, progress: Progress, *, is_root: bool) -> Ou
             world.end()
     outcome.codes = Counter(f"{answer.kind} {answer.code}" for answer in seen.answers)
     outcome.codes += Counter(f"{answer.kind} {answer.code}" for answer in seen.approved)
+    outcome.codes += Counter(f"transfer {end}" for end in heard.ends.values())
     outcome.lost = sum(seen.lost.values())
     outcome.seconds = time.monotonic() - began
     if not outcome.problems:
@@ -95,9 +98,10 @@ def _keep(world: World, folder: Path) -> None:
             shutil.copy(world.state / name, kept / name)
 
 
-def _run(world: World, seen: Seen, plan: Plan, outcome: Outcome, progress: Progress) -> None:
+def _run(world: World, seen: Seen, heard: Heard, plan: Plan, outcome: Outcome, progress: Progress) -> None:
     choices = random.Random(f"{plan.seed}/events")
-    with Load(world, seen, plan.seed):
+    load = Load(world, seen, plan.seed)
+    with load, Transfers(world, heard, load.held):
         wait_for_success(world, seen)
         before = weight(world)
         for number in range(plan.events):
