@@ -65,18 +65,27 @@ class StoredValue(NamedTuple):
         return None if self.value is None or self.salt is None else commitment(self.salt, self.value)
 
 
-class _KeyNames(msgspec.Struct):
+class KeptNames(msgspec.Struct):
+    """The members of an event that name its rows here."""
+
     event_id: str = ""
     intent_id: str | None = None
+    kept: dict[str, str] | None = None
+    """By pointer, its commitments; None: it keeps no value."""
+
+    @property
+    def key(self) -> str:
+        """The key of its rows."""
+        return self.intent_id or self.event_id
 
 
-_names_of = msgspec.json.Decoder(_KeyNames).decode
+kept_names = msgspec.json.Decoder(KeptNames).decode
+"""The names in the stored bytes of an event."""
 
 
 def key_of(stored: bytes) -> str:
     """The key of the rows of an event, given its stored bytes."""
-    names = _names_of(stored)
-    return names.intent_id or names.event_id
+    return kept_names(stored).key
 
 
 def rows_of(key: str, seq: int | None, kept: KeptValues) -> list[KeptRow]:

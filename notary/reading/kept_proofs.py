@@ -8,11 +8,7 @@ import msgspec
 
 from contract.evidence import KeptProof
 from notary.database import OpenTransaction
-from notary.ledger.kept_values import StoredValue, key_of, stored_values
-
-
-class _Commitments(msgspec.Struct):
-    kept: dict[str, str] | None = None
+from notary.ledger.kept_values import StoredValue, kept_names, stored_values
 
 
 class KeptPart(NamedTuple):
@@ -22,14 +18,12 @@ class KeptPart(NamedTuple):
     erased_by: tuple[int, ...] = ()
 
 
-_commitments_of = msgspec.json.Decoder(_Commitments).decode
-
-
 def kept_part(connection: OpenTransaction, event: bytes) -> KeptPart:
     """The rows of an event, given its stored bytes; nothing for one that commits to no value."""
-    if not _commitments_of(event).kept:
+    names = kept_names(event)
+    if not names.kept:
         return KeptPart()
-    rows = stored_values(connection, key_of(event))
+    rows = stored_values(connection, names.key)
     return KeptPart(_values(rows), tuple(sorted({row.erased_by for row in rows if row.erased_by is not None})))
 
 

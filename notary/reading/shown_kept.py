@@ -13,6 +13,7 @@ from contract.audit import KeptState
 from ipc.evidence import KeptFilter
 from ipc.kept_values import commitment, texts_of
 from notary.database import DatabaseGone, OpenTransaction
+from notary.ledger.kept_values import KeptNames, kept_names
 
 MAX_SHOWN_BYTES: Final = 8 * 1024 * 1024
 """Values of one answer. A list that would have more ends before the event with which it does."""
@@ -28,15 +29,6 @@ _HAS_VALUE: Final = "kept_values.kind = 'kept' AND kept_values.pointer = ?"
 _HAS_OTHER: Final = "EXISTS (SELECT 1 FROM kept_values AS {0} WHERE {0}.key = kept_values.key AND {0}.kind = 'kept'"
 
 
-class _Commitments(msgspec.Struct):
-    event_id: str = ""
-    intent_id: str | None = None
-    kept: dict[str, str] | None = None
-
-
-_commitments_in = msgspec.json.Decoder(_Commitments).decode
-
-
 def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[bytes]:
     """The stored events, each that commits to values with these values as they are known now.
 
@@ -47,12 +39,12 @@ def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[byte
     for start in range(0, len(events), _AT_ONCE):
         some = events[start : start + _AT_ONCE]
         read = [_read(stored) for stored in some]
-        rows = _rows_of(connection, [one.intent_id or one.event_id for one in read if one is not None])
+        rows = _rows_of(connection, [one.key for one in read if one is not None])
         for stored, one in zip(some, read, strict=True):
             if one is None:
                 shown.append(stored)
                 continue
-            members = _members(one.kept or {}, rows.get(one.intent_id or one.event_id, {}))
+            members = _members(one.kept or {}, rows.get(one.key, {}))
             size += len(members)
             if shown and size > MAX_SHOWN_BYTES:
                 return shown
@@ -75,12 +67,12 @@ def kept_terms(filters: Sequence[KeptFilter]) -> tuple[list[str], list[Any]]:
     return terms, values
 
 
-def _read(stored: bytes) -> _Commitments | None:
+def _read(stored: bytes) -> KeptNames | None:
     """The names and commitments of an event; None if it has none."""
     if _MARK not in stored:
         return None
     try:
-        read = _commitments_in(stored)
+        read = kept_names(stored)
     except msgspec.MsgspecError as error:
         raise DatabaseGone(f"a stored event makes no sense: {error}") from None
     return read if read.kept else None

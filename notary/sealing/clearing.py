@@ -16,6 +16,7 @@ from notary.ledger import sealed_intents
 from notary.ledger.activity import count_slice, position
 from notary.ledger.chain import event_hash
 from notary.ledger.cut import BEGINNING, CLEARED, Cut, forget_cleared, read_cleared, read_cut, write_cut
+from notary.ledger.kept_values import kept_names
 from notary.store.holds import erasing
 
 FIRST_SLICE: Final = 200
@@ -35,15 +36,6 @@ class ClearedSlice(NamedTuple):
     left: int
     deleted: int = 0
     has_kept: bool = False
-
-
-class _KeptNames(msgspec.Struct):
-    event_id: str = ""
-    intent_id: str | None = None
-    kept: dict[str, str] | None = None
-
-
-_decode = msgspec.json.Decoder(_KeptNames).decode
 
 
 class SliceSize:
@@ -82,9 +74,9 @@ def clear_slice(connection: OpenTransaction, rows: int, *, is_file: bool) -> Cle
     )  # fmt: skip
     keys, stored = [], b""
     for (stored,) in connection.execute(_EVENTS, (cleared.events, upto.events)):
-        event = _decode(stored)
+        event = kept_names(stored)
         if event.kept:
-            keys.append((event.intent_id or event.event_id, upto.events))
+            keys.append((event.key, upto.events))
     if stored:
         upto = msgspec.structs.replace(upto, hash=event_hash(bytes(stored)))
     with erasing(connection) if keys and is_file else nullcontext():
