@@ -6,7 +6,7 @@ from .noun import LEFT_OUT, Listed, NeverNull, Noun
 
 
 class CallCondition(Noun, frozen=True, kw_only=True):
-    """What one value of a call must be."""
+    """A condition on one value of a call."""
 
     pointer: str
     """One of the manifest's `policy_input`."""
@@ -28,7 +28,7 @@ class StandingApproval(Noun, frozen=True, kw_only=True):
     max_calls: NeverNull[int] = LEFT_OUT
     """Calls that it is good for; absent for any number."""
     where: Listed[CallCondition] = LEFT_OUT
-    """Conditions that a call must keep, all of them; absent where there are none."""
+    """Conditions that a call must keep, all of them; absent for one without conditions."""
     calls: int
     """Calls that have run by it."""
     signature: str

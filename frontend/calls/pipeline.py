@@ -131,8 +131,8 @@ class Pipeline:
         return replace(executed, exposes_error=True) if exposes else executed
 
     async def _held(self, record: CallRecord, drafted: Draft, decision: Decision, lease: Lease) -> CallOutcome:
-        """Hold the call, or run it by a standing approval that covers it. One that covers it no more by then leaves it
-        held."""
+        """Hold the call, or run it by a standing approval that covers it. The call is held if that is over by
+        then."""
         sealed = self._sealed(record, drafted, decision)
         quorum = self.deciding.quorum(decision, sealed.plan)
         description = drafted.action.manifest.description

@@ -138,7 +138,7 @@ def check_statement(statement: Statement, subject: Subject, now: float, patience
 
 
 def check_address(aud: str, addresses: Iterable[str]) -> None:
-    """Raises SignatureRefused for an audience that is none of these addresses of this gateway."""
+    """Raises SignatureRefused for an audience that is not among these addresses of this gateway."""
     address = _address(aud)
     if address is None or address not in map(_address, addresses):
         raise SignatureRefused("aud is not the public_base_url of this gateway")

@@ -47,7 +47,7 @@ class StandingInForce(msgspec.Struct, frozen=True):
 class AddStanding(FrontOperation[StandingInForce | None], frozen=True):
     """Store a standing approval with its event; None where one with this id is over, or there are too many.
 
-    `operator` has sent it, and must have signed it. One that is in force already is answered as it is.
+    `operator` has sent it, and must have signed it. The answer to a text that is in force already is its row.
     """
 
     signature: str

@@ -128,7 +128,7 @@ def end_all(unit: Transaction, why: str) -> None:
 
 
 def lifted(unit: Transaction, asked: Hold) -> Lifted | None:
-    """Look for the standing approval that covers a call which is to be held; None where it has to wait.
+    """Look for the standing approval that covers a call before it is held; None where it has to wait.
 
     A call that waits already goes on waiting: a person may still approve it, and it would run twice.
     """

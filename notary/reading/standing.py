@@ -14,7 +14,7 @@ from notary.signing.operators import check_signature
 
 
 def problem_of_standing(receipt: LedgerReceipt, standing_id: str | None) -> str | None:
-    """Why the receipt's standing approval does not let its call run; None where it does, or there is none.
+    """Why the receipt's standing approval does not let its call run; None where it does, and for a receipt without one.
 
     `standing_id`: the one that its event names.
     """

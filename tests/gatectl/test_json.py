@@ -300,6 +300,8 @@ def test_of_standing_approvals(gatectl: Gatectl, agent: AgentClient) -> None:
     shown = gatectl.done("approvals", "standing").out
     assert "1 of 1" in shown
     assert "/amount_cents <= 20000 and" in shown
+    for words in (("why", paid.receipt_id), ("receipts", "show", paid.receipt_id)):
+        assert f"the standing approval {added['standing_id']}" in gatectl.done(*words).out
     assert ask(gatectl, "approvals standing revoke", added["standing_id"][-8:])["calls"] == 1
 
 

@@ -23,7 +23,7 @@ export async function callView(root, { abort, argument }) {
       ["asked by", `${plain(member("principal"))}, session ${plain(member("session_id"))}`],
       ["decided by", `rule ${plain(member("policy_rule"))}, policy ${plain(member("policy_version"))}`],
       ...[["deny_reason", "denied for"], ["error_code", "failed with"], ["reason", "because"],
-        ["approved_by", "approved by"], ["allowed_sinks", "effects"]]
+        ["standing_id", "lifted by"], ["approved_by", "approved by"], ["allowed_sinks", "effects"]]
         .filter(([name]) => member(name)).map(([name, label]) => [label, plain(member(name))]),
       ["trace", argument]])));
   if (member("principal") && member("action_id")) {

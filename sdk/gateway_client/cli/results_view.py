@@ -87,6 +87,8 @@ def _named(name: str | None, version: str | None) -> str:
 
 def _approved(receipt: Receipt) -> str:
     approval = receipt.approval
+    if receipt.standing_id is not None:
+        return f"the standing approval {receipt.standing_id}"
     return "none was needed" if approval is None else f"{approval.approved_by} ({approval.approval_id})"
 
 

@@ -54,6 +54,8 @@ def _facts(story: Story) -> Iterator[tuple[str, object]]:
     rule, version = story.of_calls("policy_rule"), story.of_calls("policy_version")
     if rule or version:
         yield "decided by", f"rule {plain(rule)}, policy {plain(version)}"
+    if story.of_calls("standing_id"):
+        yield "lifted by", f"the standing approval {plain(story.of_calls('standing_id'))}"
     for name, label in (("deny_reason", "denied for"), ("error_code", "failed with"), ("reason", "because")):
         if story.of_calls(name):
             yield label, story.of_calls(name)

@@ -100,7 +100,7 @@ def _show(out: Output, call: ProvenCall) -> None:
     out.line(out.mark("proven"))
     approved = "none was needed" if call.approved_by is None else f"{call.approved_by} ({plain(call.approval_id)})"
     if call.standing_id is not None:
-        approved = f"standing approval {call.standing_id}"
+        approved = f"the standing approval {plain(call.standing_id)}"
     signature = "valid, by the key " + (call.receipt_key or "")
     if call.receipt_key is None:
         signature = "not checked (--receipt-keys): the checkpoint alone binds the receipt"

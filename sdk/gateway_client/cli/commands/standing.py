@@ -94,7 +94,7 @@ def revoke(desk: CliContext, standing_id: str, yes: bool) -> None:
 
 
 def said(one: StandingApproval) -> str:
-    """What it allows, in a line."""
+    """Its terms, in a line."""
     many = "" if one.max_calls is None else f", at most {one.max_calls} of them"
     where = f", where {_conditions(one.where)}" if one.where else ""
     return f"calls of {safe(one.action_id)} by {safe(one.principal)} run until {clock(one.until)}{many}{where}"
