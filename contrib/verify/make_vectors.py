@@ -37,6 +37,7 @@ from contrib.verify.oracle import (
     some_hash,
     vkey,
 )
+from contrib.verify.standing_vectors import of_standing_approvals
 from contrib.verify.vector import Edit, put, vector
 
 # The vectors.
@@ -235,6 +236,7 @@ def vectors() -> Iterator[Fields]:
         of_the_receipt,
         of_the_approval,
         of_several_approvals,
+        of_standing_approvals,
         of_kept_values,
     ):
         yield from group()

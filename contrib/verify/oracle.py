@@ -151,17 +151,21 @@ def signed_approval(
     name: str = "alice", header: Fields | None = None, later: Fields | None = None, **claims: Any
 ) -> str:  # fmt: skip
     """An operator's signature, with other claims; `later` are changes that the signature does not know of."""
-    key = OPERATOR_KEYS[name]
     stated: Fields = {
         "aud": f"https://{ORIGIN}", "approval_id": "apr_01", "action_id": "payment_transfer",
         "plan_hash": some_hash("plan"), "shown_hash": some_hash("shown"), "decision": "approve", "iat": 1795409990,
         "operator": "alice",
     }  # fmt: skip
-    head = b64url(canonical({"typ": "approval+jws", "alg": "ES256", "jwk": operator_jwk(key)} | (header or {})))
-    signed = f"{head}.{b64url(canonical(changed(stated, claims)))}"
-    r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(SHA256(), deterministic_signing=True)))
-    told = f"{head}.{b64url(canonical(changed(stated, claims | (later or {}))))}"
-    return f"{told}.{b64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+    signed = changed(stated, claims)
+    return signed_jws(OPERATOR_KEYS[name], {"typ": "approval+jws"} | (header or {}), signed, signed | (later or {}))
+
+
+def signed_jws(key: ec.EllipticCurvePrivateKey, header: Fields, signed: Fields, told: Fields) -> str:
+    """A compact JWS that tells these claims, by a signature of those."""
+    head = b64url(canonical({"alg": "ES256", "jwk": operator_jwk(key)} | header))
+    text = f"{head}.{b64url(canonical(signed))}"
+    r, s = decode_dss_signature(key.sign(text.encode(), ec.ECDSA(SHA256(), deterministic_signing=True)))
+    return f"{head}.{b64url(canonical(told))}.{b64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
 
 def approved_by(signature: str | None, signer: str = "alice") -> Fields:

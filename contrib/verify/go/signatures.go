@@ -39,6 +39,9 @@ func unbase64url(text, reason string) []byte {
 // were given is one of a trusted operator; without any the key is compared with the one that the receipt names.
 func checkApproval(receipt object, operators []string) string {
 	const bad = "approval_signature"
+	if receipt.text("standing_id") != "" || receipt.text("standing_signature") != "" {
+		return checkStanding(receipt, operators)
+	}
 	approval := object{}
 	if receipt.text("approval") != "" {
 		approval = get[object](receipt, "approval", bad)
@@ -60,11 +63,28 @@ func checkApproval(receipt object, operators []string) string {
 // claims.
 func checkSigned(receipt, approval object, approvalID string, operators []string) (string, object) {
 	const bad = "approval_signature"
-	signed := get[string](approval, "signature", bad)
+	jkt, claims := openSigned(get[string](approval, "signature", bad), "approval+jws", operators)
+	require(get[string](approval, "operator_jkt", bad) == jkt, bad, "Another key than the operator's has signed it.")
+	told := object{"approval_id": json.RawMessage(approvalID), "action_id": receipt["action_id"], "plan_hash": receipt["plan_hash"]}
+	isSame := get[string](claims, "decision", bad) == "approve"
+	for name := range told {
+		isSame = isSame && get[string](claims, name, bad) == get[string](told, name, bad)
+	}
+	if claims["operator"] != nil {
+		isSame = isSame && get[string](claims, "operator", bad) == get[string](approval, "approved_by", bad)
+	}
+	require(isSame, bad, "Another decision was signed than the one that the receipt tells.")
+	return jkt, claims
+}
+
+// openSigned checks that a JWS of this type was signed by the key in its header, one of these operators if there are any;
+// returns the thumbprint of that key and the claims.
+func openSigned(signed, typ string, operators []string) (string, object) {
+	const bad = "approval_signature"
 	parts := strings.Split(signed, ".")
 	require(len(parts) == 3, bad, "The signature of the approval is no JWS.")
 	header, claims := parse(unbase64url(parts[0], bad), bad, false), parse(unbase64url(parts[1], bad), bad, false)
-	ofType := get[string](header, "typ", bad) == "approval+jws" && get[string](header, "alg", bad) == "ES256"
+	ofType := get[string](header, "typ", bad) == typ && get[string](header, "alg", bad) == "ES256"
 	require(ofType, bad, "The signature of the approval is of another type.")
 	jwk, pair := get[object](header, "jwk", bad), unbase64url(parts[2], bad)
 	x, y := unbase64url(get[string](jwk, "x", bad), bad), unbase64url(get[string](jwk, "y", bad), bad)
@@ -80,16 +100,7 @@ func checkSigned(receipt, approval object, approvalID string, operators []string
 	for _, one := range operators {
 		isTrusted = isTrusted || one == jkt
 	}
-	require(isTrusted && get[string](approval, "operator_jkt", bad) == jkt, bad, "Another key than the operator's has signed it.")
-	told := object{"approval_id": json.RawMessage(approvalID), "action_id": receipt["action_id"], "plan_hash": receipt["plan_hash"]}
-	isSame := get[string](claims, "decision", bad) == "approve"
-	for name := range told {
-		isSame = isSame && get[string](claims, name, bad) == get[string](told, name, bad)
-	}
-	if claims["operator"] != nil {
-		isSame = isSame && get[string](claims, "operator", bad) == get[string](approval, "approved_by", bad)
-	}
-	require(isSame, bad, "Another decision was signed than the one that the receipt tells.")
+	require(isTrusted, bad, "Another key than the operator's has signed it.")
 	return jkt, claims
 }
 

@@ -148,7 +148,7 @@ func checkAgreement(event, intent, receipt object) {
 	if version == "2" {
 		require(json.Unmarshal(receipt["approval"], &approval) == nil, "receipt_malformed", "The receipt has no approval.")
 		same(receipt, event, "receipt and event", "principal action_id action_version request_hash trace_id "+
-			"policy_rule policy_version provider_module_digest")
+			"policy_rule policy_version provider_module_digest standing_id")
 		same(approval, event, "approval and event",
 			"approval_id approved_by operator_jkt=operator_sender_binding operator_proof_jti")
 	}
