@@ -35,6 +35,8 @@ class CallPreview(Noun, frozen=True, kw_only=True):
     Null where it is denied before there is a plan."""
     sends: Annotated[Mapping[str, Any], shown_as(RequestPreview)] | None
     """Null for an action that sends no HTTP request by template, and where there is no plan."""
+    standing_id: NeverNull[str] = LEFT_OUT
+    """The standing approval by which the call would run; absent where none lifts a hold."""
     caps: Annotated[tuple[Mapping[str, Any], ...], NEVER_NULL, shown_as(CapOfCall)] = LEFT_OUT
     """The caps of its action as they would stand with the call, for operators. Absent without one, and where the call
     is denied before they are read."""

@@ -27,7 +27,7 @@ from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import BudgetUnread, Decision
 from frontend.schemas.large_bodies import LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
-from ipc.plan import Plan
+from ipc.plan import UndecidedPlan
 from ipc.quorum import Quorum, configured, several, stricter
 from ipc.settings import Settings
 
@@ -94,7 +94,7 @@ class Deciding:
         record.caps = uses_of(drafted, self.policy_files())
         return decision
 
-    def quorum(self, decision: Decision, plan: Plan) -> Quorum | None:
+    def quorum(self, decision: Decision, plan: UndecidedPlan) -> Quorum | None:
         """The approvals that a held call needs, by configuration and policy: those that satisfy both."""
         rules = self.settings().approvals.quorum
         return stricter(configured(rules, plan.action_id, plan.risk_level), several(decision.quorum))

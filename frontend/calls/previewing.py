@@ -22,6 +22,7 @@ from frontend.calls.cap_previews import caps_of_preview
 from frontend.calls.deciding import denial_of
 from frontend.calls.pipeline import Pipeline
 from frontend.calls.record import CallRecord
+from frontend.calls.standing import lifted, standing_of_preview
 from frontend.contract.previews import CallToPreview
 from frontend.errors import GateError
 from frontend.http.requests import Request
@@ -148,8 +149,21 @@ class Previewing:
             record.calls_before = await self.deciding.budgets.snapshot(lease)
         if denial is None and record.calls_before is not None and record.calls_before < 1:
             raise GateError("budget_exhausted")
+        standing_id = await self._standing(record, lease, drafted) if denial is None else None
         preview = self._answer(record, lease.principal, drafted, denial)
-        return msgspec.structs.replace(preview, caps=caps) if caps else preview
+        more: dict[str, Any] = {"caps": caps} if caps else {}
+        more |= {} if standing_id is None else {"standing_id": standing_id}
+        return msgspec.structs.replace(preview, **more) if more else preview
+
+    async def _standing(self, record: CallRecord, lease: Lease, drafted: Draft | None) -> str | None:
+        """The standing approval that would lift a hold; then the record has the decision without it."""
+        decision = record.decision
+        if drafted is None or decision is None or not decision.requires_approval:
+            return None
+        found = await standing_of_preview(self._notary, lease, drafted, self.deciding.quorum(decision, drafted.plan))
+        if found is not None:
+            record.decision = lifted(decision)
+        return found
 
     def _answer(
         self, record: CallRecord, principal: str, drafted: Draft | None, denial: GateError | None

@@ -14,7 +14,7 @@ from frontend.services import Services
 _PREVIEW = (
     "draining", "ledger_full", "policy_denied", "action_not_registered", "action_digest_mismatch", "action_not_found",
     "body_too_large", "schema_violation", "policy_engine_unavailable", "policy_engine_timeout",
-    "budget_store_unavailable", "evidence_store_unavailable", "clock_error",
+    "budget_store_unavailable", "approval_store_unavailable", "evidence_store_unavailable", "clock_error",
 )  # fmt: skip
 
 

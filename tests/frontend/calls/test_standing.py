@@ -85,6 +85,19 @@ async def test_a_covered_call_runs_and_its_event_and_receipt_name_the_standing_a
     assert listed["standing"] == [view | {"calls": 1}]
 
 
+async def test_a_preview_says_which_standing_approval_would_let_the_call_run_and_counts_nothing(core: Core) -> None:
+    path = "/v1/admin/actions/pay/preview"
+    asked = {"principal": "dev:anonymous", "request": {"amount": 7}}
+    assert (await ask(core, "eve", "POST", path, asked))[1]["decision"] == "hold"
+    standing_id = await added(core, max_calls=1, where=[{"pointer": "/amount", "op": "==", "value": 7}])
+    for _ in range(2):
+        _, preview = await ask(core, "eve", "POST", path, asked)
+        assert (preview["decision"], preview["rule"], preview["standing_id"]) == ("allow", "hold", standing_id)
+    _, other = await ask(core, "eve", "POST", path, asked | {"request": {"amount": 8}})
+    assert other["decision"] == "hold"
+    assert "standing_id" not in other
+
+
 async def test_conditions_number_time_and_revocation_leave_other_calls_held(core: Core) -> None:
     first = await added(core, max_calls=2, where=[{"pointer": "/amount", "op": "<=", "value": 100}])
     assert [await paid(core, amount) for amount in (100, 100.5, "1", 99, 98)] == [200, 202, 202, 200, 202]

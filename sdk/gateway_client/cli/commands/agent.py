@@ -96,7 +96,9 @@ def preview(
     needs = f", needs {safe(asked_for(quorum))}" if quorum else ""
     desk.out.facts([
         ("decision", (said or safe(shown.decision)) + needs), ("rule", shown.rule or "policy is not asked"),
-        *([("reason", shown.deny_reason)] if shown.deny_reason else []), ("trace", shown.trace_id),
+        *([("reason", shown.deny_reason)] if shown.deny_reason else []),
+        *([("lifted by", f"the standing approval {shown.standing_id}")] if shown.standing_id else []),
+        ("trace", shown.trace_id),
         *(("cap", cap_line(cap)) for cap in shown.caps),
     ])  # fmt: skip
     if shown.sends is None:
