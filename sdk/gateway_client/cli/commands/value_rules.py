@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -15,6 +16,7 @@ from gateway_client.cli.exits import usage
 from gateway_client.cli.output import note
 from gateway_client.cli.safe import plain, safe
 from gateway_client.contract.value_rules import CapView, ValueRuleChanged
+from gateway_client.operators import OperatorClient
 
 thresholds = noun("thresholds", "Calls that are held or denied by one of their values.", default="list")
 caps = noun("caps", "Calls that are held or denied by the sum of one of their values.", default="list")
@@ -79,19 +81,6 @@ def set_threshold(desk: CliContext, action: str, pointer: str, yes: bool, **give
     _say(desk, changed, "is bounded")
 
 
-@thresholds.command("clear")
-@click.argument("action", shell_complete=completing.actions)
-@click.argument("pointer", required=False)
-@yes_option
-@pass_desk
-def clear_thresholds(desk: CliContext, action: str, yes: bool, pointer: str | None = None) -> None:
-    """Take the thresholds of ACTION away: those of POINTER, or all."""
-    with desk.operator() as operator:
-        desk.change(operator, f"take thresholds of {safe(action)} away?", yes)
-        changed = operator.clear_thresholds(action, pointer)
-    _say(desk, changed, "has no thresholds")
-
-
 @caps.command("list")
 @click.argument("action", required=False, shell_complete=completing.actions)
 @click.option("--used-after", metavar="SUBJECT", help="With ACTION: only subjects behind this one, by their names.")
@@ -148,17 +137,21 @@ def set_cap(desk: CliContext, action: str, pointer: str, per: str, window: int, 
     _say(desk, changed, "has a bounded sum")
 
 
-@caps.command("clear")
-@click.argument("action", shell_complete=completing.actions)
-@click.argument("pointer", required=False)
-@yes_option
-@pass_desk
-def clear_caps(desk: CliContext, action: str, yes: bool, pointer: str | None = None) -> None:
-    """Take the caps of ACTION away: those of POINTER, or all."""
-    with desk.operator() as operator:
-        desk.change(operator, f"take caps of {safe(action)} away?", yes)
-        changed = operator.clear_caps(action, pointer)
-    _say(desk, changed, "has no caps")
+def _add_clear(group: Group, name: str, clear: Callable[[OperatorClient, str, str | None], ValueRuleChanged]) -> None:
+    @group.command("clear", help=f"Take the {name} of ACTION away: those of POINTER, or all.")
+    @click.argument("action", shell_complete=completing.actions)
+    @click.argument("pointer", required=False)
+    @yes_option
+    @pass_desk
+    def clear_rules(desk: CliContext, action: str, yes: bool, pointer: str | None = None) -> None:
+        with desk.operator() as operator:
+            desk.change(operator, f"take {name} of {safe(action)} away?", yes)
+            changed = clear(operator, action, pointer)
+        _say(desk, changed, f"has no {name}")
+
+
+_add_clear(thresholds, "thresholds", lambda operator, *named: operator.clear_thresholds(*named))
+_add_clear(caps, "caps", lambda operator, *named: operator.clear_caps(*named))
 
 
 def _say(desk: CliContext, changed: ValueRuleChanged, words: str) -> None:
