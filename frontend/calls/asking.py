@@ -1,9 +1,9 @@
 """The question that opens a call, and the errors of a call that the notary refuses or does not answer."""
 
-from frontend.calls.caps import RULE
 from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
+from frontend.policy.by_values import CAP_RULE
 from frontend.telemetry.metrics import Metrics
 from ipc.effects import COMPUTE
 from ipc.operations.calls import Approver, GrantTerms, Open, Refusal, RepeatedCall
@@ -39,7 +39,7 @@ def opening_of(
 def refusal(answer: Refusal, metrics: Metrics) -> GateError:
     """The error of a call that the notary has refused and whose event it has written."""
     if answer.deny_reason is not None:
-        return GateError(answer.code, cause=answer.cause, deny_reason=answer.deny_reason, rule=RULE)
+        return GateError(answer.code, cause=answer.cause, deny_reason=answer.deny_reason, rule=CAP_RULE)
     if answer.quota is None:
         return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after)
     metrics.quota_exhausted.add(answer.quota)

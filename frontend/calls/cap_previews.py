@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from frontend.calls.caps import RULE, held_by_cap, shown_caps
+from frontend.calls.caps import held_by_cap, shown_caps
 from frontend.calls.record import CallRecord
-from frontend.calls.thresholds import denied
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
+from frontend.policy.by_values import CAP_RULE, denied
 from frontend.policy.question import Decision
 from ipc.operations.caps import ReadCaps
 
@@ -19,7 +19,7 @@ async def caps_of_preview(notary: NotaryClient, record: CallRecord, decision: De
     with notary_errors_as("budget_store_unavailable"):
         judged = await notary.ask(ReadCaps(record.action_id, record.caps))
     if judged.denial is not None:
-        record.decision = denied(decision, judged.denial, RULE)
+        record.decision = denied(decision, judged.denial, CAP_RULE)
     elif judged.is_held and not decision.requires_approval:
         record.decision = held_by_cap(decision)
     return shown_caps(judged.readings)

@@ -3,7 +3,7 @@
 A value that is no number of 0 or more is denied. Calls without an owner count together where a cap is per owner.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import to_builtins
 from msgspec.structs import asdict, replace
@@ -11,25 +11,16 @@ from msgspec.structs import asdict, replace
 from contract.approvals import CapOfCall
 from frontend.actions.planning import Draft
 from frontend.policy.acl import PolicyFiles
+from frontend.policy.by_values import CAP_RULE, counted_units
 from frontend.policy.question import Decision
 from frontend.policy.value_rules import Cap
 from ipc.caps import CapReading, CapUse, rounded, text_of
 from ipc.plan import UndecidedPlan
-from ipc.texts.scalars import exact, is_number
-
-RULE: Final = "cap"
+from ipc.texts.scalars import exact
 
 
 class MustBeHeld(Exception):
     """The notary did not open the call: it would go above the `hold_above` of a cap. Its proof is unused."""
-
-
-def uncountable(caps: tuple[Cap, ...], drafted: Draft) -> str | None:
-    """Why a cap denies this call, whatever has been counted; None for a call whose values can be counted."""
-    for cap in caps:
-        if _units(cap, drafted) is None:
-            return f"{cap.pointer} is no amount that its cap can count"
-    return None
 
 
 def uses_of(drafted: Draft, files: PolicyFiles | None) -> tuple[CapUse, ...]:
@@ -49,12 +40,13 @@ def shown_caps(readings: tuple[CapReading, ...]) -> tuple[dict[str, Any], ...]:
 
 def held_by_cap(decision: Decision) -> Decision:
     """The decision of a call that a cap holds."""
-    return replace(decision, requires_approval=True, rule=RULE)
+    return replace(decision, requires_approval=True, rule=CAP_RULE)
 
 
 def _use(cap: Cap, drafted: Draft, *, is_spared: bool) -> CapUse:
+    added = text_of(counted_units(cap, drafted.values) or 0)
     return CapUse(
-        cap.pointer, cap.per, _subject(cap.per, drafted.plan), cap.window_seconds, text_of(_units(cap, drafted) or 0),
+        cap.pointer, cap.per, _subject(cap.per, drafted.plan), cap.window_seconds, added,
         None if is_spared else _limit(cap.hold_above), _limit(cap.deny_above),
     )  # fmt: skip
 
@@ -63,11 +55,6 @@ def _subject(per: str, plan: UndecidedPlan) -> str:
     if per == "principal":
         return plan.principal
     return (plan.owner or "") if per == "owner" else ""
-
-
-def _units(cap: Cap, drafted: Draft) -> int | None:
-    value = drafted.values.get(cap.pointer)
-    return rounded(exact(value)) if is_number(value) else None
 
 
 def _limit(number: float | None) -> str | None:

@@ -23,6 +23,7 @@ from frontend.policy.tools.examiner import ExaminerClient, ExaminerLost
 from frontend.policy.tools.explain import ExplainStep, Explanation, explain
 from frontend.policy.tools.question_file import QuestionRefused, read_question
 from frontend.policy.tools.testing import Tried, run_tests
+from frontend.policy.tools.value_steps import ByValues, judged_by_values, lines_of, untested
 from ipc.channel.checking import ExplainedInput
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
@@ -35,6 +36,7 @@ def test(options: argparse.Namespace, examiner: ExaminerClient) -> int:
     """Run the Rego tests of a folder and print each outcome as it comes."""
     tried: list[Tried] = []
     try:
+        unseen = untested(read_policy(options.folder).data)
         for one in run_tests(options.folder, examiner):
             tried.append(one)
             if not options.json:
@@ -48,6 +50,8 @@ def test(options: argparse.Namespace, examiner: ExaminerClient) -> int:
         print(f"{options.folder}: no tests: rules named test_… in *_test.rego.")
     else:
         print(f"{len(tried)} test{'s' * (len(tried) != 1)}, {len(tried) - failed} passed, {failed} failed.")
+    if not options.json:
+        print(unseen, end="")
     return Exit.OK if tried and not failed else Exit.FAILED
 
 
@@ -71,13 +75,15 @@ def explain_question(options: argparse.Namespace, examiner: ExaminerClient) -> i
     try:
         policy = _believed(read_policy(options.folder), asked)
         explanation = explain(policy, document, examiner)
+        found = judged_by_values(explanation.decision, policy.data, document)
     except PolicyRefused as refused:
         return _refused(policy_problems(refused.problems, options.folder), is_json=options.json)
     if options.json:
-        whole = msgspec.to_builtins(explanation) | {"input": document, "assumed": asked.assumed}
+        whole = {**msgspec.to_builtins(explanation), "by_rules": explanation.decision, **msgspec.structs.asdict(found)}
+        whole |= {"input": document, "assumed": asked.assumed}
         print(msgspec.json.encode(whole).decode())
     else:
-        print("\n".join([*_explained(explanation, document, options.folder), *_assumed(asked)]))
+        print("\n".join([*_explained(explanation, found, document, options.folder), *_assumed(asked)]))
     return Exit.OK if explanation.decision else Exit.FAILED
 
 
@@ -109,8 +115,10 @@ def _assumed(asked: ExplainedInput) -> Iterator[str]:
             yield f"  {printable(sentence)}"
 
 
-def _explained(explanation: Explanation, document: dict[str, object], folder: str) -> Iterator[str]:
-    decision = explanation.decision
+def _explained(
+    explanation: Explanation, found: ByValues, document: dict[str, object], folder: str
+) -> Iterator[str]:  # fmt: skip
+    decision = found.decision
     if decision is None:
         yield f"NO DECISION: {printable(explanation.error)} (the call would be 503 policy_engine_unavailable)"
     elif not decision.allow:
@@ -129,14 +137,15 @@ def _explained(explanation: Explanation, document: dict[str, object], folder: st
         for step in explanation.trail:
             yield from _step_lines(step, width, is_behind=has_decided)
             has_decided = has_decided or step.is_deciding
-        if decision and not has_decided:
-            yield f"→ {decision.rule:<{width}}  the decision when no rule above applies"
+        if explanation.decision and not has_decided:
+            yield f"→ {explanation.decision.rule:<{width}}  the decision when no rule above applies"
     elif explanation.values:
         yield ""
         yield _NOTE
         for value in explanation.values:
             shown = {"value": f"= {_short(value.text)}", "undefined": "is undefined"}.get(value.outcome, value.text)
             yield f"  {printable(value.file)}:{value.line}  {value.rule} {printable(shown)}"
+    yield from lines_of(found, explanation.decision)
 
 
 def _step_lines(step: ExplainStep, width: int, *, is_behind: bool) -> Iterator[str]:
