@@ -92,6 +92,8 @@ class ActionManifest(ActionSummary, frozen=True, kw_only=True):
     declared_side_effects: Listed[str]
     sinks: Listed[str]
     """The sinks that policy grants: derived from the declared side effects."""
+    policy_input: Listed[str]
+    """JSON pointers of the values of a request that policy, thresholds and caps may decide by."""
     verifier_kind: NeverNull[str]
     isolation: NeverNull[Literal["shared", "pooled", "process"]]
     """Whether a call has a worker process for itself, its own or one of a pool, or runs beside calls of this action."""

@@ -44,6 +44,7 @@ def manifest_view(manifest: Manifest, digest: str, sinks: tuple[str, ...]) -> di
         "secrets": [{"name": secret.name, "required": secret.required} for secret in manifest.secrets],
         "declared_side_effects": list(manifest.declared_side_effects),
         "sinks": list(sinks),
+        "policy_input": list(manifest.policy_input),
         "verifier_kind": manifest.verifier_kind,
         "isolation": manifest.isolation,
     }

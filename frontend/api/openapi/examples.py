@@ -60,6 +60,7 @@ VALUES: dict[str, Any] = {
     "path": "notes/**",
     "path_glob": "notes/**",
     "plan_hash": _DIGEST,
+    "policy_input": ["/amount_cents"],
     "policy_rule": "allow",
     "policy_version": "2026-11-20.1",
     "prev_hash": _DIGEST,

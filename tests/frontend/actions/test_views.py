@@ -42,7 +42,15 @@ def test_a_manifest_view_shows_what_agents_need(manifest_of_kind: ManifestOf, bu
     assert view["response_schema"] is None
     assert view["declared_side_effects"] == ["http_write"]
     assert view["verifier_kind"] == "none"
+    assert view["policy_input"] == []
     assert "Bearer" not in json.dumps(view)
+
+
+def test_a_manifest_view_names_the_values_that_policy_decides_by(
+    manifest_of_kind: ManifestOf, build_registry: Build
+) -> None:
+    registry = build_registry([manifest_of_kind("http", {"policy_input": ["/path"]})])
+    assert registry.manifest_view(registry.actions[0])["policy_input"] == ["/path"]
 
 
 @pytest.mark.parametrize(("kind", "has_egress"), [("http", True), ("compute", False)])

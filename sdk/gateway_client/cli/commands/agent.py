@@ -61,6 +61,7 @@ def show(desk: CliContext, action: str) -> None:
         [
             ("effects", manifest.declared_side_effects), ("scopes", manifest.required_scopes),
             ("reaches", egress.get("allowed_domains")), ("verified by", manifest.verifier_kind),
+            *([("decided by", manifest.policy_input)] if manifest.policy_input else []),
             ("module", manifest.provider_module_digest),
             ("limits", ", ".join(f"{safe(name)} {plain(value)}" for name, value in limits.items())),
         ]
