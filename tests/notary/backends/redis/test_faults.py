@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ipc.operations.calls import ProofRecord, UseProof
+from ipc.operations.calls import Open, ProofRecord, UseProof
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadBudget, SignedLease
 from ipc.operations.operation import Operation
@@ -19,6 +19,7 @@ from ipc.settings import StoreSettings
 from notary.backends.redis import client as redis_client
 from notary.backends.redis.client import Client, RedisTarget, RedisTimeouts
 from notary.store.contract import StoreGone
+from tests.notary.capped_calls import opening_of, uses_of
 from tests.notary.running import Running
 from tests.notary.samples import fresh_proof, make_hold, make_issue, make_note
 from tests.support.asking import Told
@@ -58,6 +59,11 @@ def told(running: Running, asked: Operation[Any]) -> str:
 def fresh() -> UseProof:
     """With a proof of its own."""
     return UseProof(fresh_proof())
+
+
+def spending() -> Open:
+    """A call that counts for caps, and has no proof that would be looked up."""
+    return opening_of("text_digest", "uid:1000", uses_of("uid:1000", "0.5", is_spared=True), proof=None)
 
 
 @contextmanager
@@ -102,8 +108,10 @@ def test_operations_on_a_lost_store_are_refused_by_part_and_recover(
     hurt: Running, server: RedisServer, fault: Fault
 ) -> None:
     session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
+    calls = len(hurt.stored("SELECT 1 FROM intents"))
     with fault(server):
         assert told(hurt, fresh()) == "store"
+        assert told(hurt, spending()) == "budget"
         assert told(hurt, make_issue(max_calls=1)) == "budget"
         assert told(hurt, ReadStore()) == "store"
         assert told(hurt, make_hold()) == "approvals"
@@ -114,6 +122,27 @@ def test_operations_on_a_lost_store_are_refused_by_part_and_recover(
     assert told(hurt, fresh()) == ""
     assert hurt.front.ask(ReadBudget(session_id)).remaining == 3
     assert told(hurt, make_hold()) == ""
+    assert len(hurt.stored("SELECT 1 FROM intents")) == calls, "no call was opened whose caps could not be counted"
+    assert told(hurt, spending()) == ""
+
+
+@pytest.mark.parametrize("lie", [
+    ("HSET", "{}", "v", "x"), ("HSET", "{}", "1790000000:n", "1e3"), ("HSET", "{}", "oops", "1"), ("SET", "{}", "5"),
+])  # fmt: skip
+def test_a_cap_whose_amounts_can_not_be_read_opens_no_call(
+    hurt: Running, server: RedisServer, lie: tuple[str, ...]
+) -> None:
+    assert told(hurt, spending()) == ""
+    keys = server.ask("KEYS", "*:cap:*")
+    assert keys
+    for key in keys:
+        server.ask("DEL", key)
+        server.ask(*(part.replace("{}", key) for part in lie))
+    assert told(hurt, spending()) == "budget"
+    assert told(hurt, make_hold()) == "", "a call without caps"
+    for key in keys:
+        server.ask("DEL", key)
+    assert told(hurt, spending()) == ""
 
 
 def test_a_dead_redis_costs_further_calls_nothing(hurt: Running, server: RedisServer) -> None:
