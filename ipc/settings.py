@@ -117,6 +117,8 @@ class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Between two requests to one witness; each has the newest checkpoint then."""
     origin: str | None = None
     """The name of the log; None: `public_base_url` without its scheme."""
+    keep_days: int = 0
+    """Kept values that are older are erased; 0: none is."""
 
 
 class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -35,6 +35,7 @@ from ipc.operations.leases import Issue
 from ipc.process.exits import Exit
 from ipc.process.logs import log
 from ipc.reloadable import with_reloadable
+from notary.aging import AgedValues
 from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints
 from notary.counting import Counting
@@ -97,9 +98,10 @@ class Service:
         self._reads = PacedReads(self._perform)
         self._refusals = CountedRefusals(state)
         self._sealed_rows = SealedRows(state)
+        self._aged = AgedValues(state)
         self._tended = (
             self._upkeep, self._executions, self._checkpoints, self._counting, self._announcements, self._orphans,
-            self._refusals, self._sealed_rows,
+            self._refusals, self._sealed_rows, self._aged,
         )  # fmt: skip
         assert state.epoch is not None, "it was read at the start"
         assert state.revoked is not None, "so were they"
@@ -319,6 +321,8 @@ class Service:
             self._orphans.heard(task, self._units.perform((task,))[0])
         if task := self._refusals.due():
             self._units.perform((task,))
+        if task := self._aged.due():
+            self._aged.heard(self._units.perform((task,))[0])
         self._fronts.wake(self._announcements.tend())
         if time.monotonic() - self._worked_at >= self._state.limits.idle_seconds:
             self._state.database.tend()

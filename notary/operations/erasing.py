@@ -4,7 +4,7 @@ The event lists the commitments whose rows it empties, and nothing else changes 
 requests of these calls, pages of the journal, and the write-ahead log once the unit is committed.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any, Final, NamedTuple
 
@@ -28,10 +28,10 @@ _MOST_EVENTS: Final = 64
 """Events of one call: a trace that its caller chose may have more, of other calls."""
 _EVENT: Final = "SELECT trace_id, principal, bytes FROM events WHERE event_id = ?"
 _OF_TRACE: Final = "SELECT seq, principal, bytes FROM events WHERE trace_id = ? ORDER BY seq"
-_SOME: Final = """
+_SOME: Final = f"""
 SELECT DISTINCT seq, events.bytes FROM kept_values JOIN events USING (seq)
-WHERE value IS NOT NULL AND seq > ? AND time < ? AND (events.principal = ? OR ?) ORDER BY seq LIMIT ?
-"""
+WHERE value IS NOT NULL AND seq > ? AND time < ? AND events.principal = ? ORDER BY seq LIMIT {AT_ONCE}
+"""  # noqa: S608 - a number of this file
 _ROWS: Final = "SELECT pointer, value, salt FROM kept_values WHERE key = ? AND value IS NOT NULL ORDER BY pointer"
 _EMPTY: Final = "UPDATE kept_values SET value = NULL, salt = NULL, erased_by = ? WHERE key = ? AND value IS NOT NULL"
 _FOREVER: Final = 2**62
@@ -59,7 +59,8 @@ class ErasedSlice(NamedTuple):
     running: int = 0
 
 
-_call = msgspec.json.Decoder(ErasedCall).decode
+call_of = msgspec.json.Decoder(ErasedCall).decode
+"""The call of an event, given its stored bytes."""
 
 
 @performs(EraseKept, writes=True, settles=True)
@@ -72,7 +73,7 @@ def erase_kept(unit: Transaction, asked: EraseKept) -> ErasedKept | None:
     if asked.event_id is not None:
         found = _of_one(unit, asked.event_id)
     else:
-        found = some_of(unit, asked.principal, asked.before, asked.after)
+        found = _some_of(unit, asked.principal, asked.before, asked.after)
     return None if found is None else erased(unit, asked.event, _told(asked), found)
 
 
@@ -110,29 +111,34 @@ def _of_one(unit: Transaction, event_id: str | None) -> ErasedSlice | None:
     if row is None:
         return None
     trace_id, principal, stored = row
-    own = _call(bytes(stored))
+    own = call_of(bytes(stored))
     if own.request_hash is None:
         return ErasedSlice([], None)
     events = unit.connection.execute(_OF_TRACE, (trace_id,))
-    calls = [_call(bytes(data)) for _, who, data in events if who == principal]
+    calls = [call_of(bytes(data)) for _, who, data in events if who == principal]
     opened = open_kept_calls(unit, principal, None, trace_id=trace_id, limit=_MOST_EVENTS)
     calls += map(_open_call, opened.unknown)
     same = [one for one in calls if one.request_hash == own.request_hash][:_MOST_EVENTS]
     return ErasedSlice(same, None, opened.running)
 
 
-def some_of(unit: Transaction, principal: str | None, before: float | None, after: int) -> ErasedSlice:
-    """Calls with kept values, of this principal (None: of any) and before this time, from this event on."""
+def _some_of(unit: Transaction, principal: str | None, before: float | None, after: int) -> ErasedSlice:
+    """Calls of a principal with kept values, before this time, from this event on."""
     until = _FOREVER if before is None else ceil(round(before * 1000, 2))
-    rows = unit.connection.execute(_SOME, (after, until, principal, principal is None, AT_ONCE)).fetchall()
-    calls = [_call(bytes(data)) for _, data in rows]
+    rows = unit.connection.execute(_SOME, (after, until, principal)).fetchall()
+    calls = [call_of(bytes(data)) for _, data in rows]
     last = rows[-1][0] if rows else after
-    if len(rows) == AT_ONCE:
-        return ErasedSlice(calls, last)
-    room = AT_ONCE - len(rows)
+    return ErasedSlice(calls, last) if len(rows) == AT_ONCE else with_open(unit, calls, last, principal, before)
+
+
+def with_open(
+    unit: Transaction, calls: Sequence[ErasedCall], last: int, principal: str | None, before: float | None
+) -> ErasedSlice:  # fmt: skip
+    """These calls, the last ones with an event of their end, and some of unknown outcome."""
+    room = AT_ONCE - len(calls)
     opened = open_kept_calls(unit, principal, before, limit=room + 1)
-    calls += map(_open_call, opened.unknown[:room])
-    return ErasedSlice(calls, last if len(opened.unknown) > room else None, opened.running)
+    some = [*calls, *map(_open_call, opened.unknown[:room])]
+    return ErasedSlice(some, last if len(opened.unknown) > room else None, opened.running)
 
 
 def _open_call(one: OpenKeptCall) -> ErasedCall:

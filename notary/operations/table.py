@@ -3,6 +3,7 @@
 from typing import Final
 
 from notary.operations import (
+    aging,
     approving,
     capping,
     closing,
@@ -30,8 +31,8 @@ from notary.performing import PERFORMERS
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
-    approving, capping, closing, cutting, delivering, erasing, holding, idempotency, leases_and_keys, moving, opening,
-    own_calls, proving, queries, reconciling, refusing, sessions, standing, summarising, verifying, witnessing,
+    aging, approving, capping, closing, cutting, delivering, erasing, holding, idempotency, leases_and_keys, moving,
+    opening, own_calls, proving, queries, reconciling, refusing, sessions, standing, summarising, verifying, witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

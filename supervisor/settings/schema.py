@@ -167,6 +167,7 @@ SCHEMA = SettingsTable(
         "evidence": SettingsTable(
             {
                 "origin": Leaf(value_kinds.log_name),
+                "keep_days": Leaf(value_kinds.whole(0, 3650)),
                 "witnesses": TableArray(
                     SettingsTable(
                         {

@@ -96,6 +96,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
             "fronts",
             "channels",
             "operations",
+            "aging",
             "orphans",
             "remote_units",
             "pace",

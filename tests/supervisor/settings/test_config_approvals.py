@@ -74,6 +74,15 @@ def test_ended_approvals_are_kept_for_a_day_at_least_and_ten_years_at_most(days:
     assert settings_of(NEEDED + "[approvals]\nkeep_days = 3650\n").approvals.keep_days == 3650
 
 
+@pytest.mark.parametrize("days", [-1, 3651])
+def test_kept_values_are_kept_for_ever_or_ten_years_at_most(days: int) -> None:
+    text = f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[evidence]\nkeep_days = {days}\n'
+    (problem,) = problems_of(text)
+    assert f"evidence.keep_days = {days}: must be" in problem
+    assert settings_of(NEEDED + "[evidence]\nkeep_days = 3650\n").evidence.keep_days == 3650
+    assert settings_of(NEEDED).evidence.keep_days == 0
+
+
 def test_caps_of_holds_may_be_as_narrow_as_one_for_each(tmp_path: Path) -> None:
     caps = "max_pending = 2\nmax_pending_per_principal = 1\n"
     text = f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{caps}'

@@ -102,7 +102,7 @@ def test_zero_is_refused_wherever_it_makes_no_sense() -> None:
         except Wrong:
             continue
         accepted.append(path[-1])
-    assert set(accepted) == {"min_free_bytes", "min_spare"}
+    assert set(accepted) == {"keep_days", "min_free_bytes", "min_spare"}
 
 
 def test_a_key_is_spelt_as_it_stands_in_the_file() -> None:
