@@ -69,7 +69,7 @@ class RedisHolds:
         self._clock = clock
         self._rows: dict[str, HoldRow] | None = None
         self._known: dict[str, ApprovalRecord | None] = {}
-        self._kept: dict[str, ApprovalRecord] = {}
+        self._kept: dict[str, ApprovalRecord | None] = {}
         """Approvals that this unit has ended, whole."""
 
     @property
@@ -156,7 +156,7 @@ class RedisHolds:
         """Erase an ended approval as it is kept."""
         if self.kept(approval_id) is not None:
             self._changes.step("unkeep", self._keys.kept, approval_id)
-            self._kept.pop(approval_id, None)
+            self._kept[approval_id] = None
 
     def void(self, session_id: str) -> None:
         """End the pending approvals of a session."""

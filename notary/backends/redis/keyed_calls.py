@@ -37,6 +37,8 @@ class RedisKeyedCalls:
         self._clock = clock
         self._calls: dict[str, KeyedCall | None] = {}
         self._ends: dict[str, KeyedEnd | None] = {}
+        self._outputs: dict[str, str | None] = {}
+        """Those that this unit keeps, or erases."""
         self._added: dict[str, int] = {}
         """Principal -> keys that this unit adds."""
 
@@ -78,15 +80,19 @@ class RedisKeyedCalls:
         """See KeyedCalls."""
         size = str(len(output.encode()))
         self._changes.step("keep", self._keys.outputs, call_id, principal, repr(now), size, output)
+        self._outputs[call_id] = output
 
     def output_of(self, call_id: str) -> str | None:
         """See KeyedCalls."""
+        if call_id in self._outputs:
+            return self._outputs[call_id]
         kept = self._changes.look("GET", f"{self._keys.outputs}record:{call_id}")
         return None if kept is None else str(kept)
 
     def erase_output(self, call_id: str) -> None:
         """See KeyedCalls."""
         self._changes.step("unkeep", self._keys.outputs, call_id)
+        self._outputs[call_id] = None
 
     def trim(self, since: float) -> int:
         """See KeyedCalls. At once, whether or not the unit is committed."""

@@ -53,6 +53,31 @@ def test_an_approval_that_has_ended_is_kept_whole_and_seen_at_once(unit: UnitOfS
         assert store.kept_hold("apr_2") is None
 
 
+def test_an_approval_whose_values_are_erased_is_kept_no_more_and_counts_for_no_bound(unit: UnitOfStore) -> None:
+    for number in (1, 2):
+        keep(unit, f"apr_{number}", NOW + number)
+    with unit() as store:
+        store.forget_kept("apr_1")
+        store.forget_kept("apr_none")
+        assert store.kept_hold("apr_1") is None
+    assert left(unit, "apr_1", "apr_2") == ["apr_2"]
+    assert trimmed(unit, KeptBounds(0.0, SIZE, SIZE)) == 0
+    keep(unit, "apr_1", NOW + 3)
+    with unit() as store:
+        store.forget_kept("apr_1")
+        store.keep_ended(RECORD, NOW + 4)
+        assert store.kept_hold("apr_1") == RECORD
+    assert left(unit, "apr_1", "apr_2") == ["apr_1", "apr_2"]
+
+
+def test_an_approval_that_is_kept_and_forgotten_in_one_unit_is_not_there(unit: UnitOfStore) -> None:
+    with unit() as store:
+        store.keep_ended(RECORD, NOW)
+        store.forget_kept(RECORD.approval_id)
+        assert store.kept_hold(RECORD.approval_id) is None
+    assert left(unit, RECORD.approval_id) == []
+
+
 def test_nothing_is_erased_within_the_bounds(unit: UnitOfStore) -> None:
     keep(unit, "apr_1", NOW)
     assert trimmed(unit, ROOMY) == 0

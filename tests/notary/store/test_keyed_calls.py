@@ -82,10 +82,12 @@ def test_the_oldest_outputs_of_a_principal_are_erased_first(unit: UnitOfStore) -
 def test_an_output_is_erased_by_the_id_of_its_call(unit: UnitOfStore) -> None:
     with unit() as store:
         store.keyed.keep_output("intent_1", "p", "{}", NOW)
+        assert store.keyed.output_of("intent_1") == "{}"
     with unit() as store:
         assert store.keyed.output_of("intent_1") == "{}"
         store.keyed.erase_output("intent_1")
         store.keyed.erase_output("intent_none")
+        assert store.keyed.output_of("intent_1") is None
     with unit() as store:
         assert store.keyed.output_of("intent_1") is None
 
