@@ -103,6 +103,10 @@ def of_several_approvals() -> Iterator[Fields]:
     yield vector("quorum-signed-and-no-operator-known", "proven", **proven)
     yield vector("quorum-at-two-names-of-dev-mode", "proven", **approved_by_several(*local), operators=BOTH)
     yield vector("quorum-not-signed", "proven", **approved_by_several(*unsigned))
+    # The quorum and the groups are the gateway's own statements: no operator signs them.
+    yield vector("quorum-lowered", "proven", **approved_by_several(bob, count=1), operators=BOTH)
+    yield vector("quorum-of-another-group", "proven", operators=BOTH,
+                 **approved_by_several(given_approval("alice", "security"), bob, groups={"security": 1}))  # fmt: skip
     refused = forged_approvals(unsigned)
     for name, call in refused.items():
         yield vector(f"quorum-{name}", "approval_signature", **call, operators=BOTH)
