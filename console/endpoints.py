@@ -51,6 +51,7 @@ ENDPOINTS: Final = (
     _row("GET",  "/v1/admin/policy"),
     _row("GET",  "/v1/admin/policy/{id}"),
     _row("POST", "/v1/admin/policy/explain"),
+    _row("GET",  "/v1/admin/standing"),
     _row("GET",  "/v1/admin/sessions"),
     _row("POST", "/v1/admin/sessions/{id}/revoke"),
     _row("GET",  "/v1/actions", is_proved=False),

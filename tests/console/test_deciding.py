@@ -1,11 +1,13 @@
 """An operator at the page: a real browser, console and gateway, from the first key to the signed receipt."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from gateway_client import OperatorClient, OperatorCredential
 
 from tests.support.browser import CONTROLS, Browser
 from tests.support.console_process import Console, console, go
@@ -305,6 +307,20 @@ def test_a_session_is_ended_from_its_card_once_it_is_confirmed(
     assert agent.execute("text_digest", {}).status_code == 401
     (event,) = [one for one in gate.events(session_id=agent.session_id) if one["event_type"] == "SessionRevoked"]
     assert event["principal"] == "operator:ann"
+
+
+def test_standing_approvals_are_listed_beside_the_access_lists(
+    page: Browser, registered: Registered, gate: Gateway
+) -> None:
+    credential = OperatorCredential.load(gate.state / "operator.key", gate.state / "operator.pem")
+    where = [{"pointer": "/currency", "op": "in", "value": ["EUR", "USD"]}]
+    with OperatorClient(gate.base, credential) as operator:
+        until = int(time.time()) + 3600
+        added = operator.add_standing("payment_transfer", "agent:b", until, max_calls=7, where=where)
+        registered.sign_in("policy")
+        for text in ("payment_transfer by agent:b", "0 of 7", "/currency in", added.standing_id):
+            page.sees(text)
+        operator.revoke_standing(added.standing_id)
 
 
 def test_what_policy_would_say_is_explained_without_a_call(

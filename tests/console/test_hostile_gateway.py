@@ -58,6 +58,10 @@ SUMMARY = {
     "actions": [{"action_id": EVIL, "count": EVIL}], "principals": [{"principal": EVIL, "count": -1}],
     "sums": [{"action_id": EVIL, "pointer": EVIL, "sum": EVIL}],
 }  # fmt: skip
+STANDING = dict.fromkeys(
+    ("standing_id", "action_id", "principal", "operator", "created_at", "until", "max_calls", "calls", "signature"),
+    EVIL,
+) | {"where": [{"pointer": EVIL, "op": EVIL, "value": [EVIL]}]}
 ANSWERS: dict[str, Any] = {
     "GET /v1/admin/status": (200, STATUS),
     "GET /v1/approvals": (200, {"approvals": [DETAIL], "count": 1, "total": 1}),
@@ -69,6 +73,7 @@ ANSWERS: dict[str, Any] = {
     "GET /v1/actions": (200, [{"action_id": EVIL, "version": EVIL, "risk_level": EVIL, "description": EVIL}]),
     "GET /v1/actions/a": (200, {"action_id": EVIL, "description": EVIL, EVIL: {EVIL: EVIL}}),
     "GET /v1/admin/policy": (200, {"policy_version": EVIL, "principals": {EVIL: {"actions": [EVIL], "sinks": [EVIL]}}}),
+    "GET /v1/admin/standing": (200, {"standing": [STANDING], "origin": EVIL}),
     "GET /v1/admin/policy/a": (403, {"error": EVIL, "reason": EVIL}),
 }
 STATE_IS_TOLD = "document.getElementById('state').childElementCount > 0"

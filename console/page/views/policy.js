@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { el, facts } from "../dom.js";
 import { plain } from "../visible.js";
-import { tag } from "../words.js";
+import { moment, tag } from "../words.js";
 
 const RISKS = ["low", "medium", "high", "critical"];
 
@@ -23,6 +23,18 @@ export async function policyView(root, { abort, argument }) {
       el("h2", {}, name === "*" ? "* (all without an entry)"
         : el("a", { href: `#/policy/${encodeURIComponent(name)}` }, name)),
       facts([["actions", plain(policy.principals[name].actions)], ["effects", plain(policy.principals[name].sinks)]])))));
+  const { standing } = await get("/v1/admin/standing", {}, abort);
+  if (standing.length) root.append(standingApprovals(standing));
+}
+
+function standingApprovals(standing) {
+  return el("section", { "aria-labelledby": "standing" }, el("h2", { id: "standing" }, "Standing approvals"),
+    el("ul", { class: "cards", "aria-label": "Standing approvals" }, standing.map((one) => el("li", { class: "card" },
+      el("h3", {}, `${plain(one.action_id)} by ${plain(one.principal)}`),
+      facts([["until", moment(one.until)],
+        ["calls", one.max_calls === undefined ? plain(one.calls) : `${plain(one.calls)} of ${plain(one.max_calls)}`],
+        ...(one.where ?? []).map((each) => ["where", `${plain(each.pointer)} ${plain(each.op)} ${plain(each.value)}`]),
+        ["signed by", plain(one.operator)], ["standing approval", plain(one.standing_id)]])))));
 }
 
 async function onePrincipal(root, name, abort) {
