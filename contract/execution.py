@@ -80,3 +80,5 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
     request_hash: str
     """`sha256:<hex>` of the canonical request."""
     trace_id: str
+    summary: NeverNull[str] = LEFT_OUT
+    """The line of kept values by which people know the call; absent without one."""

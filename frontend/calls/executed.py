@@ -6,6 +6,7 @@ from typing import cast
 import msgspec
 
 from contract.execution import FULLY_SUCCESSFUL, ExecutionResult, PendingApproval, Runtime, VerificationOutcome
+from contract.noun import LEFT_OUT
 from frontend.errors import GateError
 from ipc.backends.store import ApprovalRecord
 from ipc.messages.calling import code_of_failure
@@ -71,13 +72,15 @@ class AwaitedApproval:
     trace_id: str
     is_replayed: bool = False
     """As in ExecutedCall."""
+    summary: str | None = None
+    """The line of kept values; None for an action without one."""
 
     def body(self) -> PendingApproval:
         """The answer."""
-        approval = self.approval
         return PendingApproval(
-            approval_id=approval.approval_id, request_hash=approval.request_hash, trace_id=self.trace_id
-        )
+            approval_id=self.approval.approval_id, request_hash=self.approval.request_hash, trace_id=self.trace_id,
+            summary=LEFT_OUT if self.summary is None else self.summary,
+        )  # fmt: skip
 
 
 CallOutcome = ExecutedCall | AwaitedApproval

@@ -8,7 +8,8 @@ import re
 from typing import Final
 
 from frontend.actions.registry import Action
-from frontend.calls.executed import AwaitedApproval, CallOutcome, ExecutedCall
+from frontend.calls.awaiting import awaited
+from frontend.calls.executed import CallOutcome, ExecutedCall
 from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.http.requests import Request
@@ -47,7 +48,7 @@ def call_key(request: Request, action: Action) -> CallKey | None:
 async def outcome_of(notary: NotaryClient, record: CallRecord, repeated: RepeatedCall) -> CallOutcome:
     """The answer to a call that was made before. Raises GateError where that is an error."""
     if repeated.held is not None:
-        return AwaitedApproval(repeated.held, record.trace_id, is_replayed=True)
+        return awaited(record, repeated.held, is_replayed=True)
     closed = repeated.closed
     if repeated.code is None and closed is not None:
         if closed.kind != "success":

@@ -19,9 +19,10 @@ from frontend.auth.authentication import Authentication
 from frontend.auth.lease import Lease
 from frontend.calls.approvals.hold import HoldWriter
 from frontend.calls.audit_writer import bounded
+from frontend.calls.awaiting import awaited
 from frontend.calls.caps import MustBeHeld, held_by_cap
 from frontend.calls.deciding import Deciding
-from frontend.calls.executed import AwaitedApproval, CallOutcome, ExecutedCall
+from frontend.calls.executed import CallOutcome, ExecutedCall
 from frontend.calls.execution import Execution
 from frontend.calls.idempotency import call_key, outcome_of
 from frontend.calls.quotas import Quotas
@@ -146,7 +147,7 @@ class Pipeline:
                 record.standing, record.plan = None, sealed.plan
                 held = await hold()
         assert isinstance(held, ApprovalRecord), "asked without may_be_lifted"
-        return AwaitedApproval(held, record.trace_id)
+        return awaited(record, held)
 
     def _sealed(self, record: CallRecord, drafted: Draft, decision: Decision) -> SealedPlan:
         plan = record.plan = build_plan(
@@ -166,7 +167,7 @@ class Pipeline:
         if error.code == "budget_exhausted" and record.lease is not None and "reason" not in error.extra:
             self.deciding.budgets.note_spent(record.lease.session_id)  # a quota has its reason, and ends by itself
         if record.held is not None:
-            return AwaitedApproval(record.held, record.trace_id)
+            return awaited(record, record.held)
         decision = "error" if error.status >= 500 else "deny"
         if not record.is_decided and self.notary.is_silent and error.status >= 500:
             self._tell_later(record, decision, error)
@@ -186,7 +187,7 @@ class Pipeline:
                 if answer.repeated is not None:
                     return await self._repeated(record, answer.repeated)
                 if answer.held is not None:
-                    return AwaitedApproval(answer.held, record.trace_id)
+                    return awaited(record, answer.held)
                 if answer.is_replay:
                     error, decision = GateError("replay_detected"), "deny"
         if error.code == "replay_detected" and record.lease is not None and record.proof_key is not None:

@@ -53,6 +53,17 @@ def test_a_denied_call_says_the_reason_and_that_nothing_ran(gatectl: Gatectl, ag
     assert re.search("receipt +none", text)
 
 
+def test_the_kept_values_of_a_call_are_told_and_why_they_are_not_there(gatectl: Gatectl) -> None:
+    event = {
+        "event_id": "evt_1", "event_type": "ActionCall", "decision": "allow", "trace_id": "trc_1", "action_id": "pay",
+        "timestamp": "2026-11-21T11:12:13.123Z", "principal": "p", "kept_state": "whole",
+        "kept_values": {"/id": "in_7\x1b", "/amount": 5},
+    }  # fmt: skip
+    for changes, line in (({}, "/id=in_7\\u001b /amount=5"), ({"kept_state": "erased"}, "erased")):
+        with scripted_gateway({"GET /v1/audit/events": (200, {"events": [event | changes], "count": 1})}) as server:
+            assert re.search(f"kept +{re.escape(line)}\n", pointed_at(gatectl, server.url).done("why", "trc_1").out)
+
+
 def test_unknown_facts_are_left_out(gatectl: Gatectl) -> None:
     for name in ("trc_00000000-0000-7000-8000-000000000000", "nothing-of-this"):
         ran = gatectl.here("why", name)

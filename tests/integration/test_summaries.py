@@ -14,8 +14,10 @@ def test_a_held_call_is_listed_and_shown_by_the_summary_of_its_kept_values(tmp_p
     policy = open_policy(tmp_path / "policy")
     with gateway(tmp_path, f'manifests_dir = "{manifests}"\npolicy_dir = "{policy}"\n') as gate:
         body = {"to": "acct-7777", "amount_cents": 25000, "currency": "EUR"}
-        answer = gate.agent().execute("payment_transfer", body)
+        agent = gate.agent()
+        answer = agent.execute("payment_transfer", body)
         assert answer.status_code == 202, answer.text
+        assert answer.json()["summary"] == agent.execute("payment_transfer", body).json()["summary"] == "25000 EUR"
         approval_id, operator = answer.json()["approval_id"], gate.operator()
         (listed,) = operator.get("/v1/approvals").json()["approvals"]
         shown = operator.get(f"/v1/approvals/{approval_id}").json()

@@ -15,7 +15,7 @@ from gateway_client.mcp_server.catalog import Catalog
 from gateway_client.mcp_server.names import MAX_NAME, OWN_TOOLS, name_of, table_of
 from gateway_client.mcp_server.serving import McpOptions, server_for
 from gateway_client.mcp_server.tools import annotations_of, tool_of
-from gateway_client.results import Executed, Manifest
+from gateway_client.results import Executed, Held, Manifest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -91,8 +91,15 @@ def test_a_response_schema_with_references_holds_for_the_output_alone() -> None:
     validator = Draft202012Validator(tool.output_schema or {})
     assert validator.is_valid({"decision": "executed", "output": {"n": 1}})
     assert not validator.is_valid({"decision": "executed", "output": {"n": "1"}})
-    assert validator.is_valid({"decision": "pending_approval", "approval_id": "apr_1"})
+    assert validator.is_valid({"decision": "pending_approval", "approval_id": "apr_1", "summary": "5 EUR"})
     assert tool_of(manifest(request_schema={"type": "array"})) is None
+
+
+def test_a_held_call_is_told_by_its_summary_where_it_has_one() -> None:
+    body = {"decision": "pending_approval", "approval_id": "apr_1", "request_hash": "sha256:1", "trace_id": "trc_1"}
+    for summary in ({"summary": "5 EUR for in_7"}, {}):
+        told = answers.pending(decode(Held, body | summary, "hold"), "pay", 0.0).structured_content or {}
+        assert {name: told[name] for name in told if name == "summary"} == summary
 
 
 def test_a_providers_text_is_bounded_and_can_hide_nothing() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway_client.cli.complaints import NEXT
+from gateway_client.cli.event_view import kept_of
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import plain, safe, short
 from gateway_client.cli.times import clock
@@ -13,6 +14,8 @@ from gateway_client.contract.receipts import Receipt
 from gateway_client.results import AuditEvent
 
 CALL = "ActionCall"
+MOST_KEPT = 1000
+"""Characters of a line of kept values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,9 @@ def _facts(story: Story) -> Iterator[tuple[str, object]]:
         yield clock(one.timestamp), _event(one)
     principal, session = story.of_calls("principal"), story.of_calls("session_id")
     yield "asked by", f"{plain(principal)}, session {plain(session)}"
+    kept = next((one for one in reversed(story.events) if one.kept_values is not None), None)
+    if kept is not None:
+        yield "kept", kept_of(kept, MOST_KEPT)
     rule, version = story.of_calls("policy_rule"), story.of_calls("policy_version")
     if rule or version:
         yield "decided by", f"rule {plain(rule)}, policy {plain(version)}"

@@ -50,7 +50,7 @@ def pending(held: Held, action_id: str, held_at: float) -> CallToolResult:
     """A call that waits for an operator: no error, and no success yet. `held_at` in Unix seconds."""
     return _result(
         {
-            "decision": "pending_approval", "state": "pending", "action_id": action_id,
+            "decision": "pending_approval", "state": "pending", "action_id": action_id, "summary": held.summary,
             "approval_id": held.approval_id, "trace_id": held.trace_id, "expires_at": iso(held_at + HOLD_SECONDS),
             "next": f"An operator has to decide. Do not repeat the call: ask {STATUS_TOOL} with this approval_id.",
         }

@@ -26,7 +26,7 @@ _TEXT = {"type": "string"}
 _ENVELOPE: dict[str, Any] = {
     "decision": {"enum": ["executed", "pending_approval", "denied", "error"]}, "action_id": _TEXT, "trace_id": _TEXT,
     "receipt_id": _TEXT, "verification_outcome": _TEXT, "is_fully_successful": {"type": "boolean"},
-    "output_omitted": _TEXT, "approval_id": _TEXT, "state": _TEXT, "expires_at": _TEXT, "next": _TEXT,
+    "output_omitted": _TEXT, "approval_id": _TEXT, "summary": _TEXT, "state": _TEXT, "expires_at": _TEXT, "next": _TEXT,
 }  # fmt: skip
 """Members of structured content, whichever tool it comes from: docs/mcp.md of the gateway. There are more where
 `isError` is set, and `decision` even then: some clients hold errors against the schema too."""

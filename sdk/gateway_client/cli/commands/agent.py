@@ -190,7 +190,9 @@ def _usable(key: str | None) -> str | None:
 
 def _say_held(held: Held) -> None:
     """Say on standard error what the call waits for; standard output is for the outcome alone."""
-    text = f"gatectl: held as {safe(held.approval_id)}; to decide: gatectl approvals show {safe(held.approval_id)}"
+    called = "" if held.summary is None else f" ({safe(held.summary)})"
+    named = safe(held.approval_id)
+    text = f"gatectl: held as {named}{called}; to decide: gatectl approvals show {named}"
     with suppress(OSError):  # a closed standard error must not end the wait
         click.echo(text, err=True)
 
@@ -200,7 +202,8 @@ def _held(desk: CliContext, held: Held) -> Failure:
     if desk.is_json:
         desk.out.document(held.raw)
     else:
-        desk.out.line(f"{desk.out.mark('HELD')}  {safe(held.approval_id)}  trace {safe(held.trace_id)}")
+        called = "" if held.summary is None else f"  {safe(held.summary)}"
+        desk.out.line(f"{desk.out.mark('HELD')}  {safe(held.approval_id)}{called}  trace {safe(held.trace_id)}")
     return Failure(
         ScriptExit.DENIED, "approval_pending", "the call waits for an operator",
         f"gatectl approvals show {held.approval_id}; or execute with --wait",
