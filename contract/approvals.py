@@ -188,7 +188,8 @@ class CapOfCall(msgspec.Struct, frozen=True, kw_only=True):
     """A cap of the action as it stands for one call. Amounts are plain decimals in texts, exact to nine places."""
 
     pointer: str
-    per: Literal["principal", "owner", "all"]
+    per: str
+    """principal, owner or all."""
     total: str
     """The sum of the window without this call."""
     with_this: str

@@ -74,17 +74,13 @@ class CapReservation(msgspec.Struct, frozen=True):
     """The end of its step (Unix seconds): it counts for a window more."""
 
 
-class CapReading(msgspec.Struct, frozen=True, omit_defaults=True):
+class CapReading(msgspec.Struct, frozen=True):
     """A cap as it stands for one call."""
 
-    pointer: str
-    per: str
-    window_seconds: int
+    use: CapUse
     total: str
     """The amount of the window without this call."""
     with_this: str
-    hold_above: str | None = None
-    deny_above: str | None = None
 
 
 class CapsJudged(msgspec.Struct, frozen=True):

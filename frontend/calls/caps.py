@@ -6,7 +6,7 @@ A value that is no number of 0 or more is denied. Calls without an owner count t
 from typing import Any
 
 from msgspec import to_builtins
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from contract.approvals import CapOfCall
 from frontend.actions.planning import Draft
@@ -35,7 +35,15 @@ def uses_of(drafted: Draft, files: PolicyFiles | None) -> tuple[CapUse, ...]:
 
 def shown_caps(readings: tuple[CapReading, ...]) -> tuple[dict[str, Any], ...]:
     """Caps as answers have them."""
-    return tuple(to_builtins(CapOfCall(**asdict(one))) for one in readings)
+    return tuple(to_builtins(_shown_cap(one)) for one in readings)
+
+
+def _shown_cap(reading: CapReading) -> CapOfCall:
+    use = reading.use
+    return CapOfCall(
+        pointer=use.pointer, per=use.per, total=reading.total, with_this=reading.with_this, hold_above=use.hold_above,
+        deny_above=use.deny_above, window_seconds=use.window_seconds,
+    )  # fmt: skip
 
 
 def held_by_cap(decision: Decision) -> Decision:

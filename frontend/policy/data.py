@@ -70,7 +70,8 @@ _SECTIONS: dict[str, Any] = {
     "thresholds": Annotated[tuple[Threshold, ...], msgspec.Meta(max_length=MAX_RULES)],
     "caps": Annotated[tuple[Cap, ...], msgspec.Meta(max_length=MAX_RULES)],
 }
-_OF_VALUES = ("thresholds", "caps")
+_ONE_OF_EACH = {"thresholds": "pointer and rule", "caps": "pointer, per and window_seconds"}
+"""Sections about values of requests -> by which members a rule of an action is known (`place`)."""
 
 
 def parse_data(text: str) -> PolicyData | list[str]:
@@ -92,7 +93,7 @@ def parse_data(text: str) -> PolicyData | list[str]:
     if _depth(document) > MAX_DEPTH_JSON:
         return [f": nested deeper than {MAX_DEPTH_JSON}"]
     problems = _structure_problems(document, text)
-    if any(section in document for section in _OF_VALUES):
+    if any(section in document for section in _ONE_OF_EACH):
         problems += _rounded_numbers(text)
     return problems or msgspec.convert(document, PolicyData)
 
@@ -117,9 +118,12 @@ def _structure_problems(document: dict[str, Any], text: str) -> list[str]:
             if not (_PRINCIPAL if section == "acl" else _ACTION).fullmatch(name):
                 note("is not a name that can occur", section, name)
             try:
-                msgspec.convert(item, kind)
+                rules = msgspec.convert(item, kind)
             except msgspec.ValidationError as error:
                 note(str(error), section, name)
+                continue
+            if section in _ONE_OF_EACH and len({one.place for one in rules}) < len(rules):
+                note(f"has two with the same {_ONE_OF_EACH[section]}", section, name)
     try:
         msgspec.convert(document.get("limits", {}), QuotaData)
     except msgspec.ValidationError as error:
@@ -131,7 +135,7 @@ def _rounded_numbers(text: str) -> list[str]:
     """Problems with numbers of thresholds and caps that would be compared as other numbers than stand there."""
     document = json.loads(text, parse_float=Decimal)
     problems = []
-    for section in _OF_VALUES:
+    for section in _ONE_OF_EACH:
         waiting = [document.get(section)]
         while waiting:
             item = waiting.pop()

@@ -14,7 +14,7 @@ _Rule = TypeVar("_Rule", Threshold, Cap)
 def set_threshold(data: PolicyData, action_id: str, threshold: Threshold) -> PolicyData:
     """Give the action this threshold, in the place of one for the same pointer with the same rule. Raises
     PolicyTooLarge."""
-    others = [one for one in data.thresholds.get(action_id, ()) if _place(one) != _place(threshold)]
+    others = [one for one in data.thresholds.get(action_id, ()) if one.place != threshold.place]
     changed = _with(data.thresholds, action_id, (*others, threshold))
     return msgspec.structs.replace(data, thresholds=changed)
 
@@ -26,19 +26,13 @@ def clear_thresholds(data: PolicyData, action_id: str, pointer: str | None) -> P
 
 def set_cap(data: PolicyData, action_id: str, cap: Cap) -> PolicyData:
     """Give the action this cap, in the place of one for the same pointer, subject and window. Raises PolicyTooLarge."""
-    others = [one for one in data.caps.get(action_id, ()) if _place(one) != _place(cap)]
+    others = [one for one in data.caps.get(action_id, ()) if one.place != cap.place]
     return msgspec.structs.replace(data, caps=_with(data.caps, action_id, (*others, cap)))
 
 
 def clear_caps(data: PolicyData, action_id: str, pointer: str | None) -> PolicyData:
     """Take the caps of the action away: those of this pointer, or all. Raises NothingThere."""
     return msgspec.structs.replace(data, caps=_cleared(data.caps, action_id, pointer))
-
-
-def _place(rule: Threshold | Cap) -> tuple[object, ...]:
-    if isinstance(rule, Threshold):
-        return rule.pointer, rule.kind
-    return rule.pointer, rule.per, rule.window_seconds
 
 
 def _with(

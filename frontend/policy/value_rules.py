@@ -55,6 +55,11 @@ class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return self._given[0]
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """An action has one threshold with these."""
+        return self.pointer, self.kind
+
+    @property
     def listed(self) -> tuple[str | int | float | bool, ...] | None:
         """The values that it allows; None for one that compares numbers."""
         return self.deny_unless_in if self.hold_unless_in is None else self.hold_unless_in
@@ -101,6 +106,11 @@ class Cap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
             _check_number(number)
             if number is not None and not is_amount(number):
                 raise ValueError(f"amounts must be 0 or more, with at most {MAX_PLACES} decimal places")
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """An action has one cap with these: two would be one counter, to which each call is added twice."""
+        return self.pointer, self.per, self.window_seconds
 
 
 def is_amount(value: Any) -> bool:

@@ -63,7 +63,7 @@ def denied_by_cap(unit: Transaction, event: AuditEvent, judged: CapsJudged) -> R
 def told(judged: CapsJudged) -> tuple[dict[str, str], ...] | None:
     """The caps in an event."""
     return tuple(
-        {"pointer": one.pointer, "per": one.per, "total": one.total, "with_this": one.with_this}
+        {"pointer": one.use.pointer, "per": one.use.per, "total": one.total, "with_this": one.with_this}
         for one in judged.readings
     ) or None  # fmt: skip
 
@@ -182,9 +182,7 @@ def _counter(action_id: str, use: CapUse) -> CapCounter:
 
 
 def _reading(use: CapUse, total: int, with_this: int) -> CapReading:
-    return CapReading(
-        use.pointer, use.per, use.window_seconds, text_of(total), text_of(with_this), use.hold_above, use.deny_above
-    )  # fmt: skip
+    return CapReading(use, text_of(total), text_of(with_this))
 
 
 def _units(use: CapUse) -> tuple[int, int | None, int | None]:

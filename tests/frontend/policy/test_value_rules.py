@@ -144,3 +144,17 @@ def test_thresholds_and_caps_stand_in_the_data_and_digits_that_would_be_rounded_
     assert parsed.caps["pay"] == (Cap("/v", "all", 60, deny_above=5),)
     assert "more digits" in str(parse_data(text.replace("0.1", "0.10000000000000000001")))
     assert ":4: thresholds.pay" in str(parse_data(text.replace("hold_above", "hold_over")))
+
+
+@pytest.mark.parametrize(("section", "twice", "other", "words"), [
+    ("caps", {"pointer": "/v", "per": "all", "window_seconds": 60}, {"window_seconds": 61},
+     "pointer, per and window_seconds"),
+    ("thresholds", {"pointer": "/v"}, {"pointer": "/w"}, "pointer and rule"),
+])  # fmt: skip
+def test_two_rules_of_an_action_that_would_be_one_are_refused(
+    section: str, twice: dict[str, Any], other: dict[str, Any], words: str
+) -> None:
+    for more, problems in ((other, None), ({}, [f":1: {section}.pay: has two with the same {words}"])):
+        rules = [twice | {"deny_above": 1}, twice | {"deny_above": 2} | more]
+        parsed = parse_data(json.dumps({"policy_version": "1", section: {"pay": rules, "other": rules[:1]}}))
+        assert (parsed if isinstance(parsed, list) else None) == problems

@@ -110,7 +110,7 @@ def test_a_hold_reserves_and_its_approval_does_not_reserve_again(notary: Running
     front, holding = notary.front, held()
     front.ask(holding)
     approval_id = holding.approval.approval_id
-    reading = CapReading("/amount", "principal", 3600, "0", "40", None, "100")
+    reading = CapReading(use(), "0", "40")
     assert front.ask(ReadHeldCaps(approval_id)) == (reading,)
     front.ask(make_claim(holding.approval))
     approver = Approver(approval_id, "alice", "jkt", "jti")
