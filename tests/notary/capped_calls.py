@@ -47,7 +47,7 @@ ENDS: dict[str, dict[str, Any]] = {
     "happened": {}, "did_not_happen": {"outcome": "provider_error", "may_have_run": "no"},
     "unknown": {"outcome": "timeout"},
 }  # fmt: skip
-"""What is known of a call in the end -> the result that its worker tells."""
+"""Outcome of a call -> the result that its worker tells."""
 VALUES = ("0", "0.000000001", "1.5", "19.999999999", "20", "40", "50.000000001", "100")
 _numbers = itertools.count(1)
 
