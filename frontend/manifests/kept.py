@@ -1,12 +1,12 @@
 """Sections `evidence` and `summary`: the values of a request that evidence keeps, and the line that tells a call."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from frontend.manifests.fields import Section, TextRule
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.sections import POINTER
-from frontend.manifests.shapes import may_be_open_object, may_be_scalar, properties_of
 from frontend.manifests.yamltree import Path
+from frontend.schemas.pointers import can_have
 from ipc.kept_values import MAX_KEPT, MAX_SUMMARY, PLACEHOLDER, KeptRules
 
 _SUMMARY = TextRule(
@@ -43,28 +43,10 @@ def check_kept(manifest: Manifest, note: _Note) -> None:
             path: Path = ("evidence", name, at)
             if pointer in (rules.keep + rules.mask)[: at + (len(rules.keep) if name == "mask" else 0)]:
                 note(path, f"{pointer} is named twice.", "Name it once, in keep or in mask.")
-            elif not _may_have(manifest.io.request_schema, pointer):
+            elif not can_have(manifest.io.request_schema, pointer):
                 note(path, f"no request can have a text, number or flag at {pointer}.", "Name one of request_schema.")
     for found in PLACEHOLDER.findall(rules.summary or ""):
         if "/" + found not in rules.keep:
             note(("summary",), f"{{{found}}} is not kept.", f"Add /{found} to evidence.keep, or remove it.")
     if set(PLACEHOLDER.sub("", rules.summary or "")) & set("{}"):
         note(("summary",), "a brace stands alone.", "Write a placeholder such as {amount_cents}.")
-
-
-def _may_have(schema: Any, pointer: str) -> bool:
-    """False only where the schema lists its properties and has none of that name, or one that is no scalar."""
-    for token in pointer.split("/")[1:]:
-        name = token.replace("~1", "/").replace("~0", "~")
-        properties = properties_of(schema)
-        if name not in properties:
-            return not _is_closed(schema) and may_be_open_object(schema)
-        schema = properties[name]
-    return may_be_scalar(schema)
-
-
-def _is_closed(schema: Any) -> bool:
-    """True for a schema that refuses properties it does not list."""
-    return (
-        isinstance(schema, dict) and schema.get("additionalProperties") is False and "patternProperties" not in schema
-    )
