@@ -117,6 +117,8 @@ def _check(
             part = part_of(connection, source.place)
             if (reason := problem_of_beginning(part)) is not None:
                 return Findings(broken=Break(None, None, reason))
+            if carried is not None and part.end is None:
+                return Findings(broken=Break(None, None, "it is a segment, and does not say where it ends"))
             if carried is not None:
                 keys = keys or ReceiptKeys(carried.receipts)
                 signers = signers or keys_by_name(carried.checkpoints)

@@ -36,6 +36,7 @@ IN_JOURNAL = "an event or a receipt that lies in the journal alone"
 INTENT_IN_JOURNAL = "an intent that lies in the journal alone"
 UNCOMMITTED = "what no checkpoint commits to yet, cut off whole"
 KEPT = "a kept value: its row changed, deleted, inserted, or exchanged with another"
+KEPT_EMPTIED = "a kept value emptied as if it were erased"
 KEPT_KIND = "whether a kept value is a masked one"
 SPARE = "a page of the journal that holds nothing that waits"
 NO_EVIDENCE = (

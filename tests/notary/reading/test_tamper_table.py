@@ -54,6 +54,7 @@ from tests.notary.reading.tamper_table import (
     HIDDEN,
     IN_JOURNAL,
     INTENT_IN_JOURNAL,
+    KEPT_EMPTIED,
     KEPT_GONE,
     META,
     NOTE_SIGNATURE,
@@ -91,6 +92,9 @@ OTHERS: dict[str, tuple[str, Callable[[Folder], object], str]] = {
         " WHERE size = (SELECT min(size) FROM checkpoints)"), ""),
     "epoch raised": (EPOCH_RAISED, sql("UPDATE epochs SET epoch = epoch + 1"), ""),
     "epoch lowered": (EPOCH_LOWERED, sql(f"UPDATE epochs SET epoch = {EPOCH - 1}"), "it raised the epoch to 1"),
+    **{f"a value emptied, erased by {event}": (KEPT_EMPTIED, sql(
+        f"UPDATE kept_values SET value = NULL, salt = NULL, erased_by = {event}"), "is said to have erased it did not")
+       for event in ("NULL", "1", "99999")},
     "trigger": (PLANTED, sql("CREATE TRIGGER t AFTER INSERT ON unresolved BEGIN DELETE FROM unresolved; END"),
                 "it has a trigger t"),
     "view": (PLANTED, sql("CREATE VIEW v AS SELECT * FROM events"), "it has a view v"),
@@ -172,5 +176,5 @@ def test_every_row_of_the_document_is_tried() -> None:
 def test_the_undetected_changes_are_those_that_the_security_page_names() -> None:
     page = (ROOT / "SECURITY.md").read_text()
     section = page.partition("\n## What no check finds\n")[2].partition("\n## ")[0]
-    named = set(re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE))
+    named = {" ".join(row.split()) for row in re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE | re.DOTALL)}
     assert named == {row for row, cells in ROWS.items() if cells == ("not found", "not found", "not found", "starts")}
