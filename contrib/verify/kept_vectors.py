@@ -66,6 +66,7 @@ def of_kept_values() -> Iterator[Fields]:
     yield bundle("values-of-which-two-are-erased", "proven", lambda _: None, *ERASED, erasures={15: erasure(*ERASED)})
     yield bundle("values-erased-by-two-events", "proven", lambda _: None, *ERASED,
                  erasures={15: erasure("/iban"), 20: erasure("/note")})  # fmt: skip
+    yield bundle("values-erased-before-the-end", "proven", lambda _: None, *ERASED, erasures={9: erasure(*ERASED)})
     yield vector("kept-values-all-erased", "proven", event=EVENT, erasures=all_erased)
     yield bundle("value-that-is-also-erased", "proven", erasures=all_erased)
     refused: dict[str, Callable[[list[Fields]], object]] = {
@@ -102,7 +103,6 @@ def of_missing_values(bundle: Callable[..., Fields]) -> Iterator[Fields]:
     yield bundle("row-missing-and-another-erased", "missing", unchanged, "/iban", erasures={15: erasure("/note")})
     yield bundle("row-whose-erasure-is-missing", "missing", unchanged, *ERASED, erasures={15: erasure("/iban")})
     forged: dict[str, tuple[str, Fields]] = {
-        "by-an-earlier-event": ("event_malformed", {"erasures": {9: erasure(*ERASED)}}),
         "by-another-kind-of-event": ("event_malformed", {"erasures": {15: erasure(*ERASED, kind="ActionCall")}}),
         "by-an-event-without-a-change": ("event_malformed", {"erasures": {15: erasure(*ERASED, change=None)}}),
         "by-an-event-of-another-form": (

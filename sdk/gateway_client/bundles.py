@@ -215,7 +215,7 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
     approval = _check_agreement(event, intent, receipt)
     standing_key = check_standing(receipt, trusted.operators)
     approval_key = standing_key or check_approval(receipt, approval, trusted.operators)
-    kept = check_kept(event, event_index, bundle, log)
+    kept = check_kept(event, bundle, log)
     signer = None if trusted.receipts is None else _check_signature(receipt, trusted.receipts)
     return ProvenCall(
         principal=event.text("principal"), action_id=event.text("action_id"),

@@ -30,8 +30,8 @@ class ProvenValues(NamedTuple):
     erased: tuple[str, ...]
 
 
-def check_kept(event: Record, index: int, bundle: Bundle, log: Checkpoint) -> ProvenValues:
-    """Check the values of a bundle whose event is proven to be at `index`. Raises EvidenceRefused.
+def check_kept(event: Record, bundle: Bundle, log: Checkpoint) -> ProvenValues:
+    """Check the values of a bundle against its event, which is proven. Raises EvidenceRefused.
 
     Reasons: kept_value for one that the event does not commit to, missing for a commitment without value and erasure.
     """
@@ -39,7 +39,7 @@ def check_kept(event: Record, index: int, bundle: Bundle, log: Checkpoint) -> Pr
     for one in bundle.kept:
         if not isinstance(one.value, str | int | float) or not _SALT.fullmatch(one.salt):
             raise EvidenceRefused("bundle_malformed", "A kept value has another type, or no salt of 16 bytes.")
-    erased = _erased_by(bundle.erasures, index, log)
+    erased = _erased_by(bundle.erasures, log)
     values: dict[str, Any] = {}
     for one in bundle.kept:
         if one.pointer in values or committed.get(one.pointer) != _commitment(one):
@@ -76,8 +76,11 @@ def _commitment(one: KeptProof) -> str | None:
     return sha256(base64.urlsafe_b64decode(one.salt + "==") + data)
 
 
-def _erased_by(erasures: Iterable[ProvenLeaf], index: int, log: Checkpoint) -> frozenset[str]:
-    """The commitments whose values these later events erased. Raises EvidenceRefused."""
+def _erased_by(erasures: Iterable[ProvenLeaf], log: Checkpoint) -> frozenset[str]:
+    """The commitments whose values these events erased. Raises EvidenceRefused.
+
+    One may come before the event of the call: values of a call whose outcome is unknown are erased, too.
+    """
     erased: set[str] = set()
     for one in erasures:
         if one.kind != "event":
@@ -85,7 +88,7 @@ def _erased_by(erasures: Iterable[ProvenLeaf], index: int, log: Checkpoint) -> f
         event = record_in(one, log)
         change = event.inner("change") if event.required("event_type") == _ERASED else None
         listed = None if change is None else json.loads(change.exact("commitments"))
-        if not isinstance(listed, list) or not all(_is_commitment(each) for each in listed) or one.index <= index:
-            raise event.malformed("did not erase kept values of an earlier one")
+        if not isinstance(listed, list) or not all(_is_commitment(each) for each in listed):
+            raise event.malformed("did not erase kept values")
         erased.update(listed)
     return frozenset(erased)

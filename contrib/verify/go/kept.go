@@ -12,9 +12,8 @@ import (
 
 var commitmentForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// checkKept checks that each commitment of an event has its value, or a later event that erased it; returns lines that
-// show them.
-func checkKept(bundle, event object, index, size int64, root []byte) (shown string) {
+// checkKept checks that each commitment of an event has its value, or an event that erased it; returns lines that show them.
+func checkKept(bundle, event object, size int64, root []byte) (shown string) {
 	const bad = "bundle_malformed"
 	committed, given, pointers := commitmentsOf(event), []object{}, []string{}
 	if bundle.text("kept") != "" {
@@ -28,7 +27,7 @@ func checkKept(bundle, event object, index, size int64, root []byte) (shown stri
 		require(isSalt && !strings.Contains("n[{", first), bad, "A kept value has another type, or no salt of 16 bytes.")
 		get[string](one, "pointer", bad)
 	}
-	erased, values := erasedBy(bundle, index, size, root), map[string]string{}
+	erased, values := erasedBy(bundle, size, root), map[string]string{}
 	for at, one := range given {
 		pointer := get[string](one, "pointer", bad)
 		data := canonicalScalar(one["value"])
@@ -64,8 +63,9 @@ func commitmentsOf(event object) map[string]string {
 	return found
 }
 
-// erasedBy has the commitments whose values were erased by the events in the bundle, which must come after the call's.
-func erasedBy(bundle object, index, size int64, root []byte) map[string]bool {
+// erasedBy has the commitments whose values were erased by the events in the bundle. One may come before the event of the
+// call: values of a call whose outcome is unknown are erased, too.
+func erasedBy(bundle object, size int64, root []byte) map[string]bool {
 	const bad = "event_malformed"
 	erased := map[string]bool{}
 	if bundle.text("erasures") == "" {
@@ -75,8 +75,7 @@ func erasedBy(bundle object, index, size int64, root []byte) map[string]bool {
 		kind := get[string](leaf, "kind", "bundle_malformed")
 		require(kind == "event", "leaves", "An erasure in the bundle is no event.")
 		event := proven(leaf, size, root)
-		isLater := get[int64](leaf, "index", bad) > index
-		require(event.text("event_type") == `"EvidenceErased"` && isLater, bad, "An event did not erase kept values of this one.")
+		require(event.text("event_type") == `"EvidenceErased"`, bad, "An event did not erase kept values.")
 		for _, one := range get[[]string](get[object](event, "change", bad), "commitments", bad) {
 			require(commitmentForm.MatchString(one), bad, "A commitment that was erased has another form.")
 			erased[one] = true

@@ -183,7 +183,7 @@ func main() {
 	require(bound == hashText(stored) || isOld && bound == "" && isCheckingKeys, "receipt_hash", "The event has another hash.")
 	checkAgreement(event, leaves["intent"], receipt)
 	approved := checkApproval(receipt, operators)
-	kept := checkKept(bundle, event, indexes["event"], size, root)
+	kept := checkKept(bundle, event, size, root)
 	if isCheckingKeys {
 		data, _ = os.ReadFile(given[5])
 		checkReceiptSignature(receipt, parse(data, "unreadable", false))

@@ -37,7 +37,7 @@ VECTORS = {
     "an erasure: changed, left out, of other values, or another event in its place": (
         "kept-value-erased-in-an-edited-event", "kept-row-whose-erasure-is-missing",
         "kept-row-missing-and-another-erased", "kept-value-erased-by-another-kind-of-event",
-        "kept-value-erased-by-an-earlier-event", "kept-value-erased-at-another-place",
+        "kept-value-erased-at-another-place",
     ),
     "by the gateway, an approval of a quorum: left out, doubled, unsigned, or signed for something else": (
         "quorum-too-small", "quorum-of-one-operator", "quorum-with-an-unsigned-approval",
