@@ -10,5 +10,7 @@ class ErasedValues(Noun, frozen=True, kw_only=True):
     """Values that were erased by this request."""
     waiting: NeverNull[int]
     """Calls that wait for a person or run; they keep their values until they end."""
+    sealed: NeverNull[tuple[str, ...]] = ()
+    """Segments that may have values of the same principal still: erasing does not reach into them."""
     next: int | None
     """Where the next request goes on; null when all is erased."""

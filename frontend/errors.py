@@ -46,6 +46,7 @@ STATUS: dict[str, int] = {
     "approval_not_found": 404,
     "receipt_not_found": 404,
     "evidence_not_found": 404,
+    "sealed": 404,
     "intent_not_found": 404,
     "session_not_found": 404,
     "domain_not_found": 404,

@@ -12,6 +12,7 @@ from frontend.calls.audit_writer import AuditWriter
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotarySilent, notary_errors_as
+from frontend.notary.sealed import missing
 from frontend.pool.pool import NoWorker, Pools
 from ipc.events import INTENT_VERIFICATION
 from ipc.evidence import IntentDetail
@@ -32,16 +33,16 @@ class Intents:
     worker_wait_seconds: float
 
     async def show(self, intent_id: str) -> IntentDetail:
-        """Return all that is known of an intent. Raises GateError: intent_not_found, ledger_unavailable."""
+        """Return all that is known of an intent. Raises GateError: intent_not_found, sealed, ledger_unavailable."""
         with notary_errors_as("ledger_unavailable"):
             intent = await self.notary.ask(ShowIntent(intent_id))
         if intent is None:
-            raise GateError("intent_not_found")
+            raise await missing(self.notary, "intent_not_found", intent_id)
         return intent
 
     async def verify(self, intent_id: str, operator: OperatorCaller) -> Looked:
-        """Have its verifier look again. Raises GateError: intent_not_found, intent_under_way, intent_not_verifiable,
-        overloaded, ledger_unavailable, evidence_store_unavailable."""
+        """Have its verifier look again. Raises GateError: intent_not_found, sealed, intent_under_way,
+        intent_not_verifiable, overloaded, ledger_unavailable, evidence_store_unavailable."""
         intent = await self.show(intent_id)
         if intent.is_under_way:
             raise GateError("intent_under_way")

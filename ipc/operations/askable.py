@@ -18,6 +18,7 @@ from ipc.operations import (
     leases,
     own_calls,
     quorum,
+    sealed,
     standing,
     status,
     witnesses,
@@ -26,7 +27,7 @@ from ipc.operations.operation import DelivererOperation, FrontOperation, Operati
 
 MODULES: Final = (
     activity, calls, caps, deliveries, erasing, evidence, holds, idempotency, intents, keys, leases, own_calls, quorum,
-    standing, status, witnesses,
+    sealed, standing, status, witnesses,
 )  # fmt: skip
 """SECURITY: an operation that is declared in any other module is accepted from no channel."""
 

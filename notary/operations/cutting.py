@@ -11,9 +11,11 @@ import msgspec
 
 from ipc.events import LEDGER_SEALED, AuditEvent
 from ipc.operations.operation import Operation
+from ipc.operations.sealed import ListSegments, SealedSegment
 from ipc.process.clock import parse_iso
 from ipc.texts.identifiers import new
 from notary.database import OpenTransaction
+from notary.ledger import segments
 from notary.ledger.chain import event_hash
 from notary.ledger.cut import BEGINNING, CLEARED, Cut, read_cleared, read_cut, write_cut
 from notary.performing import performs
@@ -26,6 +28,7 @@ LEAST_AGE_SECONDS: Final = 86_400.0
 TOO_YOUNG: Final = "what is younger than a day may still be asked for"
 ERASED: Final = "kept values were erased meanwhile: seal again"
 _ERASED_SINCE: Final = "SELECT 1 FROM kept_values WHERE erased_by > ? AND seq <= ? LIMIT 1"
+_EVENT_ID: Final = "SELECT event_id FROM events WHERE seq = ?"
 _EVENT: Final = "SELECT bytes, leaf FROM events WHERE seq = ?"
 _LATER_INTENT: Final = "SELECT 1 FROM intents WHERE seq > ? LIMIT 1"
 _OPEN: Final = "SELECT 1 FROM unresolved WHERE seq <= ? LIMIT 1"
@@ -49,6 +52,12 @@ class CutOff(Operation[int], frozen=True):
     sealed: SealedRange
 
 
+@performs(ListSegments)
+def list_segments(unit: Transaction, _asked: ListSegments) -> tuple[SealedSegment, ...]:
+    """See ListSegments. Raises DatabaseGone."""
+    return segments.read(unit.connection)
+
+
 @performs(CutOff, writes=True, settles=True)
 def cut_off(unit: Transaction, asked: CutOff) -> int:
     """See CutOff. Raises NotAllowed."""
@@ -62,6 +71,8 @@ def cut_off(unit: Transaction, asked: CutOff) -> int:
         unit.append(event, change=_told(sealed))
         write_cut(connection, CLEARED, Cut(events=beginning.events, intents=beginning.intents, hash=beginning.hash))
         write_cut(connection, BEGINNING, end)
+        (last_event_id,) = connection.execute(_EVENT_ID, (end.events,)).fetchone()
+        segments.add(connection, SealedSegment(end.segment, end.until, last_event_id))
     return left_to_clear(connection)
 
 

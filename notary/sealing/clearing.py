@@ -83,7 +83,9 @@ def clear_slice(connection: OpenTransaction, rows: int, *, is_file: bool) -> Cle
         connection.executemany(_KEPT, keys)
     sealed_intents.add(connection, connection.execute(_INTENTS, (cleared.intents, upto.intents)).fetchall())
     for table, member in _DELETED:
-        connection.execute(f"DELETE FROM {table} WHERE seq <= ?", (getattr(upto, member),))  # noqa: S608 - of this file
+        # From where on: a PostgreSQL would look again at each row that was deleted before.
+        bounds = getattr(cleared, member), getattr(upto, member)
+        connection.execute(f"DELETE FROM {table} WHERE seq > ? AND seq <= ?", bounds)  # noqa: S608 - of this file
     left = beginning.events - upto.events + beginning.intents - upto.intents
     if left:
         write_cut(connection, CLEARED, upto)

@@ -12,6 +12,7 @@ HINTS = {
     "action_not_found": "Call one of the listed actions by its exact name.",
     "schema_not_found": "The action declares no request schema: any JSON object will do.",
     "approval_not_found": "The hold is unknown, decided or expired; call the action again if it is still wanted.",
+    "sealed": "What is so old was moved to the file that the reason names; an operator has it.",
     "receipt_not_found": "Check the id of the receipt.",
     "policy_denied": "Policy does not allow this; do something else, or ask an operator to change the policy.",
     "action_not_registered": "An operator has to trust the action's module first; calling again does not help.",

@@ -96,7 +96,7 @@ def test_of_webhooks(gatectl: Gatectl) -> None:
 
 def test_of_erased_values(gatectl: Gatectl) -> None:
     told = ask(gatectl, "evidence erase", "--principal", "no-such-principal", "--reason", "asked for", "--yes")
-    assert told == {"erased": 0, "waiting": 0}
+    assert told == {"erased": 0, "waiting": 0, "sealed": []}
 
 
 def test_of_sessions_and_explanations(gatectl: Gatectl, gate: Gateway) -> None:

@@ -28,7 +28,7 @@ def test_a_held_and_denied_payment_keeps_its_values_until_they_are_erased(up: Up
         assert events[-1]["summary_template"] == "{amount_cents} to {to}"
         named = {"event_id": events[-1]["event_id"], "reason": "asked for"}
         answer = operator.post("/v1/admin/evidence/erase", named)
-        assert answer.json() == {"erased": 0, "waiting": 1, "next": None}
+        assert answer.json() == {"erased": 0, "waiting": 1, "sealed": [], "next": None}
         assert operator.post(f"/v1/approvals/{hold['approval_id']}/deny", {"reason": "no"}).status_code == 200
         assert set(gate.events(trace_id=hold["trace_id"])[-1]["kept"]) == {"/amount_cents", "/to", "/currency"}
         (shown,) = operator.get(f"/v1/audit/events?kept./to={WHO}&decision=deny").json()["events"]
@@ -39,7 +39,7 @@ def test_a_held_and_denied_payment_keeps_its_values_until_they_are_erased(up: Up
         assert verify_chain(reversed(gate.events())).intact
         assert files_with_it(gate)
         answer = operator.post("/v1/admin/evidence/erase", named)
-        assert answer.json() == {"erased": 6, "waiting": 0, "next": None}
+        assert answer.json() == {"erased": 6, "waiting": 0, "sealed": [], "next": None}
         wait_for(lambda: not files_with_it(gate), "the end of the write-ahead log")
         assert {one["kept_state"] for one in gate.events(trace_id=hold["trace_id"])} == {"erased"}
         assert gate.events(**{"kept./to": WHO}) == []

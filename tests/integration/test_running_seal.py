@@ -33,6 +33,8 @@ class OldState:
         notary.close()
         self.ledger, self.keys = notary.path, keys_of(notary, folder / "keys.json")
         self.before = start + 2 * AGE
+        (self.receipt_id,) = stored(notary.path, "SELECT receipt_id FROM receipts ORDER BY seq LIMIT 1")
+        self.first, *_ = [json.loads(one) for one in stored(notary.path)]
 
     @property
     def command(self) -> list[str]:
@@ -97,6 +99,37 @@ def test_calls_go_on_while_the_ledger_is_sealed(old: OldState, running: Gateway)
     again = old.seal()
     assert again.returncode != 0
     assert "no checkpoint lies before" in again.stderr
+
+
+def test_the_gateway_names_the_segment_that_has_what_was_sealed(old: OldState) -> None:
+    ran = old.seal()
+    assert ran.returncode == 0, ran.stderr
+    (segment,) = old.out.iterdir()
+    with gateway(old.folder, CONFIG) as running:
+        names_it(old, running, segment.name)
+
+
+def names_it(old: OldState, running: Gateway, segment: str) -> None:
+    agent, operator = running.agent(), running.operator()
+    event_id, intent_id = old.first["event_id"], old.first["intent_id"]
+    erased = {"event_id": event_id, "reason": "asked for"}
+    answers = [
+        agent.get(f"/v1/receipts/{old.receipt_id}"), operator.get(f"/v1/receipts/{old.receipt_id}"),
+        operator.get(f"/v1/audit/proof?event_id={event_id}"), operator.get(f"/v1/audit/proof?intent_id={intent_id}"),
+        operator.get(f"/v1/audit/proof?receipt_id={old.receipt_id}"), operator.get(f"/v1/admin/intents/{intent_id}"),
+        operator.get(f"/v1/audit/events?before={iso(old.before - AGE)}"),
+        operator.post("/v1/admin/evidence/erase", erased),
+    ]  # fmt: skip
+    for answer in answers:
+        told = answer.json()
+        assert (answer.status_code, told["error"], told.get("segment")) == (404, "sealed", segment), answer.url
+        assert segment in told["message"]
+    later = operator.get("/v1/audit/proof?event_id=evt_ffffffff-ffff-7fff-bfff-ffffffffffff")
+    assert (later.status_code, later.json()) == (404, {"error": "evidence_not_found"})
+    of_principal = {"principal": old.first["principal"], "reason": "asked for"}
+    assert operator.post("/v1/admin/evidence/erase", of_principal).json()["sealed"] == [segment]
+    of_principal["before"] = iso(old.before)
+    assert operator.post("/v1/admin/evidence/erase", of_principal).json()["sealed"] == [segment]
 
 
 def test_a_command_that_is_killed_before_the_cut_is_repeated(old: OldState, running: Gateway) -> None:

@@ -9,16 +9,18 @@ from frontend.contract.annotations import codes
 from frontend.contract.audit import AuditEvents, ConsistencyQuery, EventsQuery, ProofQuery
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
+from frontend.notary.sealed import missing, refuse_sealed
 from frontend.services import Services
 from ipc.evidence import EventQuery, KeptFilter
 from ipc.operations.evidence import Prove, ProveConsistency, QueryEvents, ReadCheckpoint
 
 
-@codes("ledger_unavailable")
+@codes("sealed", "ledger_unavailable")
 async def events(services: Services, query: EventsQuery, operator: OperatorCaller) -> AuditEvents:
     """List audit events, the newest first.
 
-    The bounds `after` and `before` are exclusive.
+    The bounds `after` and `before` are exclusive. Where all that is asked for would lie in sealed segments, the answer
+    is 404.
     """
     fields = msgspec.structs.asdict(query)
     kept = tuple(KeptFilter(pointer, value) for pointer, value in fields.pop("kept").items())
@@ -26,6 +28,8 @@ async def events(services: Services, query: EventsQuery, operator: OperatorCalle
         records = await services.notary.ask(
             QueryEvents(EventQuery(**fields, kept=kept), asker_of(operator), with_kept=True)
         )
+    if not records:
+        await refuse_sealed(services.notary, query.trace_id, query.before)
     return AuditEvents(events=[msgspec.Raw(event) for event in records], count=len(records))
 
 
@@ -52,7 +56,7 @@ async def checkpoint(services: Services, _operator: OperatorCaller) -> ShownChec
         return await services.notary.ask(ReadCheckpoint())
 
 
-@codes("evidence_not_found", "ledger_unavailable")
+@codes("evidence_not_found", "sealed", "ledger_unavailable")
 async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller) -> Bundle:
     """Prove an event, an intent or a receipt.
 
@@ -64,7 +68,8 @@ async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller
     with notary_errors_as("ledger_unavailable"):
         bundle = await services.notary.ask(Prove(**named))
     if bundle is None:
-        raise GateError("evidence_not_found")
+        identifier = next(value for value in named.values() if value is not None)
+        raise await missing(services.notary, "evidence_not_found", identifier)
     return bundle
 
 

@@ -31,7 +31,7 @@ async def listing(services: Services, query: IntentsQuery, operator: OperatorCal
     return UnresolvedIntents(intents=tuple(intents), count=len(intents), total=total)
 
 
-@codes("intent_not_found", "ledger_unavailable")
+@codes("intent_not_found", "sealed", "ledger_unavailable")
 async def show(services: Services, _operator: OperatorCaller, intent_id: str) -> IntentView:
     """Show all that is known of an intent without a receipt, and whether its verifier can look again."""
     intent = await services.intents.show(intent_id)
@@ -45,7 +45,7 @@ async def show(services: Services, _operator: OperatorCaller, intent_id: str) ->
 
 
 @codes(
-    "intent_not_found", "intent_under_way", "intent_not_verifiable", "overloaded", "ledger_unavailable",
+    "intent_not_found", "sealed", "intent_under_way", "intent_not_verifiable", "overloaded", "ledger_unavailable",
     "evidence_store_unavailable",
 )  # fmt: skip
 async def verify(services: Services, operator: OperatorCaller, intent_id: str) -> VerifiedIntent:

@@ -7,6 +7,7 @@ from frontend.contract.annotations import codes
 from frontend.contract.erasing import EraseForm
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
+from frontend.notary.sealed import missing, segments_before
 from frontend.services import Services
 from ipc.events import EVIDENCE_ERASED
 from ipc.operations.erasing import EraseKept
@@ -15,7 +16,7 @@ AT_ONCE = 32
 """Operations of one request, each with an event of its own."""
 
 
-@codes("evidence_not_found", "evidence_store_unavailable")
+@codes("evidence_not_found", "sealed", "ledger_unavailable", "evidence_store_unavailable")
 async def erase(services: Services, body: EraseForm, operator: OperatorCaller) -> ErasedValues:
     """Erase kept values of one call, or of all calls of a principal.
 
@@ -32,9 +33,10 @@ async def erase(services: Services, body: EraseForm, operator: OperatorCaller) -
         with notary_errors_as("evidence_store_unavailable"):
             told = await services.notary.ask(EraseKept(event, body.event_id, body.principal, before, following))
         if told is None:
-            raise GateError("evidence_not_found")
+            raise await missing(services.notary, "evidence_not_found", body.event_id or "")
         erased, waiting, following = erased + told.values, waiting + told.waiting, told.next
-    return ErasedValues(erased=erased, waiting=waiting, next=following)
+    sealed = () if body.principal is None else await segments_before(services.notary, before)
+    return ErasedValues(erased=erased, waiting=waiting, sealed=sealed, next=following)
 
 
 def _before(body: EraseForm) -> float | None:

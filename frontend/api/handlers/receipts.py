@@ -7,16 +7,16 @@ import msgspec
 from contract.receipts import Receipt
 from frontend.auth.authentication import Caller, OperatorCaller, asker_of
 from frontend.contract.annotations import WrittenAs, codes
-from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.notary.errors import notary_errors_as
+from frontend.notary.sealed import missing
 from frontend.services import Services
 from ipc.operations.evidence import ShowReceipt
 
 Shown = Annotated[Answer, WrittenAs(Receipt)]
 
 
-@codes("receipt_not_found", "ledger_unavailable")
+@codes("receipt_not_found", "sealed", "ledger_unavailable")
 async def by_agent(services: Services, caller: Caller, receipt_id: str) -> Shown:
     """Show a receipt.
 
@@ -25,7 +25,7 @@ async def by_agent(services: Services, caller: Caller, receipt_id: str) -> Shown
     return await _receipt(services, receipt_id, asker_of(caller))
 
 
-@codes("receipt_not_found", "ledger_unavailable")
+@codes("receipt_not_found", "sealed", "ledger_unavailable")
 async def by_operator(services: Services, operator: OperatorCaller, receipt_id: str) -> Shown:
     """Show a receipt."""
     return await _receipt(services, receipt_id, asker_of(operator))
@@ -35,6 +35,6 @@ async def _receipt(services: Services, receipt_id: str, asker: str) -> Answer:
     with notary_errors_as("ledger_unavailable"):
         shown = await services.notary.ask(ShowReceipt(receipt_id, asker))
     if shown is None:
-        raise GateError("receipt_not_found")
+        raise await missing(services.notary, "receipt_not_found", receipt_id)
     status = msgspec.json.encode({"signature_status": shown.signature_status})
     return Answer(200, shown.receipt[:-1] + b"," + status[1:])

@@ -245,6 +245,7 @@ ERROR = {
             "items": {"type": "string"},
             "maxItems": 8,
         },
+        "segment": {"type": "string", "description": "With `sealed`: the name of the file to look into."},
         "did_you_mean": {
             "type": "array",
             "description": "With `action_not_found`: registered ids that are close, the closest first.",
@@ -258,6 +259,7 @@ EXTRAS = {
     "invalid_domain": {"message": "domain: must have a dot"},
     "invalid_input": {"message": "actions: each must be an action id"},
     "schema_violation": {"reason": "/text: is missing"},
+    "sealed": {"segment": "segment-000000000000-000000081920.sqlite3"},
     "bad_request": {"reason": "malformed Host"},
     "policy_denied": {"deny_reason": "dev:anonymous may not call forbidden_export"},
 }

@@ -39,6 +39,7 @@ NEXT = {
     "intent_under_way": "wait until its time limit is over, then look again: gatectl intents",
     "intent_not_verifiable": "find out elsewhere, then: gatectl intents resolve INTENT --outcome …",
     "evidence_not_found": "check the id: gatectl audit events",
+    "sealed": "look into the segment that is named, where segments are kept: docs/evidence.md",
     "domain_not_found": "see what was learned: gatectl domains list",
     "path_not_found": "see what was learned: gatectl paths list",
     "principal_not_found": "see who has an entry: gatectl policy show",

@@ -32,6 +32,7 @@ def erase(
         raise usage("--before goes with --principal")
     until = None if before is None else bound(before)
     erased, waiting = 0, 0
+    sealed: tuple[str, ...] = ()
     with desk.operator() as operator:
         whose = f"the call of {safe(event_id)}" if event_id is not None else safe(principal or "")
         desk.change(operator, f"erase the kept values of {whose}?", yes)
@@ -41,10 +42,13 @@ def erase(
                 reason, event_id=event_id, principal=principal, before=until, after=following
             )  # fmt: skip
             erased, waiting, following = erased + (told.erased or 0), waiting + (told.waiting or 0), told.next
+            sealed = told.sealed or ()
     if desk.is_json:
-        desk.out.document({"erased": erased, "waiting": waiting})
+        desk.out.document({"erased": erased, "waiting": waiting, "sealed": list(sealed)})
         return
     desk.out.line(f"{erased} value{'s' * (erased != 1)} erased")
     if waiting:
         calls = f"{waiting} call{'s' * (waiting != 1)}"
         desk.out.line(f"{calls} of these still wait for a person or run: erase again afterwards")
+    if sealed:
+        desk.out.line(f"not erased: values in the sealed segments {', '.join(map(safe, sealed))}, if there are any")
