@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from frontend.action_tests.form import ActionTest, read_tests
@@ -9,7 +10,9 @@ from frontend.actions.registry import load_manifests
 from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.names import TESTS_ENDING, is_tests_name
+from ipc.mcp_tools import tool_digest
 from ipc.secret_ways import AsToken
+from ipc.texts.canonical import NotCanonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,17 @@ class TestedFolder:
     def hosts(self) -> tuple[str, ...]:
         """The hosts that a call of these actions may reach by an exact name."""
         return tuple(sorted({host for one in self.manifests for host in _hosts(one)} | self._expected()))
+
+    @property
+    def token_urls(self) -> frozenset[str]:
+        """The addresses of the token servers that the actions need."""
+        ways = (secret.way for one in self.manifests for secret in one.secrets)
+        return frozenset(way.token_url for way in ways if isinstance(way, AsToken))
+
+    @property
+    def token_hosts(self) -> tuple[str, ...]:
+        """The hosts of token servers that are no upstream's, too."""
+        return tuple(sorted({host for url in self.token_urls if (host := _host_of(url))} - set(self.hosts)))
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -66,13 +80,25 @@ def read_folder(folder: Path) -> tuple[TestedFolder, list[FileProblem]]:
 
 
 def _refuse_unplayed(manifest: Manifest, tests: list[ActionTest], report: Report) -> None:
-    """Note each test that would run a call whose upstream no answer of a test can play."""
-    has_token = any(isinstance(one.way, AsToken) for one in manifest.secrets)
-    what = "an MCP server" if manifest.mcp else "a server of tokens" if has_token else ""
-    for test in tests if what else ():
-        if test.is_run:
-            mend = "Leave out upstream, result and outcome: the preview is compared."
-            report.add(test.line, "", f"the action needs {what}, which no test plays.", mend)
+    """Note each test whose tool is not the one that its manifest pins."""
+    for test in tests:
+        tool = test.upstream.tool if test.upstream else None
+        if manifest.mcp is None:
+            if tool is not None:
+                report.add(test.line, "upstream.tool", "the action calls no tool of an MCP server.", "Remove it.")
+        elif (
+            test.is_run and not (test.upstream and test.upstream.error) and _digest_of(tool) != manifest.mcp.tool_digest
+        ):
+            message = "upstream.tool must be the tool that the manifest pins, as the MCP server lists it."
+            mend = "Write its name, description and inputSchema, or leave out upstream, result and outcome."
+            report.add(test.line, "upstream.tool", message, mend)
+
+
+def _digest_of(tool: dict[str, Any] | None) -> str:
+    try:
+        return "" if tool is None else tool_digest(tool)
+    except NotCanonical:
+        return ""
 
 
 def _hosts(manifest: Manifest) -> set[str]:

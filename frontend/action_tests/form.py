@@ -41,6 +41,8 @@ class PlayedUpstream(msgspec.Struct, frozen=True):
     """A text is sent as it is, any other value as JSON; None: no body."""
     error: str = ""
     """One of UPSTREAM_ERRORS: no connection, or no answer."""
+    tool: dict[str, Any] | None = None
+    """Of an MCP server: the tool as the server lists it. `body` is the result of its call."""
 
 
 class ExpectedDecision(msgspec.Struct, frozen=True):
@@ -155,9 +157,10 @@ def _upstream(test: Section) -> PlayedUpstream | None:
         headers={} if headers is None else {name: headers.text(name, _HEADER_VALUE) for name in names},
         body=section.plain("body"),
         error=section.choice("error", UPSTREAM_ERRORS, ""),
+        tool=section.mapping("tool"),
     )
     section.refuse_unknown()
-    for name in ("status", "headers", "body"):
+    for name in ("status", "headers", "body", "tool"):
         if played.error and section.has(name):
             message = f"{section.field(name)}: an upstream with an error does not answer."
             test.report.add(section.line_of(name), name, message, "Remove one of them.")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,7 +30,16 @@ MOST_ACTIONS = 256
 """Actions of one grant."""
 
 
-def configuration(folder: Path, work: Path, tested: TestedFolder, principal: str, address: str, policy: str) -> str:
+class PlayedServers(NamedTuple):
+    """The servers of one run. Token servers answer also while the upstream refuses connections."""
+
+    upstream: UpstreamServer
+    tokens: UpstreamServer
+
+
+def configuration(
+    folder: Path, work: Path, tested: TestedFolder, principal: str, servers: PlayedServers, policy: str
+) -> str:  # fmt: skip
     """The configuration in which this user is the principal. JSON texts are texts of TOML, too."""
     told = msgspec.json.encode
     lines = [
@@ -43,17 +53,18 @@ def configuration(folder: Path, work: Path, tested: TestedFolder, principal: str
         "[secrets]",
         f"file = {told(str(work / 'secrets.json')).decode()}",
         "[egress.unsafe_resolve]",
-        *(f"{told(host).decode()} = {told(address).decode()}" for host in tested.hosts),
+        *(f"{told(host).decode()} = {told(servers.upstream.address).decode()}" for host in tested.hosts),
+        *(f"{told(host).decode()} = {told(servers.tokens.address).decode()}" for host in tested.token_hosts),
     ]
     return "\n".join(lines) + "\n"
 
 
 def run_all(
-    options: argparse.Namespace, tested: TestedFolder, upstream: UpstreamServer, policy: str
+    options: argparse.Namespace, tested: TestedFolder, servers: PlayedServers, policy: str
 ) -> Iterator[TestReport]:
     """Run the tests of one principal after those of another. Raises OSError or ValueError."""
     tests = sorted(tested.tests, key=lambda pair: pair[1].principal)
-    _configure(options, tested, tests[0][1].principal, upstream, policy)
+    _configure(options, tested, tests[0][1].principal, servers, policy)
     os.write(options.told_fd, b"configured\n")
     os.close(options.told_fd)
     with os.fdopen(options.ready_fd, "rb") as ready:
@@ -61,7 +72,7 @@ def run_all(
     operator = ProvenClient.of_operator(gateway)
     for principal, group in groupby(tests, key=lambda pair: pair[1].principal):
         if principal != tests[0][1].principal:
-            _configure(options, tested, principal, upstream, policy)
+            _configure(options, tested, principal, servers, policy)
             _done(operator, "/v1/admin/reload")
         if not options.policy:
             ids = [one.action_id for one in tested.manifests]
@@ -69,17 +80,17 @@ def run_all(
                 asked = {"principal": principal, "actions": ids[start : start + MOST_ACTIONS]}
                 _done(operator, "/v1/admin/policy/grant", asked)
         runner = TestRunner(
-            operator, ProvenClient.of_agent(gateway, tested.scopes), upstream, tested.scopes, tested.hosts
+            operator, ProvenClient.of_agent(gateway, tested.scopes), servers.upstream, tested.scopes, tested.hosts
         )
         for manifest, test in group:
             yield runner.run(manifest.action_id, test)
 
 
 def _configure(
-    options: argparse.Namespace, tested: TestedFolder, principal: str, upstream: UpstreamServer, policy: str
+    options: argparse.Namespace, tested: TestedFolder, principal: str, servers: PlayedServers, policy: str
 ) -> None:  # fmt: skip
     work = Path(options.work)
-    text = configuration(Path(options.folder), work, tested, principal, upstream.address, policy)
+    text = configuration(Path(options.folder), work, tested, principal, servers, policy)
     (work / CONFIGURATION).write_text(text)
 
 
@@ -121,9 +132,11 @@ def main() -> int:
     secrets.touch(mode=0o600)
     secrets.write_bytes(msgspec.json.encode({name: f"placeholder-of-{name}" for name in tested.secrets}))
     try:
-        upstream = UpstreamServer(make_authority(work, tested.hosts))
-        reports = {id(one.test): one for one in run_all(options, tested, upstream, _own_policy(options))}
-        upstream.close()
+        tls = make_authority(work, (*tested.hosts, *tested.token_hosts))
+        servers = PlayedServers(*(UpstreamServer(tls, tested.token_urls) for _ in range(2)))
+        reports = {id(one.test): one for one in run_all(options, tested, servers, _own_policy(options))}
+        servers.upstream.close()
+        servers.tokens.close()
     except (OSError, ValueError) as error:
         print(f"gateway: the tests could not be run: {error}.", file=sys.stderr)
         return Exit.FAILED

@@ -14,6 +14,11 @@ from frontend.action_tests.form import PlayedUpstream
 _TLS_HANDSHAKE: Final = b"\x16"
 _LOOPBACK: Final = "127.0.0.1"
 HANDSHAKE_SECONDS: Final = 30.0
+_OK: Final = 200
+TOKEN: Final = PlayedUpstream(
+    body={"access_token": "placeholder-of-a-token", "token_type": "Bearer", "expires_in": 3600}
+)  # fmt: skip
+"""The answer of each token server."""
 
 
 class _PlayedAnswer(BaseHTTPRequestHandler):
@@ -33,12 +38,15 @@ class _PlayedAnswer(BaseHTTPRequestHandler):
         return self.server
 
     def _answer(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length") or 0))
-        played = self._server.played
+        sent = self.rfile.read(int(self.headers.get("content-length") or 0))
+        asked = (self.headers.get("host") or "") + self.path
+        played = TOKEN if asked in self._server.token_places else self._server.played
         self.close_connection = True
         if played.error:
             self._server.released.wait()
             return
+        if played.tool is not None:
+            played = _of_tool(played, played.tool, sent)
         body, kind = _encoded(played.body)
         self.send_response(played.status)
         named = {name.lower() for name in played.headers}
@@ -60,9 +68,11 @@ class _PlayedAnswer(BaseHTTPRequestHandler):
 class _PlayedServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, port: int, tls: ssl.SSLContext) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext, token_places: frozenset[str]) -> None:
         super().__init__((_LOOPBACK, port), _PlayedAnswer)
         self.tls = tls
+        self.token_places = token_places
+        """Host, path and query of each token server."""
         self.played = PlayedUpstream()
         self.released = threading.Event()
 
@@ -73,9 +83,11 @@ class _PlayedServer(ThreadingHTTPServer):
 class UpstreamServer:
     """The server; it lives as long as the block that it is entered for."""
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
+    def __init__(self, tls: ssl.SSLContext, token_urls: frozenset[str]) -> None:
+        """Requests to `token_urls` are answered with a token, whatever a test plays."""
         self._tls = tls
-        self._server = _PlayedServer(0, tls)
+        self._token_places = frozenset(url.partition("://")[2] for url in token_urls)
+        self._server = _PlayedServer(0, tls, self._token_places)
         self._thread = self._serve()
 
     @property
@@ -92,7 +104,7 @@ class UpstreamServer:
             try:
                 yield
             finally:
-                self._server = _PlayedServer(port, self._tls)
+                self._server = _PlayedServer(port, self._tls, self._token_places)
                 self._thread = self._serve()
             return
         self._server.played = played
@@ -113,6 +125,15 @@ class UpstreamServer:
         thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         return thread
+
+
+def _of_tool(played: PlayedUpstream, tool: dict[str, Any], sent: bytes) -> PlayedUpstream:
+    """The answer of an MCP server that lists the tool, and answers its call as the test says."""
+    asked = json.loads(sent)
+    if asked["method"] == "tools/call" and played.status != _OK:
+        return played
+    result = {"tools": [tool]} if asked["method"] == "tools/list" else played.body or {"content": []}
+    return PlayedUpstream(headers=played.headers, body={"jsonrpc": "2.0", "id": asked.get("id"), "result": result})
 
 
 def _encoded(body: Any) -> tuple[bytes, str]:

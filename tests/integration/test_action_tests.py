@@ -1,13 +1,17 @@
 """`gateway test actions`: a real gateway, worker and upstream for the tests beside manifests."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.support.gateway import wait_for
+from tests.support.manifests import write_manifests
+from tests.support.mcp_servers import ADD, tool_action
 from tests.support.processes import GATEWAY
 
 MANIFEST = """\
@@ -83,6 +87,8 @@ WRONG = """\
   result: {status: 200, body: {id: r_1}}
 """
 FAILED = "provider_failed_before_verification"
+TOOL_CALL = {"principal": "a", "request": {"a": 1, "b": 2}, "expect": {"decision": "hold"}}
+SUM = {"content": [{"type": "text", "text": "3"}]}
 
 
 @pytest.fixture
@@ -163,20 +169,42 @@ def test_a_folder_with_mistakes_is_refused_with_all_of_them_and_runs_nothing(fol
     assert run(folder.parent / "nowhere").returncode == 78
 
 
-def test_a_run_that_needs_a_server_of_tokens_is_refused_and_its_preview_compared(folder: Path) -> None:
-    way = "oauth2_client_credentials: {token_url: https://login.example/token, client_id: gateway}"
+def test_calls_with_a_token_run_against_a_played_server_of_tokens(folder: Path) -> None:
+    way = "oauth2_client_credentials: {token_url: https://login.example/token?v=1, client_id: gateway}"
     text = MANIFEST.replace('header: Authorization, format: "Bearer {value}"', way)
     (folder / "refund.yaml").write_text(text)
-    (folder / "refund.test.yaml").write_text(GOOD)
-    told = run(folder).stderr.splitlines()
-    assert [line.count("the action needs a server of tokens, which no test plays.") for line in told] == [1, 1, 1]
+    shown = "Authorization: Bearer <token by secret billing_token>"
     (folder / "refund.test.yaml").write_text(
-        "- name: shows the token by its secret\n  principal: a\n  request: {id: inv_7, amount_cents: 1}\n"
-        "  expect:\n    decision: hold\n    sends:\n      headers:\n        Content-Type: application/json\n"
-        "        Authorization: Bearer <token by secret billing_token>\n"
+        GOOD.replace("Authorization: Bearer <secret billing_token>", shown)
+        + "- name: is refused by its upstream\n  principal: a\n  request: {id: inv_7, amount_cents: 1}\n"
+        "  expect: {decision: hold}\n  upstream: {status: 401}\n  outcome: verification_failed\n"
     )
     ended = run(folder)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "5 tests, 0 failed" in ended.stdout
+
+
+def test_calls_of_tools_run_against_a_played_mcp_server_that_lists_the_pinned_tool(folder: Path) -> None:
+    (folder / "refund.yaml").unlink()
+    write_manifests(folder, tool_action("add", "tools.corp.example", risk_level="high"))
+    good: list[dict[str, Any]] = [
+        {"name": "adds", "upstream": {"tool": ADD, "body": SUM}, "result": SUM, "outcome": "unverifiable_declared"},
+        {"name": "fails", "upstream": {"tool": ADD, "body": SUM | {"isError": True}}, "outcome": FAILED},
+        {"name": "is away", "upstream": {"tool": ADD, "status": 503}, "outcome": FAILED},
+        {"name": "is refused", "upstream": {"error": "refused"}, "outcome": FAILED},
+    ]
+    tests = folder / "add.test.yaml"
+    tests.write_text(json.dumps([TOOL_CALL | one for one in good], indent=1))
+    ended = run(folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "4 tests, 0 failed" in ended.stdout
+    changed = [
+        {"name": "changed", "upstream": {"tool": ADD | {"description": "Subtract."}}},
+        {"name": "none", "result": {}},
+    ]
+    tests.write_text(json.dumps([TOOL_CALL | one for one in changed], indent=1))
+    told = run(folder).stderr.splitlines()
+    assert [line.count("upstream.tool must be the tool that the manifest pins") for line in told] == [1, 1]
 
 
 def test_a_command_that_is_killed_takes_its_gateway_along(folder: Path) -> None:

@@ -30,7 +30,7 @@ from tests.support.manifests import (
     trust,
     write_manifests,
 )  # fmt: skip
-from tests.support.mcp_servers import ADD, ADD_DIGEST, Reply, in_json, scripted
+from tests.support.mcp_servers import ADD, Reply, in_json, scripted, tool_action
 from tests.support.ports import closed_port
 from tests.support.worker_upstream import HOLD_SECONDS, Upstream, ok, upstream
 
@@ -122,17 +122,6 @@ class Stage:
     """The file that modules write."""
 
 
-def tool(action_id: str, host: str, seconds: float = 300) -> dict[str, Any]:
-    return {
-        "action_id": action_id, "version": "1.0.0", "provider_module_digest": "builtin:mcp",
-        "required_imports": ["http"], "risk_level": "low", "resource_limits": {"timeout_seconds": seconds},
-        "verifier_kind": "unverifiable",
-        "io": {"request_schema": ADD["inputSchema"]},
-        "egress": {"profile": "direct_allowlist", "allowed_domains": [host], "allowed_methods": ["POST"]},
-        "mcp": {"url": f"http://{host}/mcp", "tool": "add", "tool_digest": ADD_DIGEST},
-    }  # fmt: skip
-
-
 def fetch(action_id: str, host: str = HOST, **changes: Any) -> dict[str, Any]:
     egress = {"allowed_domains": [host]} | changes.pop("egress", {})
     url = {"url_template": f"http://{host}/a"}
@@ -157,8 +146,8 @@ def actions_in(folder: Path) -> list[dict[str, Any]]:
         fetch("proxied", egress={"profile": "proxy_allowlist"}),
         fetch("private", "private.gateway.test"),
         example("file_write", action_id="small_write", fs={"max_file_bytes": 8}, **PATIENT),
-        tool("tool", "tools.gateway.test"), tool("short_tool", "tools.gateway.test", 5),
-        tool("tool_of_none", "closed.gateway.test"),
+        tool_action("tool", "tools.gateway.test"), tool_action("short_tool", "tools.gateway.test", seconds=5),
+        tool_action("tool_of_none", "closed.gateway.test"),
     ]  # fmt: skip
 
 

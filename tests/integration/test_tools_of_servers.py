@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mcp.server.mcpserver import MCPServer
 
-from ipc.mcp_tools import tool_digest
 from tests.support.gateway import Gateway, config_for, gateway
 from tests.support.manifests import open_policy, patient, write_manifests
-from tests.support.mcp_servers import Served, listed, official_server, served
+from tests.support.mcp_servers import Served, listed, official_server, served, tool_action
+
+HOST = "upstream.gateway.test"
 
 
 @dataclass
@@ -24,17 +24,6 @@ class Stage:
     there: Served
 
 
-def action(name: str, tool: dict[str, Any], risk: str = "low") -> dict[str, Any]:
-    host = "upstream.gateway.test"
-    return {
-        "action_id": name, "version": "1.0.0", "provider_module_digest": "builtin:mcp", "required_imports": ["http"],
-        "risk_level": risk, "resource_limits": {"timeout_seconds": 300}, "verifier_kind": "unverifiable",
-        "io": {"request_schema": tool["inputSchema"]},
-        "egress": {"profile": "direct_allowlist", "allowed_domains": [host], "allowed_methods": ["POST"]},
-        "mcp": {"url": f"http://{host}/mcp", "tool": tool["name"], "tool_digest": tool_digest(tool)},
-    }  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder: Path = tmp_path_factory.mktemp("tools")
@@ -43,8 +32,9 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     tools = listed(server)
     changed = {**tools["add"], "description": "Add two numbers, as it was once."}
     write_manifests(
-        folder / "actions", action("tool_greet", tools["greet"]), action("tool_fail", tools["fail"]),
-        action("tool_changed", changed), action("tool_held", tools["add"], "high"),
+        folder / "actions", tool_action("tool_greet", HOST, tools["greet"]),
+        tool_action("tool_fail", HOST, tools["fail"]), tool_action("tool_changed", HOST, changed),
+        tool_action("tool_held", HOST, tools["add"], risk_level="high"),
     )  # fmt: skip
     policy = open_policy(folder / "policy", "tool_greet", "tool_fail", "tool_changed", "tool_held")
     with served(server) as there:

@@ -156,6 +156,19 @@ def parsed(request: bytes) -> tuple[str, dict[str, str], dict[str, Any]]:
     return lines[0].split(" ")[0], headers, json.loads(body) if body else {}
 
 
+def tool_action(
+    action_id: str, host: str, tool: Tool = ADD, *, risk_level: str = "low", seconds: float = 300
+) -> dict[str, Any]:  # fmt: skip
+    """A manifest that calls the tool at `http://host/mcp`."""
+    return {
+        "action_id": action_id, "version": "1.0.0", "provider_module_digest": "builtin:mcp",
+        "required_imports": ["http"], "risk_level": risk_level, "resource_limits": {"timeout_seconds": seconds},
+        "verifier_kind": "unverifiable", "io": {"request_schema": tool["inputSchema"]},
+        "egress": {"profile": "direct_allowlist", "allowed_domains": [host], "allowed_methods": ["POST"]},
+        "mcp": {"url": f"http://{host}/mcp", "tool": tool["name"], "tool_digest": tool_digest(tool)},
+    }  # fmt: skip
+
+
 def tool_plan(address: str, name: str = "add", digest: str = ADD_DIGEST, arguments: Any = None, **changes: Any) -> Plan:
     """A plan of the built-in `mcp` that calls a tool of the server at `address`."""
     body = call_message(name, {"a": 2, "b": 3} if arguments is None else arguments)
