@@ -16,7 +16,8 @@ from broker.connecting import Servers
 from broker.token_server import FetchedToken, NoToken, fetch_token
 from broker.tokens import Tokens
 from broker.walls import walls
-from frontend.telemetry.logs import configure_logs, log
+from frontend.supervised import run_supervised
+from frontend.telemetry.logs import log
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.fds import take
 from ipc.channel.framing import FrameError
@@ -36,7 +37,7 @@ from ipc.messages.brokering import (
 from ipc.messages.message import Message
 from ipc.process.exits import Exit
 from ipc.process.process_speed import release_collector
-from ipc.walls.confining import Confinement
+from ipc.walls.confining import WallRefused, enter
 
 MAX_QUESTIONS: Final = 512
 """Over all fronts."""
@@ -49,18 +50,7 @@ Channel = TrioChannel[Message]
 
 def run(sock: socket.socket) -> Exit:
     """Serve the supervisor at the other end; return why it ended."""
-    configure_logs("broker")
-    try:
-        return trio.run(partial(_serve, sock), strict_exception_groups=True)
-    except* (ChannelClosed, BrokenPipeError, ConnectionResetError):
-        code = Exit.ORPHANED
-    except* (FrameError, ProtocolError) as group:
-        log.error("the supervisor broke the protocol", cause=str(group.exceptions[0]))
-        code = Exit.PROTOCOL
-    except* Exception:
-        log.exception("the broker ended by an error")
-        code = Exit.FAILED
-    return code
+    return run_supervised("broker", partial(_serve, sock))
 
 
 async def _serve(sock: socket.socket) -> Exit:
@@ -72,10 +62,8 @@ async def _serve(sock: socket.socket) -> Exit:
     assert isinstance(start, StartBroker), "the session table lets nothing else come first"
     servers = Servers(start.egress, start.own_servers)
     try:
-        confinement = Confinement(walls(), start.walls)
-        confinement.confine()
-        confinement.seal()
-    except (OSError, ValueError) as error:
+        enter(walls(), start.walls)
+    except WallRefused as error:
         log.error("the operating system refused a wall", cause=str(error))
         return Exit.SANDBOX
     async with trio.open_nursery() as nursery:

@@ -5,7 +5,6 @@ bounded queue, by one task: no caller waits for a supervisor that does not read,
 cancelled. When the channel closes the supervisor is gone, and so is this process.
 """
 
-import os
 import socket
 from collections import deque
 from typing import Protocol, cast
@@ -278,9 +277,3 @@ class SupervisorLink:
         self._unsent_in.close()
         self._unsent_out.close()
         self._channel.close()
-
-
-def inherited(number: int) -> socket.socket:
-    """The channel that this process was started with, not inheritable any further."""
-    os.set_inheritable(number, False)
-    return socket.socket(fileno=number)

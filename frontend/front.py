@@ -15,19 +15,17 @@ from frontend.api.dispatch import Dispatch
 from frontend.clock import ClockError, FrontClock
 from frontend.compose import build_services
 from frontend.configuration.active import ConfigurationRefused
-from frontend.control import Attached, SupervisorLink, inherited
+from frontend.control import Attached, SupervisorLink
 from frontend.errors import GateError
 from frontend.http.server import ListeningSocket, Server
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 from frontend.shared.memory import SharedMemory
+from frontend.supervised import run_supervised
 from frontend.telemetry.logs import configure_logs, log
 from frontend.walls import enter
-from ipc.channel.blocking import ChannelClosed
-from ipc.channel.framing import FrameError
 from ipc.channel.front_memory import Layout
-from ipc.channel.protocol_states import ProtocolError
 from ipc.messages.brokering import AttachBroker
 from ipc.messages.control import (
     AttachNotary,
@@ -330,19 +328,7 @@ async def _live(services: Services, control: SupervisorLink, start: StartFront, 
     return code
 
 
-def run(control_fd: int) -> Exit:
-    """Serve under the supervisor at the other end of this descriptor; return why that ended. Until the first message
-    this may be a front that is kept ready for another one's end."""
-    setproctitle("gateway: spare front")
-    configure_logs("front")
-    try:
-        return trio.run(partial(serve, inherited(control_fd)), strict_exception_groups=True)
-    except* (ChannelClosed, BrokenPipeError, ConnectionResetError):
-        code = Exit.ORPHANED
-    except* (FrameError, ProtocolError) as group:
-        log.error("the supervisor broke the protocol", cause=str(group.exceptions[0]))
-        code = Exit.PROTOCOL
-    except* Exception:
-        log.exception("the front ended by an error")
-        code = Exit.FAILED
-    return code
+def run(control: socket.socket) -> Exit:
+    """Serve under the supervisor at the other end; return why that ended. Until the first message this may be a front
+    that is kept ready for another one's end."""
+    return run_supervised("front", partial(serve, control))

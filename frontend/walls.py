@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 
 from ipc.settings import Settings
 from ipc.texts.beneath import holds
+from ipc.walls import confining
 from ipc.walls.calls import forbidden
-from ipc.walls.confining import Confinement, WallRefused, Walls
+from ipc.walls.confining import WallRefused, Walls
 from ipc.walls.landlock import CHANGE, READ, READ_FILES, WRITE_FILES, PathRule, Scope
 from ipc.walls.places import folders, homes, kept, outside_places, program_places
 from ipc.walls.seccomp import compile_rules
@@ -98,9 +99,8 @@ def enter(settings: Settings) -> tuple[str, ...]:
     """
     places = FrontPlaces(settings)
     try:
-        confinement = Confinement(walls(places, or_unix=asks_on_unix_socket(settings)), settings.walls)
-        confinement.confine()
-        confinement.seal()
+        built = walls(places, or_unix=asks_on_unix_socket(settings))
     except (OSError, ValueError) as error:
         raise WallRefused(str(error)) from error
+    confining.enter(built, settings.walls)
     return tuple(places.fixed)

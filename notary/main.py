@@ -4,54 +4,40 @@ Opens database and keys, says so, and serves (notary/service.py). Ends with an e
 SIGTERM and SIGINT are the supervisor's business and ignored here.
 """
 
-import argparse
-import os
 import socket
-
-from setproctitle import setproctitle
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.protocol_states import SUPERVISOR_TO_NOTARY, ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.notarising import NotaryReady, StartNotary, SupervisorToNotary
+from ipc.process.child import become_child
 from ipc.process.exits import Exit
 from ipc.process.journald import own_journal
 from ipc.process.logs import LogWriter, log, write_lines
-from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process.private_files import PrivateFileError
-from ipc.process.process_speed import hold_collector, leave, release_collector
+from ipc.process.process_speed import leave, release_collector
 from ipc.process.stderr import is_read_by_person
 
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="notary.main", allow_abbrev=False)
-    parser.add_argument("--control-fd", type=int, required=True)
-    parser.add_argument("--parent", type=int, required=True)
-    arguments = parser.parse_args()
-    die_with_parent(arguments.parent)
-    # SECURITY: every signing key lives here.
-    refuse_core_dumps()
-    leave_signals_to_parent()
-    hold_collector()
-    setproctitle("gateway: notary")
+    control = become_child("notary.main", "notary")
     write_lines(LogWriter(lambda: {"process": "notary"}, human=is_read_by_person(), journal=own_journal()))
-    os.set_inheritable(arguments.control_fd, False)
-    leave(run(socket.socket(fileno=arguments.control_fd)))
+    leave(run(control))
 
 
 def run(sock: socket.socket) -> Exit:
     """Serve the supervisor at the other end; return why it ended."""
     # Only now: what a notary is made of takes a while, and must not outlive its parent meanwhile.
-    from ipc.walls.confining import WallRefused
+    from ipc.walls.confining import WallRefused, enter
     from notary.checkpoints import RolledBack
     from notary.database import DatabaseGone
     from notary.opening import open_state
     from notary.servers.table import look_up
     from notary.service import Control, Service
     from notary.store.contract import StoreGone
-    from notary.walls import enter, notary_walls
+    from notary.walls import notary_walls
 
     control: Control = BlockingChannel(
         sock, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,

@@ -26,13 +26,13 @@ from ipc.process.logs import LogWriter, log, write_lines
 from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process.process_speed import leave
 from ipc.process.stderr import is_read_by_person
-from ipc.walls.confining import WallRefused
+from ipc.walls.confining import WallRefused, enter
 from ipc.walls.given import Given
 from notary.database import OpenTransaction
 from notary.reading.pace import Pace
 from notary.reading.source import NotReadable, Source, add_source, opened, source_in
 from notary.reading.whole import WholeWalk
-from notary.walls import enter, reader_walls
+from notary.walls import reader_walls
 
 TELL_SECONDS = 1.0
 """Between two messages that tell how far a walk is; the end of the front is noticed as often."""

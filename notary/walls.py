@@ -20,8 +20,7 @@ from ipc.walls import given as names
 from ipc.walls.bpf import OneOf, SyscallRule
 from ipc.walls.bpf import errno as refusal
 from ipc.walls.calls import allow, common, file_locks, forbidden, refuse
-from ipc.walls.confining import Confinement, WallRefused, Walls
-from ipc.walls.given import Given
+from ipc.walls.confining import Walls
 from ipc.walls.landlock import READ_FILES, WRITE_FILES, PathRule, Scope
 from ipc.walls.places import homes, kept, program_places
 from ipc.walls.seccomp import Rules, compile_rules
@@ -93,13 +92,3 @@ def reader_walls(file: Path | None) -> Walls:
         namespaces=_ALONE | {names.MOUNT_NAMESPACE},
         limits={resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 16, resource.RLIMIT_NPROC: 0},
     )
-
-
-def enter(walls: Walls, given: Given) -> None:
-    """Build them, for good; the process must have one thread. Raises WallRefused."""
-    try:
-        confinement = Confinement(walls, given)
-        confinement.confine()
-        confinement.seal()
-    except (OSError, ValueError) as error:
-        raise WallRefused(str(error)) from error

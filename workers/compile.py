@@ -14,6 +14,7 @@ from typing import NoReturn
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Component
 
+from ipc.walls.confining import enter
 from ipc.walls.given import Given
 from ipc.walls.limits import apply_limits, data_in_use
 from workers.cache import MAX_CODE_BYTES, Cache, code_digest
@@ -22,7 +23,7 @@ from workers.runtime.binary import NotAComponent
 from workers.runtime.contract import ContractBroken
 from workers.runtime.expansion import check_expansion
 from workers.runtime.modules import as_module
-from workers.sandbox.template import compiler_walls, enter
+from workers.sandbox.template import compiler_walls
 
 COMPILE_SECONDS = 180.0
 """By the clock: three times the processor time that it may have, since the machine may be busy with other things."""

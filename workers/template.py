@@ -43,6 +43,7 @@ from ipc.messages.modules import LoadModules
 from ipc.messages.pinging import Ping, Pong
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
+from ipc.walls.confining import WallRefused, enter
 from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
 from workers.host.connection import make_tls
@@ -52,8 +53,7 @@ from workers.loading import Loader
 from workers.log import write_failure, write_line
 from workers.runtime.modules import make_engine
 from workers.sandbox.profiles import PROFILES
-from workers.sandbox.refused import SandboxRefused
-from workers.sandbox.template import be_ended_first, enter, walls
+from workers.sandbox.template import be_ended_first, walls
 from workers.verifiers.schema import check_schema
 from workers.worker import Birth, live
 
@@ -142,7 +142,7 @@ class Template:
         try:
             enter(walls(message.walls), message.walls)
             self._loader = Loader(self._engine, Cache(message.cache_dir), message.walls)
-        except SandboxRefused as error:
+        except WallRefused as error:
             write_line("error", "the operating system refused a wall", reason=str(error))
             return Exit.SANDBOX
         except CacheRefused as error:

@@ -24,6 +24,7 @@ from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import NotaryToWorker
 from ipc.messages.calling import FrontToWorker, WorkerReady
 from ipc.process.exits import Exit
+from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from workers.crew import Crew
 from workers.forking import settle
@@ -36,7 +37,6 @@ from workers.runtime.call import Runner
 from workers.runtime.modules import Module
 from workers.runtime.ticker import EpochTicker
 from workers.sandbox.profiles import enter, prepare
-from workers.sandbox.refused import SandboxRefused
 from workers.worker_loop import FrontChannel, NotaryChannel, WorkerLoop
 
 SEND_SECONDS = 30
@@ -107,7 +107,7 @@ def live(birth: Birth) -> Exit:
         if outside is not None:
             outside.kept.close()
         return code
-    except SandboxRefused as error:
+    except WallRefused as error:
         write_line("error", "the operating system refused a wall", worker_id=birth.worker_id, reason=str(error))
         return Exit.SANDBOX
     except (FrameError, ProtocolError) as error:

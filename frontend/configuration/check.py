@@ -21,7 +21,6 @@ from frontend.configuration.inspection import (
     module_channel,
 )
 from frontend.configuration.upstream_checks import look_at_upstreams
-from frontend.control import inherited
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.telemetry.logs import configure_logs, log
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
@@ -30,6 +29,7 @@ from ipc.channel.fds import take
 from ipc.channel.framing import FrameError
 from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.process.child import inherited
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
 from ipc.process.process_speed import leave

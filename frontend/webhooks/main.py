@@ -1,37 +1,20 @@
 """The deliverer process: `python -m frontend.webhooks.main --control-fd N --parent PID`, started by the supervisor.
 
 Started only where an endpoint of webhooks is configured and not disabled. Builds its walls before it opens any secret,
-hears the supervisor, and sends (frontend/webhooks/deliverer.py). Ends with an exit code of ipc/process/exits.py;
-signals to the whole service are the supervisor's business and ignored here.
+hears the supervisor, and sends (frontend/webhooks/deliverer.py). Ends with an exit code of ipc/process/exits.py.
 """
 
-import argparse
-import os
-import socket
-
-from setproctitle import setproctitle
-
-from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
-from ipc.process.process_speed import hold_collector, leave
+from ipc.process.child import become_child
+from ipc.process.process_speed import leave
 
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(prog="frontend.webhooks.main", allow_abbrev=False)
-    parser.add_argument("--control-fd", type=int, required=True)
-    parser.add_argument("--parent", type=int, required=True)
-    arguments = parser.parse_args()
-    die_with_parent(arguments.parent)
-    # SECURITY: the secrets of endpoints live here.
-    refuse_core_dumps()
-    leave_signals_to_parent()
-    hold_collector()
-    setproctitle("gateway: deliverer")
+    control = become_child("frontend.webhooks.main", "deliverer")
     # Only now: what it is made of takes a while, and must not outlive its parent meanwhile.
     from frontend.webhooks.process import run
 
-    os.set_inheritable(arguments.control_fd, False)
-    leave(run(socket.socket(fileno=arguments.control_fd)))
+    leave(run(control))
 
 
 if __name__ == "__main__":

@@ -12,18 +12,17 @@ import trio
 
 from frontend.clock import FrontClock
 from frontend.notary.client import NotaryClient
-from frontend.telemetry.logs import configure_logs, log
+from frontend.supervised import run_supervised
+from frontend.telemetry.logs import log
 from frontend.webhooks.deliverer import Deliverer
 from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import WebhookTarget, open_endpoints
 from frontend.webhooks.outbox import DELIVERERS, Outbox
 from frontend.webhooks.walls import NICENESS, walls
 from ipc.backends.webhooks import SecretUnfit
-from ipc.channel.blocking import ChannelClosed
 from ipc.channel.fds import take
-from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import SUPERVISOR_TO_DELIVERER, ProtocolError
+from ipc.channel.protocol_states import SUPERVISOR_TO_DELIVERER
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import AttachNotary, Stop, TryWebhook
 from ipc.messages.delivering import DelivererReady, EndpointGone, StartDeliverer, SupervisorToDeliverer
@@ -31,26 +30,14 @@ from ipc.messages.message import Message
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
 from ipc.process.process_speed import release_collector
-from ipc.settings import Settings
-from ipc.walls.confining import Confinement
+from ipc.walls.confining import WallRefused, enter
 
 Channel = TrioChannel[Message]
 
 
 def run(sock: socket.socket) -> Exit:
     """Serve the supervisor at the other end; return why it ended."""
-    configure_logs("deliverer")
-    try:
-        return trio.run(partial(_serve, sock), strict_exception_groups=True)
-    except* (ChannelClosed, BrokenPipeError, ConnectionResetError):
-        code = Exit.ORPHANED
-    except* (FrameError, ProtocolError) as group:
-        log.error("the supervisor broke the protocol", cause=str(group.exceptions[0]))
-        code = Exit.PROTOCOL
-    except* Exception:
-        log.exception("the deliverer ended by an error")
-        code = Exit.FAILED
-    return code
+    return run_supervised("deliverer", partial(_serve, sock))
 
 
 async def _serve(sock: socket.socket) -> Exit:
@@ -62,8 +49,8 @@ async def _serve(sock: socket.socket) -> Exit:
     assert isinstance(start, StartDeliverer), "the session table lets nothing else come first"
     os.nice(NICENESS)
     try:
-        _enter(start.settings)
-    except (OSError, ValueError) as error:
+        enter(walls(start.settings), start.settings.walls)
+    except (WallRefused, OSError, ValueError) as error:
         log.error("the operating system refused a wall", cause=str(error))
         return Exit.SANDBOX
     try:
@@ -75,13 +62,6 @@ async def _serve(sock: socket.socket) -> Exit:
         log.error("the deliverer can't start", cause=f"the secret of a webhook {error}")
         return Exit.CONFIG
     return await _deliver(control, start, endpoints)
-
-
-def _enter(settings: Settings) -> None:
-    """Build the walls, for good. Raises OSError, ValueError."""
-    confinement = Confinement(walls(settings), settings.walls)
-    confinement.confine()
-    confinement.seal()
 
 
 async def _deliver(control: Channel, start: StartDeliverer, endpoints: tuple[WebhookTarget, ...]) -> Exit:

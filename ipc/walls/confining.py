@@ -117,3 +117,13 @@ class Confinement:
             see_no_files()
         else:
             keep_mounts_private()
+
+
+def enter(walls: Walls, given: Given) -> None:
+    """Build them, for good; the process must have one thread. Raises WallRefused."""
+    try:
+        confinement = Confinement(walls, given)
+        confinement.confine()
+        confinement.seal()
+    except (OSError, ValueError) as error:
+        raise WallRefused(str(error)) from error

@@ -137,7 +137,7 @@ def test_a_refused_wall_and_an_internal_error_have_exit_codes_of_their_own(
     def fails(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr("notary.walls.enter", fails)
+    monkeypatch.setattr("ipc.walls.confining.enter", fails)
     ours, theirs = socket.socketpair()
     with ours, theirs, capture_logs() as lines:
         ours.sendall(encode_frame(StartNotary(settings_in(tmp_path)), MAX_CONTROL_FRAME))

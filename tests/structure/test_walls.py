@@ -34,7 +34,12 @@ OF_OTHERS = {
     "console": ("frontend.http.", "frontend.telemetry.logs"),
     "bridge": ("frontend.http.", "frontend.telemetry.logs"),
     "importing": ("frontend.manifests.", "frontend.schemas.", "frontend.files.problems"),
-    "broker": ("frontend.http.client_bodies", "frontend.telemetry.logs", "frontend.webhooks.network"),
+    "broker": (
+        "frontend.http.client_bodies",
+        "frontend.supervised",
+        "frontend.telemetry.logs",
+        "frontend.webhooks.network",
+    ),
 }
 """The modules that a package may import of another one where only a few are allowed."""
 NEVER = {

@@ -23,6 +23,7 @@ from ipc.messages.pinging import Ping, Pong
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process.process_speed import leave
+from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from workers.log import SAYS_DETAILS, write_line
 from workers.rego.candidate import candidate
@@ -31,7 +32,6 @@ from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
 from workers.rego.memory import MemoryBound
 from workers.rego.values import NotAValue
 from workers.sandbox.policy import enter
-from workers.sandbox.refused import SandboxRefused
 
 _MAX_ERROR = 4000
 
@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             memory = MemoryBound()
             enter(options.walls, memory.start)
-        except SandboxRefused as error:
+        except WallRefused as error:
             write_line("error", "the operating system refused a wall", process="policy", reason=str(error))
             return Exit.SANDBOX
         return PolicyServer(channel, memory, title).serve()

@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 from ipc.walls import given as names
 from ipc.walls.calls import allow, common
-from ipc.walls.confining import Confinement, Walls
+from ipc.walls.confining import Confinement, WallRefused, Walls
 from ipc.walls.given import Given
 from ipc.walls.limits import can_forbid_files
 from ipc.walls.seccomp import Rules, compile_rules
-from workers.sandbox.refused import SandboxRefused
 
 _TIMER = "setitimer getitimer rt_sigaction"
 _NAMESPACES = frozenset(
@@ -36,11 +35,11 @@ def walls(given: Given) -> Walls:
 
 def enter(given: Given, start_threads: Callable[[], None]) -> None:
     """Build the walls, for good; libraries must be loaded, and the process have one thread. `start_threads` starts all
-    that it will ever have. Raises SandboxRefused."""
+    that it will ever have. Raises WallRefused."""
     try:
         confinement = Confinement(walls(given), given)
         confinement.confine()
         start_threads()
         confinement.seal()
     except (OSError, ValueError, RuntimeError) as error:
-        raise SandboxRefused(str(error)) from error
+        raise WallRefused(str(error)) from error

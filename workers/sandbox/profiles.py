@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ipc.effects import EFFECTS, WITHOUT_EFFECT
 from ipc.walls import given as names
-from ipc.walls.confining import Confinement, Walls
+from ipc.walls.confining import Confinement, WallRefused, Walls
 from ipc.walls.given import Given
 from ipc.walls.landlock import Scope
 from ipc.walls.limits import Limits, can_forbid_files
@@ -22,7 +22,6 @@ from ipc.walls.places import outside_places
 from workers.sandbox.effects import RIGHTS, EffectRights
 from workers.sandbox.filters import program_of
 from workers.sandbox.places import WalledPaths, owner_of_files
-from workers.sandbox.refused import SandboxRefused
 
 MIB = 1024 * 1024
 
@@ -100,20 +99,20 @@ class PreparedProfile:
 
 
 def prepare(name: str, given: Given, files_dir: str) -> PreparedProfile:
-    """Open what the walls of this profile need. Raises SandboxRefused, also for a profile that does not exist."""
+    """Open what the walls of this profile need. Raises WallRefused, also for a profile that does not exist."""
     profile = PROFILES.get(name)
     if profile is None:
-        raise SandboxRefused(f"no profile {name!r}")
+        raise WallRefused(f"no profile {name!r}")
     try:
         confinement = Confinement(profile.walls(given, files_dir), given)
         return PreparedProfile(profile, confinement, WalledPaths(profile.opens(files_dir)))
     except (OSError, ValueError) as error:
-        raise SandboxRefused(str(error)) from error
+        raise WallRefused(str(error)) from error
 
 
 def enter(prepared: PreparedProfile, start_threads: Callable[[], None]) -> None:
     """Build the walls, for good; the process must have one thread. `start_threads` starts all that it will ever have,
-    in the one moment when they can be started and have the walls. Raises SandboxRefused."""
+    in the one moment when they can be started and have the walls. Raises WallRefused."""
     try:
         prepared.confinement.confine()
         start_threads()
@@ -122,4 +121,4 @@ def enter(prepared: PreparedProfile, start_threads: Callable[[], None]) -> None:
         sys.meta_path.clear()
         prepared.confinement.seal()
     except (OSError, ValueError, RuntimeError) as error:
-        raise SandboxRefused(str(error)) from error
+        raise WallRefused(str(error)) from error

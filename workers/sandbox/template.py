@@ -9,12 +9,11 @@ from pathlib import Path
 
 from ipc.walls import given as names
 from ipc.walls.calls import forbidden
-from ipc.walls.confining import Confinement, Walls
+from ipc.walls.confining import Walls
 from ipc.walls.given import Given
 from ipc.walls.landlock import CHANGE, PathRule
 from ipc.walls.privileges import KILL, SETGID, SETPCAP, SETUID, SYS_ADMIN, SYS_CHROOT
 from ipc.walls.seccomp import compile_rules
-from workers.sandbox.refused import SandboxRefused
 
 OOM_SCORE = 500
 """Before every process that decides or records: what strangers' code uses up is taken from those who run it."""
@@ -51,13 +50,3 @@ def compiler_walls(folder: str | None) -> Walls:
             {names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMESPACE}
         ),
     )
-
-
-def enter(walls: Walls, given: Given) -> None:
-    """Build them, for good; the process must have one thread. Raises SandboxRefused."""
-    try:
-        confinement = Confinement(walls, given)
-        confinement.confine()
-        confinement.seal()
-    except (OSError, ValueError) as error:
-        raise SandboxRefused(str(error)) from error

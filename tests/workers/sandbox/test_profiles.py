@@ -11,6 +11,7 @@ import pytest
 
 from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.walls import confining, namespaces
+from ipc.walls.confining import WallRefused
 from ipc.walls.given import NETWORK_NAMESPACE, USER_NAMESPACE, Given
 from ipc.walls.landlock import PathRule
 from ipc.walls.limits import apply_limits
@@ -18,7 +19,6 @@ from ipc.walls.privileges import SYS_ADMIN, refuse_new_privileges
 from workers.sandbox import profiles
 from workers.sandbox.filters import fs_rules, program_of
 from workers.sandbox.profiles import PROFILES, enter, prepare
-from workers.sandbox.refused import SandboxRefused
 
 PATIENCE = 120.0
 """Seconds for what must come: a fresh interpreter that imports this file, on a machine with other things to do."""
@@ -108,7 +108,7 @@ def test_the_walls_hold(act: Callable[[], None]) -> None:
 
 
 def test_an_unknown_profile_has_no_walls_and_is_refused() -> None:
-    with pytest.raises(SandboxRefused):
+    with pytest.raises(WallRefused):
         prepare("smtp", Given(), "/nowhere")
 
 
@@ -130,7 +130,7 @@ def refused_at(step: str) -> None:
     given = Given(uid=65534, gid=65534)
     try:
         enter(prepare("compute", given, "/nowhere"), nothing)
-    except SandboxRefused:
+    except WallRefused:
         leave(True)
     leave(False)
 
