@@ -28,6 +28,7 @@ from gateway_client import (
     ProtocolViolation,
     Unreachable,
 )
+from gateway_client.cli import checks
 
 from tests.support.gateway import wait_for
 from tests.support.hostile_gateway import LATE, LOST, SILENT, WRONG, Connection, hostile_gateway, whole
@@ -36,6 +37,7 @@ CREDENTIAL = OperatorCredential("key-test-0123456789abcdef", ProofKey.generate()
 LIMITS = Limits(timeout=300, connect_timeout=120, max_answer_bytes=1_000_000)
 SHORT = Limits(timeout=0.3)
 ALL = LATE | LOST | WRONG
+WELL = whole(b'{"status": "ok"}')
 
 
 def status_blocking(url: str, limits: Limits = LIMITS) -> None:
@@ -248,3 +250,12 @@ def test_a_server_with_a_trusted_certificate_is_asked(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
     with hostile_gateway(whole(b"{}", "403 Forbidden"), tls=self_signed) as server, pytest.raises(Denied):
         status(server.url)
+
+
+def test_doctor_does_not_wait_for_a_head_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "HEAD_SECONDS", 0.5)
+    plays = iter((WELL, LATE["drips its head"]))
+    with hostile_gateway(lambda connection: next(plays)(connection)) as server:
+        *_, clock = checks._reachable(Address.parse(server.url))
+    assert (clock.check, clock.result) == ("clock", "warn")
+    assert clock.found.startswith("the second answer failed: ")

@@ -22,14 +22,18 @@ from gateway_client.cli.exits import Failure
 from gateway_client.cli.safe import plain, safe
 from gateway_client.cli.settings import FIRST, CliSettings
 from gateway_client.core import Limits
+from gateway_client.deadlines import DeadlineTransport, until
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, check_private
 from gateway_client.operators import OperatorClient
+from gateway_client.sending import FAILURES, tls_context
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 CLOCK_WARN, CLOCK_FAIL = 2.0, 5.0
 """Seconds. Beyond 5 in the future, or 60 in the past, the gateway refuses proofs; its `Date` is whole seconds."""
 CLOCK_PAST = 55.0
+HEAD_SECONDS = 5.0
+"""For a whole head, however slowly it comes."""
 _WITHOUT = "sandbox without "
 """How status names a wall that is missing."""
 
@@ -122,14 +126,18 @@ def _reachable(address: Address) -> Iterator[CheckRow]:
         yield CheckRow("reachable", FAIL, f"{where} does not answer ok", mend)
         return
     yield CheckRow("reachable", OK, f"{where} answers in {took * 1000:.0f} ms")
-    transport = httpx.HTTPTransport(uds=address.socket)
+    transport = DeadlineTransport(address, tls_context(address))
     try:
-        with httpx.Client(transport=transport, base_url=address.origin, timeout=5, trust_env=False) as second:
+        with until(time.monotonic() + HEAD_SECONDS), httpx.Client(
+            transport=transport, base_url=address.origin, timeout=HEAD_SECONDS, trust_env=False
+        ) as second:  # fmt: skip
             first = datetime.now(UTC)
             with second.stream("GET", "/healthz") as answer:  # its body is not read: it may have no end
-                yield _clock(answer.headers.get("date", ""), first, datetime.now(UTC))
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        yield CheckRow("clock", WARN, f"the second answer failed: {type(error).__name__}", "look at the network")
+                date = answer.headers.get("date", "")
+            row = _clock(date, first, datetime.now(UTC))
+    except FAILURES as error:
+        row = CheckRow("clock", WARN, f"the second answer failed: {type(error).__name__}", "look at the network")
+    yield row
 
 
 def _clock(date: str, before: datetime, after: datetime) -> CheckRow:
