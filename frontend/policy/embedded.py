@@ -18,7 +18,7 @@ from msgspec import UNSET
 from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
 from frontend.policy.engine import Commit, MemoStatus, PolicyRefused, PolicySources
-from frontend.policy.memo import NOT_LOADED, Memo, memo_for
+from frontend.policy.memo import NOT_LOADED, Memo, memo_for, memo_status_of
 from frontend.policy.process import PolicyExchange, PolicyProcess, ProcessLost
 from frontend.policy.question import BudgetUnread, Decision, Question, parse_decision
 from frontend.telemetry.logs import trace_id
@@ -75,9 +75,7 @@ class EmbeddedPolicy:
     @property
     def memo_status(self) -> MemoStatus:
         """Whether decisions of the policy in force are remembered, and how many are; if not, why."""
-        if isinstance(self._memo, str):
-            return MemoStatus(False, self._memo, 0)
-        return MemoStatus(True, None, len(self._memo))
+        return memo_status_of(self._memo)
 
     def attach(self, sock: socket.socket, pid: int) -> None:
         """Take over a fresh process, instead of the one before it if there is one."""

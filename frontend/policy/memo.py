@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from frontend.policy.engine import MemoStatus
 from frontend.policy.question import ATTRIBUTES, Decision, Question
 from ipc.messages.deciding import PolicyCompiled
 from ipc.texts.foreign_texts import clean_reason
@@ -92,3 +93,8 @@ def _nothing(_question: Question) -> Hashable:
 def _size(value: object) -> int:
     """Bytes of texts, and of tuples with all that they hold."""
     return sys.getsizeof(value) + (sum(map(_size, value)) if isinstance(value, tuple) else 0)
+
+
+def memo_status_of(memo: Memo | str) -> MemoStatus:
+    """Whether decisions are remembered, and how many are; if not, why."""
+    return MemoStatus(False, memo, 0) if isinstance(memo, str) else MemoStatus(True, None, len(memo))

@@ -19,7 +19,7 @@ from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError
 from frontend.policy.engine import Commit, MemoStatus, PolicySources, PolicyUnreached
 from frontend.policy.heartbeat import Heartbeat
-from frontend.policy.memo import Memo
+from frontend.policy.memo import Memo, memo_status_of
 from frontend.policy.opa import wire
 from frontend.policy.opa.lines import OpaConnections, OpaUnreached
 from frontend.policy.opa.pushing import NotHeld, NotTaken, Pushed
@@ -77,9 +77,7 @@ class OpaPolicy:
     @property
     def memo_status(self) -> MemoStatus:
         """Whether decisions under the present bundles are remembered, and how many are; if not, why."""
-        if isinstance(self._memo, str):
-            return MemoStatus(False, self._memo, 0)
-        return MemoStatus(True, None, len(self._memo))
+        return memo_status_of(self._memo)
 
     def attach(self, sock: socket.socket, pid: int) -> None:
         """Refuse a policy process: it would be asked nothing."""
