@@ -7,7 +7,8 @@ from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
 from tests.conformance.stories import Drain, Strangers
 from tests.support.gateway import Prover, wait_for
-from tests.support.raw_http import Reply, raw, request
+from tests.support.raw_http import raw, request
+from tests.support.replies import Reply
 
 LEASE = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}
 

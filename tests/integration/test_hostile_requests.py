@@ -10,8 +10,9 @@ import pytest
 
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
 from tests.support.manifests import patient
-from tests.support.raw_http import DEADLINE, RawConnection, Reply, raw, request
+from tests.support.raw_http import DEADLINE, RawConnection, raw, request
 from tests.support.readable import readable
+from tests.support.replies import Reply
 from tests.support.upstream import Upstream
 
 EXECUTE = "/v1/actions/text_digest/execute"

@@ -34,6 +34,7 @@ from notary.backends.sqlite import connect
 from notary.database import OpenTransaction
 from notary.reading.source import Source, opened
 from notary.reading.whole import WholeWalk
+from notary.remote_units import RemoteUnits
 from notary.servers.table import NOT_LOOKED_UP, Places
 from notary.signing.make_keys import make_keys
 from notary.state import NotaryLimits
@@ -143,6 +144,14 @@ class Running:
         asker = Asker(self.thread.attach(front_id), self.path, front_id, self.workers, lambda: self.deliverer)
         self._askers.append(asker)
         return asker
+
+    @property
+    def remote(self) -> RemoteUnits:
+        """The part of this life's notary that asks a Redis."""
+        assert self.thread is not None
+        remote = self.thread._service._remote
+        assert remote is not None
+        return remote
 
     @property
     def deliverer(self) -> Deliverer:

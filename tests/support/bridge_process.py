@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, wait_for
-from tests.support.processes import GATEWAY
+from tests.support.gateway import ANSWER_SECONDS
+from tests.support.serving_process import ServingProcess, serving_process
 
 SERVER = (sys.executable, str(Path(__file__).with_name("stdio_mcp_server.py")))
 AS_USER = ("--user", "root") if os.geteuid() == 0 else ()
@@ -65,17 +64,15 @@ class McpSession:
 
 
 @dataclass
-class Bridge:
+class Bridge(ServingProcess):
     """A bridge that serves."""
 
-    process: subprocess.Popen[bytes]
-    url: str
-    log: Path
     http: httpx.Client
 
-    def lines(self) -> list[dict[str, Any]]:
-        """The lines of its log, without an unfinished last line."""
-        return [json.loads(line) for line in self.log.read_text().split("\n")[:-1]]
+    @property
+    def url(self) -> str:
+        """Where hosts reach it."""
+        return self.address
 
     def session(self) -> McpSession:
         """A session that is not open yet."""
@@ -85,36 +82,15 @@ class Bridge:
         """Why sessions ended."""
         return [line["reason"] for line in self.lines() if line["message"] == "session ended"]
 
-    def stop(self) -> int:
-        """End it as a service manager does; its exit code."""
-        self.process.terminate()
-        return self.process.wait(STOP_SECONDS)
-
 
 @contextmanager
 def bridge(
     folder: Path, *arguments: str, command: Sequence[str] = SERVER, user: Sequence[str] = AS_USER
 ) -> Iterator[Bridge]:
     """Serve until the block ends."""
-    log = folder / "bridge.log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            [GATEWAY, "mcp-bridge", "--listen", "127.0.0.1:0", *user, *arguments, "--", *command],
-            stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-        )  # fmt: skip
-
-    def serving() -> str | None:
-        assert process.poll() is None, log.read_text()
-        whole = [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        return next((json.loads(line)["url"] for line in whole if '"serving"' in line), None)
-
-    try:
-        url = wait_for(serving, "a bridge", START_SECONDS)
-        with httpx.Client(base_url=url.removesuffix("/mcp"), timeout=ANSWER_SECONDS) as http:
-            yield Bridge(process, url, log, http)
-    finally:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        finally:
-            process.kill()
+    words = ["mcp-bridge", "--listen", "127.0.0.1:0", *user, *arguments, "--", *command]
+    with (
+        serving_process(folder / "bridge.log", words, "url") as one,
+        httpx.Client(base_url=one.address.removesuffix("/mcp"), timeout=ANSWER_SECONDS) as http,
+    ):
+        yield Bridge(one.process, one.address, one.log, http)

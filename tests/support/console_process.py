@@ -1,7 +1,5 @@
 """A real `gateway console` for tests."""
 
-import json
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,22 +10,21 @@ from typing import Any
 import httpx
 
 from tests.support.browser import Browser
-from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, wait_for
+from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, wait_for
 from tests.support.processes import GATEWAY
+from tests.support.serving_process import ServingProcess, serving_process
 
 
 @dataclass
-class Console:
-    """Start a console and wait until it serves."""
+class Console(ServingProcess):
+    """A console that serves."""
 
-    process: subprocess.Popen[bytes]
-    origin: str
-    log: Path
     http: httpx.Client
 
-    def lines(self) -> list[dict[str, Any]]:
-        """The lines of its log, without an unfinished last line."""
-        return [json.loads(line) for line in self.log.read_text().split("\n")[:-1]]
+    @property
+    def origin(self) -> str:
+        """Where browsers reach it."""
+        return self.address
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
         """A request as the page makes it, with an API key and what looks like a proof; `headers` (underscores for
@@ -36,12 +33,6 @@ class Console:
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {name: value for name, value in sent.items() if value}
         return self.http.request(method, path, json=body, headers=sent)
-
-    def stop(self) -> int:
-        """End it as a terminal does; its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(STOP_SECONDS)
 
 
 def go(page: Browser, view: str, text: str) -> None:
@@ -64,27 +55,10 @@ def refused(*arguments: str) -> tuple[int, str]:
 @contextmanager
 def console(folder: Path, *arguments: str, listen: str = "127.0.0.1:0") -> Iterator[Console]:
     """Serve until the block ends."""
-    log = folder / "console.log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            [GATEWAY, "console", "--listen", listen, *arguments], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
-        )
-
-    def serving() -> str | None:
-        assert process.poll() is None, log.read_text()
-        whole = [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        return next((json.loads(line)["address"] for line in whole if '"serving"' in line), None)
-
-    try:
-        origin = wait_for(serving, "a console", START_SECONDS)
+    words = ["console", "--listen", listen, *arguments]
+    with serving_process(folder / "console.log", words, "address") as one:
         transport = httpx.HTTPTransport(uds=listen.removeprefix("unix:")) if listen.startswith("unix:") else None
         # TLS is the reverse proxy's, in whose place this client is.
-        base = origin.replace("https://", "http://")
+        base = one.address.replace("https://", "http://")
         with httpx.Client(base_url=base, timeout=ANSWER_SECONDS, transport=transport) as http:
-            yield Console(process, origin, log, http)
-    finally:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        finally:
-            process.kill()
+            yield Console(one.process, one.address, one.log, http)

@@ -235,25 +235,39 @@ def gateway(
             [*program, *arguments], stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True,
             env=os.environ | environment,
         )  # fmt: skip
-    assert process.stdout is not None
-    try:
+    with gone_afterwards(process):
         ready = ready_line(process, log)
         with httpx.Client(
             base_url=ready["base_url"], timeout=ANSWER_SECONDS, event_hooks={"response": [as_documented]}
         ) as http:
             running = Gateway(process, ready, log, http)
             keep_modules(running.state)
-            try:
+            with stopped_afterwards(running):
                 yield running
-            finally:
-                for client in running.clients:
-                    client.close()
-                running.stop()
+
+
+@contextmanager
+def gone_afterwards(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Kill the process at the end, if it still runs."""
+    try:
+        yield
     finally:
-        process.stdout.close()
+        if process.stdout is not None:
+            process.stdout.close()
         if process.poll() is None:
             process.kill()
             process.wait(STOP_SECONDS)
+
+
+@contextmanager
+def stopped_afterwards(running: Gateway) -> Iterator[None]:
+    """Stop the gateway at the end, after its clients are closed."""
+    try:
+        yield
+    finally:
+        for client in running.clients:
+            client.close()
+        running.stop()
 
 
 def ready_line(process: "subprocess.Popen[str]", log: Path) -> dict[str, Any]:

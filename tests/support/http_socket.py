@@ -3,29 +3,17 @@
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h11
-import msgspec
 import trio
 
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from frontend.http.server import Server
+from tests.support.replies import Reply
 
 DEADLINE = 60.0
-
-
-class Reply(NamedTuple):
-    """One answer as h11's client half reads it."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return msgspec.json.decode(self.body)
 
 
 class Client:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Gateway, ready_line
+from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, Gateway, gone_afterwards, ready_line
 
 GATEWAY = str(Path(sys.executable).with_name("gateway"))
 CANARY = "canary-3f1c0d7a9b"
@@ -146,8 +146,7 @@ def started(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
             env=os.environ | environment, start_new_session=True, pass_fds=pass_fds, group=group,
         )  # fmt: skip
-    assert process.stdout is not None
-    try:
+    with gone_afterwards(process):
         ready = ready_line(process, log)
         with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
             running = Gateway(process, ready, log, http)
@@ -155,11 +154,6 @@ def started(
             for client in running.clients:
                 client.close()
             running.stop()
-    finally:
-        process.stdout.close()
-        if process.poll() is None:
-            process.kill()
-            process.wait(STOP_SECONDS)
 
 
 def launched(folder: Path) -> "subprocess.Popen[bytes]":

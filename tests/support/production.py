@@ -16,7 +16,14 @@ from typing import Any
 
 import httpx
 
-from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Gateway, wait_for
+from tests.support.gateway import (
+    ANSWER_SECONDS,
+    START_SECONDS,
+    Gateway,
+    gone_afterwards,
+    stopped_afterwards,
+    wait_for,
+)  # fmt: skip
 from tests.support.modules import give_modules, keep_modules
 from tests.support.processes import GATEWAY
 
@@ -113,21 +120,12 @@ def production(
         "client_socket": str(folder / "gate.sock"), "admin_socket": str(folder / "gate-admin.sock"),
         "operator": {"name": OPERATOR, "key": keys.api_key, "private_key_file": keys.private_key_file},
     }  # fmt: skip
-    try:
-        with over(ready["client_socket"]) as http, over(ready["admin_socket"]) as admin:
-            running = Production(process, ready, log, http, admin=admin)
-            wait_for(lambda: _serves(running), "a production gateway that serves", START_SECONDS)
-            keep_modules(running.state)
-            try:
-                yield running
-            finally:
-                for client in running.clients:
-                    client.close()
-                running.stop()
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait(STOP_SECONDS)
+    with gone_afterwards(process), over(ready["client_socket"]) as http, over(ready["admin_socket"]) as admin:
+        running = Production(process, ready, log, http, admin=admin)
+        wait_for(lambda: _serves(running), "a production gateway that serves", START_SECONDS)
+        keep_modules(running.state)
+        with stopped_afterwards(running):
+            yield running
 
 
 def over(path: str) -> httpx.Client:

@@ -4,30 +4,17 @@ Every wait has a deadline; an answer that is not HTTP fails the test that reads 
 """
 
 import contextlib
-import json
 import select
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
 
 import h11
 
+from tests.support.replies import Reply
+
 DEADLINE = 120.0
-
-
-class Reply(NamedTuple):
-    """One answer."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """The body as JSON."""
-        return json.loads(self.body)
 
 
 class RawConnection:

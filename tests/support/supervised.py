@@ -81,6 +81,18 @@ class Running:
         state: dict[str, Any] = wait_until(lambda: self.ask(do="state"))
         return state
 
+    def states(self) -> dict[str, dict[str, Any]]:
+        """The records of each of two fronts, by the front's name."""
+        seen: dict[str, dict[str, Any]] = {}
+
+        def both() -> bool:
+            state = self.state()
+            seen[" ".join(state["front_id"].split("-")[:2])] = state
+            return len(seen) == 2
+
+        wait_until(both)
+        return seen
+
     def eventually(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """Wait until the front's state meets the condition."""
         latest: dict[str, Any] = {}

@@ -4,6 +4,7 @@ import datetime
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -47,6 +48,18 @@ def ok(body: bytes = b"{}", status: str = "200 OK", more: bytes = b"") -> Answer
 def lasting(body: bytes = b"{}", status: str = "200 OK", more: bytes = b"") -> Answer:
     """A whole answer, after which another request may come."""
     return saying(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s" % (status.encode(), len(body), more, body))
+
+
+def dripping(head: bytes) -> Answer:
+    """Sends a byte every now and then until the client hangs up: each read succeeds, the whole never does."""
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(head)
+        while True:
+            connection.sendall(b"x")
+            time.sleep(0.02)
+
+    return drip
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import socket
 
+import trio
+
 from tests.support.front_core import Core
 from tests.support.worker_desk import until
 
@@ -19,3 +21,15 @@ async def word_taken(core: Core, worker_id: str = "compute-1") -> None:
         return False
 
     await until(is_taken)
+
+
+async def cut_approval(core: Core, approval_id: str) -> None:
+    """Approve a call that hangs, and cut the operator off once its worker has the word."""
+    reached = trio.Event()
+    core.client.on_begun = reached.set
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
+        with trio.fail_after(60):
+            await reached.wait()
+        await word_taken(core)
+        nursery.cancel_scope.cancel()

@@ -33,27 +33,14 @@ def reload(gateway: Running) -> dict[str, Any]:
     return wait_until(lambda: gateway.told("reloaded")[before:])[0]  # type: ignore[no-any-return]
 
 
-def states(gateway: Running) -> dict[str, dict[str, Any]]:
-    """The messages that each of two fronts has received, by the front's name."""
-    seen: dict[str, dict[str, Any]] = {}
-
-    def both() -> bool:
-        state = gateway.state()
-        seen[" ".join(state["front_id"].split("-")[:2])] = state
-        return len(seen) == 2
-
-    wait_until(both)
-    return seen
-
-
 def with_a_front_that_starts_for_ever(start: Start, script: dict[str, Any], **more: Any) -> Running:
     """Two fronts, of which the second has a successor that is not ready."""
     gateway = start(front_processes=2, operators=(ANN, BOB), workers=NO_WORKERS, **more)
     gateway.wait_ready()
     in_state(gateway, "fake-front.json").write_text(json.dumps({"never_ready": True} | script))
-    old = states(gateway)["front 2"]
+    old = gateway.states()["front 2"]
     os.kill(old["pid"], signal.SIGKILL)
-    wait_until(lambda: states(gateway)["front 2"]["front_id"] != old["front_id"])
+    wait_until(lambda: gateway.states()["front 2"]["front_id"] != old["front_id"])
     return gateway
 
 
@@ -61,14 +48,14 @@ def test_a_starting_front_and_the_notary_learn_that_an_operator_is_removed(start
     gateway = with_a_front_that_starts_for_ever(start, {})
     rewrite(gateway, operators=(ANN,))
     assert reload(gateway)["settings"] == ["operators"]
-    late = states(gateway)["front 2"]
+    late = gateway.states()["front 2"]
     assert (late["started_with"], late["follows"], late["reloads"]) == (["ann", "bob"], [["ann"]], [])
     assert json.loads(in_state(gateway, "notary-follows.json").read_text()) == ["ann"]
 
 
 def test_a_child_that_does_not_follow_is_replaced_before_the_reload_is_answered(start: Start) -> None:
     gateway = with_a_front_that_starts_for_ever(start, {"never_follows": True}, notary={"never_follows": True})
-    late, notary = states(gateway)["front 2"]["pid"], gateway.family()["notary"]
+    late, notary = gateway.states()["front 2"]["pid"], gateway.family()["notary"]
     in_state(gateway, "fake-front.json").write_text("{}")
     rewrite(gateway, operators=(ANN,))
     reload(gateway)
@@ -84,5 +71,5 @@ def test_a_reload_with_the_same_operators_sends_nothing_and_names_settings_that_
     named = ["lease_ttl_seconds", "limits.drain_seconds", "limits.max_in_flight"]
     (line,) = wait_until(lambda: gateway.told("settings have changed that need a restart"))
     assert line["settings"] == named
-    assert states(gateway)["front 2"]["follows"] == []
+    assert gateway.states()["front 2"]["follows"] == []
     assert not in_state(gateway, "notary-follows.json").exists()

@@ -4,7 +4,6 @@ One JSON object a line in, one out. `{"do": "state"}` tells what it has seen; `s
 supervisor; `exit`, `garbage`, `worker`, `policy`, `busy` misbehave. How it starts is read from `fake-front.json`.
 """
 
-import argparse
 import json
 import os
 import signal
@@ -45,7 +44,7 @@ from ipc.messages.control import (
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
-from ipc.process.parent import die_with_parent
+from tests.support.child_program import played_child
 
 
 class FakeFront:
@@ -231,13 +230,9 @@ def read_script(state_dir: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--control-fd", type=int, required=True)
-    parser.add_argument("--parent", type=int, required=True)
-    options = parser.parse_args()
-    die_with_parent(options.parent)
+    control_socket = played_child()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    trio.run(FakeFront(socket.socket(fileno=options.control_fd)).run)
+    trio.run(FakeFront(control_socket).run)
 
 
 main()

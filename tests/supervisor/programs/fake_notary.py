@@ -6,7 +6,6 @@ writes `notary-stopped.json` with the number of fronts whose channels are still 
 names to `notary-follows.json`.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -24,7 +23,7 @@ from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.notarising import AttachFront, FrontDetached, NotaryReady, StartNotary, StopNotary, SupervisorToNotary
 from ipc.messages.pinging import Ping, Pong
-from ipc.process.parent import die_with_parent
+from tests.support.child_program import played_child
 
 
 def is_open(channel: socket.socket) -> bool:
@@ -63,15 +62,11 @@ def serve(control: BlockingChannel[Message]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--control-fd", type=int, required=True)
-    parser.add_argument("--parent", type=int, required=True)
-    options = parser.parse_args()
-    die_with_parent(options.parent)
+    control_socket = played_child()
     setproctitle("gateway: notary")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     control: BlockingChannel[Message] = BlockingChannel(
-        socket.socket(fileno=options.control_fd), SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new",
+        control_socket, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new",
         cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     with contextlib.suppress(ChannelClosed):

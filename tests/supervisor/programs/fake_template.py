@@ -4,7 +4,6 @@
 or do not load.
 """
 
-import argparse
 import json
 import os
 import select
@@ -30,6 +29,7 @@ from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded, ModuleVerdict
 from ipc.messages.pinging import Ping, Pong
 from ipc.process.parent import die_with_parent
+from tests.support.child_program import played_child
 
 
 def work(channel: socket.socket, parent: int, title: str) -> None:
@@ -126,14 +126,10 @@ class FakeTemplate:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--control-fd", type=int, required=True)
-    parser.add_argument("--parent", type=int, required=True)
-    options = parser.parse_args()
-    die_with_parent(options.parent)
+    control_socket = played_child()
     setproctitle("gateway: template")
     try:
-        FakeTemplate(socket.socket(fileno=options.control_fd)).run()
+        FakeTemplate(control_socket).run()
     except ChannelClosed:
         os._exit(0)
 

@@ -6,7 +6,6 @@ the one of the name that was asked.
 
 import os
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from tests.support.http_host import Client, asked, failing, request
 from tests.support.worker_plans import http_plan
-from tests.support.worker_upstream import Answer, Upstream, certificate, ok, saying, upstream
+from tests.support.worker_upstream import Answer, Upstream, certificate, dripping, ok, saying, upstream
 from workers.host.connection import make_tls
 from workers.host.meter import HostError
 
@@ -51,12 +50,7 @@ def test_an_answer_that_is_no_whole_http_is_unavailable(answer: Answer) -> None:
     assert failing(answer)[0] == "unavailable"
 
 
-def dripping(connection: socket.socket) -> None:
-    """A byte every now and then until the client hangs up: each read succeeds, the whole never does."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-    while True:
-        connection.sendall(b"x")
-        time.sleep(0.02)
+DRIPPING = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 
 
 def silent(connection: socket.socket) -> None:
@@ -65,7 +59,7 @@ def silent(connection: socket.socket) -> None:
     connection.recv(1)
 
 
-@pytest.mark.parametrize("answer", [dripping, silent], ids=["slow", "silent"])
+@pytest.mark.parametrize("answer", [DRIPPING, silent], ids=["slow", "silent"])
 @pytest.mark.parametrize(("seconds", "timeout_ms"), [(0.3, None), (3600, 300)])
 def test_a_slow_upstream_ends_at_the_deadline(
     answer: Callable[[socket.socket], None], seconds: float, timeout_ms: int | None

@@ -5,7 +5,6 @@ A refusal, an answer that is too large, too slow, broken or missing, and one tha
 
 import select
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.support.http_host import AT_ONCE, Client, request
 from tests.support.worker_proxy import ESTABLISHED, letting_through, proxied_plan
-from tests.support.worker_upstream import Answer, ok, saying, upstream
+from tests.support.worker_upstream import Answer, dripping, ok, saying, upstream
 from workers.host.meter import HostError
 from workers.host.network import ProxyLimits
 
@@ -156,12 +155,7 @@ def test_nothing_is_tried_again_when_no_time_is_left_for_it() -> None:
     assert len(requests) == 1
 
 
-def dripping(connection: socket.socket) -> None:
-    """A byte every now and then until the client hangs up."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-    while True:
-        connection.sendall(b"x")
-        time.sleep(0.02)
+DRIPPING = dripping(b"HTTP/1.1 200 OK\r\nX: ")
 
 
 def silent(connection: socket.socket) -> None:
@@ -171,7 +165,7 @@ def silent(connection: socket.socket) -> None:
     connection.sendall(ESTABLISHED)
 
 
-@pytest.mark.parametrize("answer", [dripping, silent], ids=["slow", "too late"])
+@pytest.mark.parametrize("answer", [DRIPPING, silent], ids=["slow", "too late"])
 @pytest.mark.parametrize(("seconds", "timeout_ms"), [(0.3, None), (3600, 300)])
 def test_a_slow_proxy_ends_at_the_deadline(
     answer: Callable[[socket.socket], None], seconds: float, timeout_ms: int | None

@@ -10,7 +10,7 @@ import trio
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc.process.private_files import write_private
 from ipc.settings import LimitSettings, SecretSettings
-from tests.frontend.calls.words import word_taken
+from tests.frontend.calls.words import cut_approval
 from tests.support.front_core import action, front_core, refuses, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.logs import capture_logs
@@ -253,14 +253,7 @@ async def test_an_approved_call_counts_as_in_flight_and_is_refused_while_drainin
 async def test_an_approval_that_is_cut_leaves_a_receipt_and_is_ended_by_it(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("hang")) as core:
         agent, approval_id = await held(core, action_id="hang")
-        reached = trio.Event()
-        core.client.on_begun = reached.set
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
-            with trio.fail_after(60):
-                await reached.wait()
-            await word_taken(core)
-            nursery.cancel_scope.cancel()
+        await cut_approval(core, approval_id)
         assert await state_of(core, approval_id) == "approved", "it ends with its receipt, at once"
         assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "action_execution_failed")
         assert await core.remaining(agent) == 2

@@ -12,7 +12,7 @@ from frontend.deadlines import CallDeadlines
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
 from ipc.operations.holds import ListHolds
-from tests.frontend.calls.words import word_taken
+from tests.frontend.calls.words import cut_approval
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
 from tests.support.notary_thread import shared_notary
@@ -161,14 +161,7 @@ async def test_a_claim_that_was_dispatched_is_not_given_back_and_never_run_again
     async with front_core(tmp_path, action("hang")) as core:
         agent, approval_id = await held(core, action_id="hang")
         core.client.faults["Close"] = refuses(FULL)  # as far as a front comes that is killed
-        reached = trio.Event()
-        core.client.on_begun = reached.set
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
-            with trio.fail_after(60):
-                await reached.wait()
-            await word_taken(core)
-            nursery.cancel_scope.cancel()
+        await cut_approval(core, approval_id)
         with shared_notary(core.services.settings, core.clock) as notary:
             notary.state.fronts.discard(core.services.front_id)  # as when its channel has ended
         await core.services.upkeep.at_start(("front-9-next",))

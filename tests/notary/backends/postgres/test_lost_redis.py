@@ -6,7 +6,6 @@ import pytest
 
 from ipc.operations.calls import UseProof
 from ipc.settings import StoreSettings
-from notary.remote_units import RemoteUnits
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.backends.redis.test_faults import told
 from tests.notary.running import Running, walk_of
@@ -19,19 +18,12 @@ pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 Two = tuple[Running, Running]
 
 
-def remote_of(running: Running) -> RemoteUnits:
-    assert running.thread is not None
-    remote = running.thread._service._remote
-    assert remote is not None
-    return remote
-
-
 @pytest.fixture
 def two(start: StartNotary, redis_server: RedisServer, store: StoreSettings) -> Two:
     """Gateways that do not look by themselves, and whose Redis has lost what it had."""
     one, other = start("one"), start("other")
     for running in (one, other):
-        remote_of(running)._poll_at = inf
+        running.remote._poll_at = inf
     redis_server.ask("DEL", f"{{{store.redis_prefix}}}:marker")
     return one, other
 
@@ -48,7 +40,7 @@ def test_a_loss_of_redis_that_both_have_noticed_at_once_ends_the_leases_once(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    remote = remote_of(one)
+    remote = one.remote
     was_renewed = remote._was_renewed
 
     def is_slower() -> bool:

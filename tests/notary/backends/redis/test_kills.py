@@ -86,10 +86,7 @@ def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monke
 def test_a_loss_that_is_followed_in_redis_alone_is_followed_again(
     notary: Running, monkeypatch: pytest.MonkeyPatch, redis_server: RedisServer, prefix: str
 ) -> None:
-    assert notary.thread is not None
-    remote = notary.thread._service._remote
-    assert remote is not None
-    remote._poll_at = inf  # it does not find the loss by itself, before it is asked anything
+    notary.remote._poll_at = inf  # it does not find the loss by itself, before it is asked anything
     stores = stores_of(notary)
     renew = stores.renew
 

@@ -91,17 +91,14 @@ def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(
     start: StartNotary,
 ) -> None:
     one, other = start("one"), start("other")
-    assert other.thread is not None
-    remote = other.thread._service._remote
-    assert remote is not None
-    remote._poll_at = inf  # it does not poll for changes
+    other.remote._poll_at = inf  # it does not poll for changes
     session_id = one.front.ask(make_issue()).session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
     one.front.ask(RevokeSession(session_id, event))
     opened = other.front.ask(make_open(event=call_event(session_id=session_id)))
     assert (opened.code, opened.cause) == ("invalid_lease", "its session was revoked")
     assert other.front.in_force[-1].revoked == (session_id,)
-    remote._poll_at = 0.0
+    other.remote._poll_at = 0.0
     started = one.restart()
     assert started.ask(make_open(event=call_event(session_id=session_id))).code == "invalid_lease"
 
@@ -170,10 +167,7 @@ def test_a_call_without_a_proof_of_its_own_is_held_against_a_revocation_at_anoth
 ) -> None:
     one, other = start("one"), start("other")
     approved = held_and_claimed(other.front, other.front.front_id)
-    assert other.thread is not None
-    remote = other.thread._service._remote
-    assert remote is not None
-    remote._poll_at = inf  # it does not poll for changes
+    other.remote._poll_at = inf  # it does not poll for changes
     current = one.front.ask(make_revoke()).current
     proven_before = other.front.ask(make_open(proof=None))
     assert (proven_before.code, str(current) in proven_before.cause) == ("invalid_lease", True)
@@ -185,10 +179,7 @@ def test_a_call_without_a_proof_of_its_own_may_be_of_an_epoch_that_its_gateway_h
     start: StartNotary,
 ) -> None:
     one, other = start("one"), start("other")
-    assert other.thread is not None
-    remote = other.thread._service._remote
-    assert remote is not None
-    remote._poll_at = inf  # it does not poll for changes
+    other.remote._poll_at = inf  # it does not poll for changes
     current = one.front.ask(make_revoke()).current
     assert isinstance(other.front.ask(make_open(proof=None, epoch=current)), Closed)
 
