@@ -42,7 +42,7 @@ class PlayedUpstream(msgspec.Struct, frozen=True):
     error: str = ""
     """One of UPSTREAM_ERRORS: no connection, or no answer."""
     tool: dict[str, Any] | None = None
-    """Of an MCP server: the tool as the server lists it. `body` is the result of its call."""
+    """For an MCP server, the tool as the server lists it. `body` is the result of its call."""
 
 
 class ExpectedDecision(msgspec.Struct, frozen=True):

@@ -119,7 +119,7 @@ def look_at_data(policy_dir: str) -> tuple[list[FoundProblem], str]:
 
 def look_at_pointers(settings: Settings, *, has_looked: bool) -> list[FoundProblem]:
     """Warnings of values that the policy names and no action offers; none as long as manifests or policy can't be read.
-    `has_looked`: problems of manifests are told already."""
+    `has_looked`: another step reports the problems of manifests."""
     manifests, problems = load_manifests(Path(settings.manifests_dir), has_proxy=True)
     if problems:
         return [] if has_looked else [found(problem) for problem in problems]

@@ -1,4 +1,4 @@
-"""What the ledger lacks may lie in a sealed segment: then the answer names the segment."""
+"""An entry that the ledger lacks may lie in a sealed segment: then the answer names the segment."""
 
 from collections.abc import Sequence
 

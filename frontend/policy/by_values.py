@@ -49,11 +49,11 @@ def uncountable(caps: Iterable[Cap], values: Values) -> str | None:
 
 
 def counted_units(cap: Cap, values: Values) -> int | None:
-    """What a call adds to a cap, in its units; None where that can't be counted."""
+    """The amount that a call adds to a cap, in its units; None if the call has no number there."""
     value = values.get(cap.pointer)
     return rounded(exact(value)) if is_number(value) else None
 
 
 def denied(decision: Decision, reason: str, rule: str) -> Decision:
-    """The decision of a call that is denied for this reason, by this rule of ours."""
+    """The decision that denies a call for this reason; `rule` is `threshold` or `cap`."""
     return replace(decision, allow=False, requires_approval=False, deny_reason=reason, rule=rule, allowed_sinks=())

@@ -29,7 +29,7 @@ _WITHOUT_END = (
     "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) WHERE intents.principal = ?"
     " ORDER BY intents.seq DESC LIMIT ?"
 )
-_IS_KNOWN = f"SELECT 1 FROM intents WHERE intent_id = ? UNION ALL {sealed_intents.KNOWN} LIMIT 1"  # noqa: S608 - a name of ours
+_IS_KNOWN = f"SELECT 1 FROM intents WHERE intent_id = ? UNION ALL {sealed_intents.KNOWN} LIMIT 1"  # noqa: S608 - a constant
 _OF_TABLE = "SELECT intent_id FROM intents WHERE intent_id IN (SELECT value FROM json_each(?))"
 _KNOWN = f"{_OF_TABLE} UNION ALL {sealed_intents.KNOWN_AMONG}"
 

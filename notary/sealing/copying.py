@@ -1,6 +1,6 @@
 """Copies the next part of a ledger to a segment, by a connection that can't write: a gateway may go on writing.
 
-Nothing before the cut is changed any more but kept values, which may be erased; the ledger is asked about those when it
+Before the cut only kept values can still change, because they may be erased; the ledger is asked about those when it
 is cut (notary/operations/cutting.py).
 """
 

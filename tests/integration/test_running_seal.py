@@ -55,7 +55,7 @@ class OldState:
         return int(count)
 
     def sealed(self) -> list[dict[str, str]]:
-        """What the events `LedgerSealed` say."""
+        """The changes that the events `LedgerSealed` name."""
         events = [json.loads(one) for one in stored(self.ledger)]
         return [one["change"] for one in events if one["event_type"] == "LedgerSealed"]
 

@@ -19,7 +19,7 @@ def credential(gate: Gateway) -> OperatorCredential:
 
 
 def paid(gate: Gateway, amount: int) -> str:
-    """What became of a payment by an agent of its own: ran or held."""
+    """Return `ran` or `held` for a payment by an agent of its own."""
     gate.paces.leases.wait()
     with AgentClient(gate.base) as agent:
         answer = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": amount, "currency": "EUR"})

@@ -14,7 +14,7 @@ from tests.support.processes import GATEWAY
 
 @dataclass
 class ServingProcess:
-    """One that serves."""
+    """A process that serves."""
 
     process: subprocess.Popen[bytes]
     address: str

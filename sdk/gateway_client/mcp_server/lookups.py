@@ -1,7 +1,7 @@
 """Tools that look and call nothing: the calls of this key, and a receipt. For an agent whose answer was lost.
 
 Guarantees that a receipt is shown only if its signature holds and it is the one that was asked for. The gateway judges
-the signature, unless the host named the receipt keys: then this process does, and believes nothing that it was told.
+the signature, unless the host named the receipt keys: then this process verifies it.
 """
 
 import json

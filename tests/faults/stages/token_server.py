@@ -48,7 +48,7 @@ def _action(action_id: str, **changes: Any) -> dict[str, Any]:
 
 @contextmanager
 def token_server_stage(folder: Path) -> Iterator[list[Stage]]:
-    """Each fault begins with a client secret of its own: no token of before serves."""
+    """Each fault begins with a client secret of its own: no earlier token serves."""
     with ExitStack() as stack:
         up, tokens = stack.enter_context(counting_upstream()), _Tokens()
         server = stack.enter_context(upstream(tokens))
