@@ -6,7 +6,17 @@ import msgspec
 import pytest
 
 from ipc.caps import CapUse
-from ipc.operations.calls import Approver, Closed, HeldByCap, Open, Refusal, Withdraw, Withdrawn
+from ipc.operations.calls import (
+    Approver,
+    CallKey,
+    Closed,
+    HeldByCap,
+    Open,
+    Refusal,
+    RepeatedCall,
+    Withdraw,
+    Withdrawn,
+)
 from ipc.operations.evidence import ShowReceipt
 from ipc.operations.holds import Hold, HoldInForce
 from ipc.operations.standing import (
@@ -182,7 +192,9 @@ def test_a_hold_that_needs_several_operators_is_not_lifted(notary: Running) -> N
     add(notary)
     asked = holding()
     body = asked.approval.body.replace('{"plan_hash"', '{"quorum":{"count":2,"groups":{}},"plan_hash"', 1)
-    asked = msgspec.structs.replace(asked, approval=msgspec.structs.replace(asked.approval, body=body))
+    event = msgspec.structs.replace(asked.event, quorum={"count": 2, "groups": {}})
+    approval = msgspec.structs.replace(asked.approval, body=body)
+    asked = msgspec.structs.replace(asked, approval=approval, event=event)
     assert isinstance(notary.front.ask(asked), HoldInForce)
 
 
@@ -294,3 +306,13 @@ def test_a_front_can_name_no_standing_approval_in_an_event_or_beside_an_approver
     for asked in (make_open(event=call_event(standing_id=standing_id)), opening(standing_id, approver=approver)):
         with pytest.raises(Told):
             notary.front.ask(asked)
+
+
+def test_a_call_made_again_under_its_key_counts_once(notary: Running) -> None:
+    standing_id = add(notary)
+    event, key = call_event(), CallKey("k")
+    first = notary.front.ask(opening(standing_id, event=event, idempotency=key))
+    again = notary.front.ask(opening(standing_id, event=event, idempotency=key))
+    assert isinstance(first, Closed)
+    assert isinstance(again, RepeatedCall)
+    assert calls(notary) == [1]
