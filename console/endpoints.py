@@ -50,6 +50,8 @@ ENDPOINTS: Final = (
     _row("GET",  "/v1/receipts/{id}"),
     _row("GET",  "/v1/admin/policy"),
     _row("GET",  "/v1/admin/policy/{id}"),
+    _row("GET",  "/v1/admin/policy/thresholds"),
+    _row("GET",  "/v1/admin/policy/caps"),
     _row("POST", "/v1/admin/policy/explain"),
     _row("GET",  "/v1/admin/standing"),
     _row("GET",  "/v1/admin/sessions"),

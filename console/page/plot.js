@@ -134,3 +134,9 @@ function sum(numbers) {
 function fillSvg(target, ...children) {
   target.replaceChildren(...svg("g", {}, ...children.flat()).childNodes);
 }
+
+/** A bar for a part of 1; the number stands in words beside it. */
+export function share(part) {
+  return svg("svg", { width: "100%", height: 10, "aria-hidden": "true" },
+    svg("rect", { width: `${Math.round(100 * part)}%`, height: 10 }));
+}

@@ -62,7 +62,12 @@ STANDING = dict.fromkeys(
     ("standing_id", "action_id", "principal", "operator", "created_at", "until", "max_calls", "calls", "signature"),
     EVIL,
 ) | {"where": [{"pointer": EVIL, "op": EVIL, "value": [EVIL]}]}
+USED = {"subject": EVIL, "total": EVIL, "unknown": EVIL}
+CAP = {"action_id": EVIL, "pointer": EVIL, "per": EVIL, "window_seconds": EVIL, "hold_above": EVIL, "used": [USED]}
+THRESHOLD = {"action_id": EVIL, "pointer": EVIL, "deny_above": EVIL, "deny_unless_in": [EVIL, {EVIL: EVIL}]}
 ANSWERS: dict[str, Any] = {
+    "GET /v1/admin/policy/caps": (200, {"caps": [CAP], "next": EVIL}),
+    "GET /v1/admin/policy/thresholds": (200, {"thresholds": [THRESHOLD]}),
     "GET /v1/admin/status": (200, STATUS),
     "GET /v1/approvals": (200, {"approvals": [DETAIL], "count": 1, "total": 1}),
     "GET /v1/approvals/apr_1": (200, DETAIL),

@@ -1,6 +1,7 @@
 """The console's first page: counts as a plot for the eye, in words for the keyboard, and as a table."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +36,35 @@ HELD = {
     "created_at": "2026-11-20T00:00:00.000Z",
     "approvals": {"given": 1, "needed": 2, "groups": {"finance": 1}, "by": [{"approved_by": "ada"}]},
 }  # fmt: skip
+PAID = {"action_id": "refund_create", "pointer": "/amount", "window_seconds": 86_400}
+CAPS = [
+    PAID
+    | {
+        "per": "principal",
+        "hold_above": 500,
+        "deny_above": 1000,
+        "used": [
+            {"subject": "support-agent", "total": "12.5", "unknown": "0"},
+            {"subject": "billing-agent", "total": "950", "unknown": "40"},
+        ],
+    },
+    PAID
+    | {
+        "per": "all",
+        "window_seconds": 90,
+        "hold_above": 5000,
+        "used": [{"subject": None, "total": "962.5", "unknown": "0"}],
+    },
+]
+THRESHOLDS = [
+    {"action_id": "refund_create", "pointer": "/currency", "deny_unless_in": ["EUR", "USD"]},
+    {"action_id": "refund_create", "pointer": "/amount", "hold_above": 100},
+]
 ANSWERS: dict[str, Any] = {
+    "GET /v1/admin/policy": (200, {"policy_version": "7", "principals": {}}),
+    "GET /v1/admin/standing": (200, {"standing": []}),
+    "GET /v1/admin/policy/caps": (200, {"caps": CAPS, "policy_version": "7", "next": None}),
+    "GET /v1/admin/policy/thresholds": (200, {"thresholds": THRESHOLDS, "policy_version": "7"}),
     "GET /v1/admin/status": (200, STATUS | {"status": "ok", "crash_loops": [], "weakened": []}),
     "GET /v1/approvals": (200, {"approvals": [HELD], "count": 1, "total": 1}),
     "GET /v1/audit/summary": (200, SUMMARY),
@@ -65,6 +94,36 @@ def test_the_first_page_tells_what_was_called_at_every_width(page: Browser, serv
         page.sees(text)
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.run("document.querySelectorAll('.plot pattern').length") == 8
+
+
+def test_the_use_of_caps_is_told_in_words_the_fullest_first_and_by_bars(page: Browser, served: Console) -> None:
+    signed_in(page, served)
+    go(page, "overview", "Use of caps")
+    page.sees("950 of 1000 in 1 d, 40 of it in calls whose outcome is unknown")
+    table = "[...document.querySelectorAll('h2')].find((one) => one.textContent === 'Use of caps').parentElement"
+    cells = f"[...{table}.querySelectorAll('tbody tr')].map((row) => [row.children[0].textContent.split(' · ')[1]"
+    assert page.run(f"{cells}, row.querySelector('rect').getAttribute('width')])") == [
+        ["billing-agent", "95%"], ["all together", "19%"], ["support-agent", "1%"],
+    ]  # fmt: skip
+    page.sees("962.5 of 5000 in 90 s")
+
+
+def test_the_rest_of_the_page_is_there_while_sums_of_caps_can_not_be_read(page: Browser, tmp_path: Path) -> None:
+    without = ANSWERS | {"GET /v1/admin/policy/caps": (503, {"error": "budget_store_unavailable"})}
+    with scripted_gateway(without) as script, console(tmp_path, "--gateway", script.url) as running:
+        signed_in(page, running)
+        go(page, "overview", "503 budget_store_unavailable")
+        page.sees("735 allowed")
+
+
+def test_thresholds_and_caps_stand_on_the_page_of_the_policy_to_be_read(page: Browser, served: Console) -> None:
+    page.resize(390, 844)
+    signed_in(page, served)
+    go(page, "policy", "Thresholds")
+    for text in ("refund_create /currency", "denied unless in EUR, USD", "held above 500, denied above 1000", "90 s"):
+        page.sees(text)
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    assert page.run("document.querySelectorAll('main form, main button').length") == 0
 
 
 def test_held_calls_say_how_many_approvals_are_given_and_by_whom(page: Browser, served: Console) -> None:

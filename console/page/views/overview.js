@@ -1,11 +1,12 @@
 // The first page: calls over time, the busiest actions and principals, what is held, and how the gateway is.
 
 import { get } from "../api.js";
-import { choice, el, facts, fill, problem, svg } from "../dom.js";
+import { choice, el, facts, fill, problem } from "../dom.js";
 import { poll } from "../live.js";
-import { count, timePlot } from "../plot.js";
+import { count, share, timePlot } from "../plot.js";
 import { plain } from "../visible.js";
 import { approvals, tag, told } from "../words.js";
+import { capUse } from "./bounds.js";
 import { left, ticking } from "./held.js";
 
 const PAUSE = 10_000;
@@ -21,16 +22,17 @@ export async function overviewView(root, { abort }) {
   const wrong = el("div", {});
   const note = el("p", { class: "quiet", role: "status" });
   const busiest = el("div", { class: "two" });
+  const used = el("div", {});
   const held = el("div", {});
   const health = el("div", {});
   const chooser = choice("Show", "span", STEPS, step);
   const ask = async () => {
     const asked = step;
-    const [summary, status, waiting] = await Promise.all([
+    const [summary, status, waiting, caps] = await Promise.all([
       get("/v1/audit/summary", { step: asked }, abort), get("/v1/admin/status", {}, abort),
-      get("/v1/approvals", { status: "pending", limit: MOST_HELD }, abort),
+      get("/v1/approvals", { status: "pending", limit: MOST_HELD }, abort), capsOrReason(abort),
     ]);
-    const text = JSON.stringify([summary, status, waiting]);
+    const text = JSON.stringify([summary, status, waiting, caps]);
     if (asked !== step || text === shownText) return;
     shownText = text;
     plot.show(summary.buckets, summary.step);
@@ -38,6 +40,7 @@ export async function overviewView(root, { abort }) {
     fill(busiest, ranking("Busiest actions", summary.actions, "action_id", (name) => `#/audit?action_id=${name}`),
       ranking("Busiest principals", summary.principals, "principal", (name) => `#/audit?principal=${name}`),
       sums(summary.sums));
+    fill(used, caps.reason === undefined ? capUse(caps) : problem(caps.reason));
     fill(held, waiting.approvals.length ? el("ul", { class: "cards" }, waiting.approvals.map(item))
       : el("p", {}, "Nothing waits."));
     fill(health, healthOf(status));
@@ -53,9 +56,19 @@ export async function overviewView(root, { abort }) {
   root.append(chooser, wrong,
     section("Calls", plot.figure, note), busiest,
     section("Held calls", held, el("p", {}, el("a", { href: "#/held" }, "All held calls"))),
-    section("Health", health));
+    section("Use of caps", used), section("Health", health));
   ticking(held, abort);
   poll(ask, PAUSE, abort, (why) => fill(wrong, why === null ? null : problem(why)));
+}
+
+// The rest of the page is worth showing without them.
+async function capsOrReason(abort) {
+  try {
+    return await get("/v1/admin/policy/caps", {}, abort);
+  } catch (error) {
+    if (abort.aborted) throw error;
+    return { reason: told(error) };
+  }
 }
 
 function section(title, ...children) {
@@ -74,11 +87,6 @@ function ranking(title, counted, name, link) {
       el("td", { class: "number" }, count(one.count)),
       el("td", { class: "share" }, share(count(one.count) / most)))))),
     rows.length ? null : el("p", { class: "quiet" }, "None."));
-}
-
-function share(part) {
-  return svg("svg", { width: "100%", height: 10, "aria-hidden": "true" },
-    svg("rect", { width: `${Math.round(100 * part)}%`, height: 10 }));
 }
 
 function sums(kept) {

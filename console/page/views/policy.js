@@ -4,6 +4,7 @@ import { get } from "../api.js";
 import { el, facts } from "../dom.js";
 import { plain } from "../visible.js";
 import { moment, tag } from "../words.js";
+import { boundTables } from "./bounds.js";
 
 const RISKS = ["low", "medium", "high", "critical"];
 
@@ -13,7 +14,8 @@ export async function policyView(root, { abort, argument }) {
     await onePrincipal(root, argument, abort);
     return;
   }
-  const policy = await get("/v1/admin/policy", {}, abort);
+  const [policy, thresholds, caps] = await Promise.all([get("/v1/admin/policy", {}, abort),
+    get("/v1/admin/policy/thresholds", {}, abort), get("/v1/admin/policy/caps", {}, abort)]);
   const names = Object.keys(policy.principals).sort();
   root.append(el("p", {}, "Policy ", el("code", {}, plain(policy.policy_version)),
     ". Why one call was allowed, held or denied stands on its own page, by its trace. What would be decided about a "
@@ -22,7 +24,8 @@ export async function policyView(root, { abort, argument }) {
     el("ul", { class: "cards", "aria-label": "Principals" }, names.map((name) => el("li", { class: "card" },
       el("h2", {}, name === "*" ? "* (all without an entry)"
         : el("a", { href: `#/policy/${encodeURIComponent(name)}` }, name)),
-      facts([["actions", plain(policy.principals[name].actions)], ["effects", plain(policy.principals[name].sinks)]])))));
+      facts([["actions", plain(policy.principals[name].actions)], ["effects", plain(policy.principals[name].sinks)]])))),
+    ...boundTables(thresholds, caps));
   const { standing } = await get("/v1/admin/standing", {}, abort);
   if (standing.length) root.append(standingApprovals(standing));
 }
