@@ -20,7 +20,10 @@ from bench.subjects import Gate, gate
 EXAMPLES: Final = Path(__file__).parents[1] / "contrib" / "examples"
 BODY: Final = '{"text":"hello","amount_cents":5,"invoice":"in_7"}'
 PLAIN: Final = "plain"
-KEPT: Final = {"evidence": {"keep": ["/invoice", "/amount_cents"]}, "summary": "{amount_cents} for {invoice}"}
+KEPT: Final = {
+    "evidence": {"keep": ["/invoice", "/amount_cents", "/text"]},
+    "summary": "{amount_cents} for {invoice}",
+}
 VALUES: Final = {"policy_input": ["/amount_cents", "/invoice"]}
 ACTIONS: Final[dict[str, dict[str, Any]]] = {
     PLAIN: {}, "threshold": VALUES, "cap": VALUES, "kept": KEPT, "key": {}, "everything": VALUES | KEPT,
