@@ -1,4 +1,4 @@
-"""An entry that the ledger lacks may lie in a sealed segment: then the answer names the segment."""
+"""Errors that name the sealed segment in which evidence may lie that the ledger lacks."""
 
 from collections.abc import Sequence
 

@@ -55,7 +55,7 @@ class OldState:
         return int(count)
 
     def sealed(self) -> list[dict[str, str]]:
-        """The changes that the events `LedgerSealed` name."""
+        """The changes that the events `LedgerSealed` tell of."""
         events = [json.loads(one) for one in stored(self.ledger)]
         return [one["change"] for one in events if one["event_type"] == "LedgerSealed"]
 
