@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from ipc.network.loopback import ledger_origin
 from ipc.settings import Settings
 from ipc.texts.encoding import b64url_decode
 from notary.ledger.cut import BEGINNING, read_cleared, read_cut
@@ -18,7 +19,7 @@ from notary.sealing.choosing import NothingToSeal, choose
 from notary.sealing.segment import CarriedKeys, WrittenSegment, write_segment
 from notary.signing.keysets import read_set
 from notary.signing.rotation import places_of
-from notary.tree.notes import origin_of, verifier_key
+from notary.tree.notes import verifier_key
 
 
 class CopiedRange(NamedTuple):
@@ -62,6 +63,6 @@ def _carried_keys(settings: Settings) -> CarriedKeys:
     receipts, checkpoints = (
         [] if place.set is None else read_set(place.set, place.kind) for place in (places.receipt, places.checkpoint)
     )
-    origin = settings.evidence.origin or origin_of(settings.public_base_url)
+    origin = ledger_origin(settings)
     public = [Ed25519PublicKey.from_public_bytes(b64url_decode(one.jwk["x"])) for one in checkpoints]
     return CarriedKeys({"keys": [one.jwk for one in receipts]}, [verifier_key(origin, key) for key in public])
