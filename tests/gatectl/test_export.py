@@ -27,7 +27,9 @@ def page_of(events: list[dict[str, Any]], target: str) -> list[dict[str, Any]]:
     """The events that a gateway answers to this query, newest first."""
     query = parse_qs(urlsplit(target).query)
     before, limit = query.get("before", ["9"])[0], int(query["limit"][0])
-    return [one for one in reversed(events) if one["timestamp"] < before][:limit]
+    kinds = query.get("event_type", [])
+    fitting = [one for one in reversed(events) if one["timestamp"] < before]
+    return [one for one in fitting if not kinds or one["event_type"] in kinds][:limit]
 
 
 class AuditedGateway(ScriptedGateway):
@@ -94,6 +96,44 @@ def test_a_cut_export_is_continued_behind_its_last_whole_line(gatectl: Gatectl, 
             assert ids(file) == [one["event_id"] for one in reversed(events)]
             assert not part.exists()
             file.unlink()
+
+
+def sealed_event(number: int, until: str, segment: str) -> dict[str, Any]:
+    return event(number) | {"event_type": "LedgerSealed", "change": {"until": until, "segment": segment}}
+
+
+def test_an_export_names_the_segments_that_have_what_it_lacks(gatectl: Gatectl, tmp_path: Path) -> None:
+    events, file = [event(number) for number in range(30)], tmp_path / "events.jsonl"
+    events += [
+        sealed_event(30, "2026-08-01T00:00:00.000Z", "segment-a"),
+        sealed_event(31, "2026-09-01T00:00:00.000Z", "segment-b"),
+    ]
+    with scripted_gateway({}) as server:
+        serve(server, events)
+        there = pointed_at(gatectl, server.url)
+        ran = there.here("audit", "export", "--out", str(file))
+        assert (ran.code, len(ids(file))) == (4, 32)
+        assert "events up to 2026-09-01T00:00:00.000Z are in segment-a, segment-b" in ran.err
+        part = there.here("audit", "export", "--out", str(file), "--force", "--after", "2026-08-15T00:00:00Z")
+        assert (part.code, "are in segment-b" in part.err) == (4, True)
+        there.done("audit", "export", "--out", str(file), "--force", "--after", "2026-09-01T00:00:00Z")
+
+
+def test_an_export_ends_where_the_ledger_was_sealed_under_it(gatectl: Gatectl, tmp_path: Path) -> None:
+    file, told = tmp_path / "events.jsonl", sealed_event(1, "2026-09-01T00:00:00.000Z", "segment-a")
+    with scripted_gateway({}) as server:
+        serve(server, [told])
+        original = AuditedGateway.answer
+
+        def answer(method: str, target: str) -> tuple[int, Any]:
+            if "event_type" not in target:
+                return 404, {"error": "sealed", "segment": "segment-a", "message": "it lies in segment-a"}
+            return original(server, method, target)  # type: ignore[arg-type]
+
+        server.answer = answer  # type: ignore[method-assign]
+        ran = pointed_at(gatectl, server.url).here("audit", "export", "--out", str(file))
+    assert (ran.code, file.read_bytes()) == (4, b"")
+    assert "are in segment-a" in ran.err
 
 
 def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(gatectl: Gatectl, tmp_path: Path) -> None:

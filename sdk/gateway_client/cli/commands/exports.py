@@ -11,6 +11,7 @@ from gateway_client.cli.desk import CliContext, Group, pass_desk
 from gateway_client.cli.evidence_export.fetching import fetch
 from gateway_client.cli.evidence_export.formats import WRITERS, parquet_library
 from gateway_client.cli.evidence_export.partial import ExportBounds, PartialExport
+from gateway_client.cli.evidence_export.sealed import gap_of
 from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.output import ProgressLine
 from gateway_client.cli.safe import safe
@@ -34,7 +35,8 @@ def export(
 ) -> None:  # fmt: skip
     """Write events into a file, newest first: JSON lines, CSV or Parquet.
 
-    FILE is there whole or not at all; meanwhile FILE.part has what has come.
+    FILE is there whole or not at all; meanwhile FILE.part has what has come. Where events of these bounds were sealed,
+    the command says in which segments they are, and ends with exit code 4.
     """
     if resumes and replaces:
         raise usage("--resume and --force exclude each other")
@@ -49,6 +51,7 @@ def export(
         with _part(path, typed, progress, resumes=resumes, replaces=replaces) as part:
             with desk.operator() as operator:
                 fetch(operator, part, progress)
+                gap = gap_of(operator, part.bounds.where)
             progress.show(f"{part.position.count} events, writing {target.name}")
             _write(part, kind, target, replaces=replaces)
     finally:
@@ -58,6 +61,8 @@ def export(
         desk.out.document({"file": str(target), "format": kind, "events": part.position.count})
     else:
         desk.out.line(f"{part.position.count} events in {safe(str(target))}")
+    if gap is not None:
+        raise gap.failure(str(target))
 
 
 def add_to(_cli: Group) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gateway_client.cli.evidence_export.partial import PartialExport
+from gateway_client.cli.evidence_export.sealed import SEALED
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.following import Follow
 from gateway_client.cli.output import ProgressLine
@@ -45,8 +46,10 @@ class _MissingEvents:
             self._events = (one for one in self._operator.iter_events(where) if one.event_id not in known)
         try:
             return list(islice(self._events, MAX_PAGE))
-        except GatewayError:
+        except GatewayError as error:
             self._events = None
+            if error.code == SEALED:  # it was sealed meanwhile, or before
+                return []
             raise
 
 
