@@ -12,6 +12,7 @@ from ipc.operations.evidence import ShowReceipt
 from ipc.quorum import Quorum, QuorumRule
 from ipc.settings import ApprovalSettings, OperatorSettings
 from tests.support.front_core import DENY, HOLD, Core, action, front_core, signed
+from tests.support.held_calls import reaching
 from tests.support.policed import policed
 from tests.support.proofs import Key
 from tests.support.signed_approvals import tampered
@@ -155,6 +156,19 @@ async def test_a_call_of_several_operators_waits_for_them_and_is_approved_by_no_
         await added(core)
         core.policy.answer = msgspec.structs.replace(HOLD, quorum=Quorum(2))
         assert await paid(core) == 202
+
+
+async def test_a_call_that_leads_to_an_unknown_place_waits_for_a_person(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching("pay"), operators=OPERATORS) as core:
+        core.policy.answer = HOLD
+        await added(core)
+        agent = await core.agent()
+        assert (await agent.call("pay", {"host": "new.example"}))[0] == 202
+        _, preview = await ask(
+            core, "eve", "POST", "/v1/admin/actions/pay/preview",
+            {"principal": "dev:anonymous", "request": {"host": "new.example"}},
+        )  # fmt: skip
+        assert preview["decision"] == "hold"
 
 
 async def test_holds_of_thresholds_and_caps_are_lifted_and_their_denials_stay(tmp_path: Path) -> None:
