@@ -4,6 +4,7 @@ The model is the table of docs/contract.md ("Idempotency-Key"). Each call has a 
 outcome is found by its session.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ FAILING = "complains"
 """The action that fails, and can't have run."""
 FULL = NotaryUnavailable("the disk is full")
 Key = tuple[str, str]
+_histories = itertools.count()
+"""Each history has keys of its own: the fronts of all histories are the same."""
 
 
 @dataclass
@@ -57,7 +60,7 @@ class KeyedHistories(RuleBasedStateMachine):
         super().__init__()
         self.time = 0
         self.calls: dict[Key, FirstCall] = {}
-        self.names = f"{id(self)}-"
+        self.names = f"history-{next(_histories)}-"
         self.dispatched = 0
         self.before = self.town.do(self.opened)
 
