@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from notary.backends.redis.changes import Outdated, StoreLost
 from notary.backends.sqlite import SqliteDatabase
@@ -12,6 +13,7 @@ from notary.store.contract import Store
 from tests.notary.samples import NOW
 from tests.notary.store.conftest import open_stores
 from tests.notary.store.test_contract import approval
+from tests.notary.store.test_standing import ROW
 from tests.support.notary_thread import SMALL_WAL
 from tests.support.redis_server import RedisServer
 
@@ -46,6 +48,35 @@ def test_a_unit_that_others_outdate_leaves_nothing_to_be_undone(
         with pytest.raises(Outdated):
             store.apply(1)
     assert (one.owes, one.sent) == (False, None)
+    for stores in (one, other):
+        stores.client.close()
+
+
+@pytest.mark.parametrize("change", [
+    lambda store: store.standing.count("sta_1"),
+    lambda store: store.standing.put(replace(ROW, is_ended=True)),
+], ids=["another call of it", "its end"])  # fmt: skip
+def test_a_call_by_a_standing_approval_is_outdated_by(
+    change: Callable[[Store], object],
+    database: SqliteDatabase,
+    redis_server: RedisServer,
+    request: pytest.FixtureRequest,
+) -> None:
+    one, other = (open_stores(redis_server, request.node.name, notary) for notary in ("one", "other"))
+    with database.unit() as connection:
+        first = one.open(connection)
+        first.standing.put(ROW)
+        first.apply(1)
+        one.confirm()
+        store, theirs = one.open(connection), other.open(connection)
+        assert store.standing.get("sta_1") == ROW
+        assert store.standing.calls("sta_1") == 0
+        store.standing.count("sta_1")
+        change(theirs)
+        theirs.apply(1)
+        other.confirm()
+        with pytest.raises(Outdated):
+            store.apply(2)
     for stores in (one, other):
         stores.client.close()
 
