@@ -15,7 +15,7 @@ from ipc.events import INTENT_VERIFICATION, AuditEvent
 from ipc.evidence import EventQuery
 from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
-from notary.reading.shown_kept import FROM_VALUES, kept_terms
+from notary.reading.shown_kept import FROM_VALUES, kept_terms, rarest_first
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
 _INTENT = """
@@ -152,14 +152,18 @@ def newest_time(connection: OpenTransaction) -> float | None:
 
 def events_of(connection: OpenTransaction, query: EventQuery) -> list[bytes]:
     """Stored bytes, newest first."""
-    statement, values = event_statement(query)
+    by_time = False
+    if query.kept:
+        kept, by_time = rarest_first(connection, query.kept)
+        query = msgspec.structs.replace(query, kept=tuple(kept))
+    statement, values = event_statement(query, by_time=by_time)
     return [bytes(row[0]) for row in connection.execute(statement, values)]
 
 
-def event_statement(query: EventQuery) -> tuple[str, list[Any]]:
-    """SQL and its values; every text in it is one of this file's."""
+def event_statement(query: EventQuery, *, by_time: bool = False) -> tuple[str, list[Any]]:
+    """SQL and its values; every text in it is one of this file's. With `by_time` it does not begin with kept values."""
     index = "events_by_time"
-    terms, values = kept_terms(query.kept)
+    terms, values = kept_terms(query.kept, by_time=by_time)
     for name, its_index in _INDEXES.items():
         value = getattr(query, name)
         if value is None:
@@ -182,7 +186,7 @@ def event_statement(query: EventQuery) -> tuple[str, list[Any]]:
             values.append(floor(exact) if name == "after" else ceil(exact))
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     values.append(query.limit)
-    source = FROM_VALUES if query.kept else f"events INDEXED BY {index}"
+    source = FROM_VALUES if query.kept and not by_time else f"events INDEXED BY {index}"
     statement = f"SELECT bytes FROM {source} {where} ORDER BY time DESC, seq DESC LIMIT ?"  # noqa: S608
     return statement, values
 

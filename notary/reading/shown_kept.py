@@ -26,7 +26,12 @@ SELECT key, pointer, value, salt, erased_by FROM kept_values WHERE key IN ({", "
 FROM_VALUES: Final = "kept_values INDEXED BY kept_values_by_value CROSS JOIN events USING (seq)"
 """The source of events with a kept value: SQLite begins with the index of values."""
 _HAS_VALUE: Final = "kept_values.kind = 'kept' AND kept_values.pointer = ?"
-_HAS_OTHER: Final = "EXISTS (SELECT 1 FROM kept_values AS {0} WHERE {0}.key = kept_values.key AND {0}.kind = 'kept'"
+_OTHER: Final = "EXISTS (SELECT 1 FROM kept_values AS other"
+_OF_CALL: Final = f"{_OTHER} WHERE other.key = kept_values.key AND other.kind = 'kept'"
+_OF_EVENT: Final = f"{_OTHER} INDEXED BY kept_values_by_seq WHERE other.seq = events.seq AND other.kind = 'kept'"
+_SOME: Final = "SELECT 1 FROM kept_values INDEXED BY kept_values_by_value"
+COMMON: Final = 2000
+"""Calls that keep a value. Events with a more common one are looked for by time: all that keep it would be too many."""
 
 
 def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[bytes]:
@@ -52,19 +57,41 @@ def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[byte
     return shown
 
 
-def kept_terms(filters: Sequence[KeptFilter]) -> tuple[list[str], list[Any]]:
-    """SQL terms for events of FROM_VALUES that keep these values, and the values of the terms."""
+def kept_terms(filters: Sequence[KeptFilter], *, by_time: bool = False) -> tuple[list[str], list[Any]]:
+    """SQL terms for events that keep these values, and the values of the terms.
+
+    The events come from FROM_VALUES, by the first of the values, or, `by_time`, from their own table.
+    """
     terms, values = [], list[Any]()
     for number, one in enumerate(filters):
-        texts = [text.encode() for text in texts_of(one.value)]
-        places = ", ".join("?" for _ in texts)
-        if number == 0:
+        texts = _texts(one)
+        places = ", ".join("?" * len(texts))
+        if by_time:
+            terms.append(f"{_OF_EVENT} AND other.pointer = ? AND other.value IN ({places}))")
+        elif number == 0:
             terms.append(f"{_HAS_VALUE} AND kept_values.value IN ({places})")
         else:
-            name = f"other_{number}"
-            terms.append(f"{_HAS_OTHER.format(name)} AND {name}.pointer = ? AND {name}.value IN ({places}))")
+            terms.append(f"{_OF_CALL} AND other.pointer = ? AND other.value IN ({places}))")
         values += [one.pointer, *texts]
     return terms, values
+
+
+def rarest_first(connection: OpenTransaction, filters: Sequence[KeptFilter]) -> tuple[list[KeptFilter], bool]:
+    """The filters, that of the rarest value first, and True if more than COMMON calls keep even this one."""
+    counts = {one: _count(connection, one) for one in filters}
+    ordered = sorted(filters, key=counts.__getitem__)
+    return ordered, counts[ordered[0]] > COMMON
+
+
+def _count(connection: OpenTransaction, one: KeptFilter) -> int:
+    texts = _texts(one)
+    places = ", ".join("?" * len(texts))
+    statement = f"SELECT count(*) FROM ({_SOME} WHERE {_HAS_VALUE} AND value IN ({places}) LIMIT ?) AS some_values"  # noqa: S608
+    return int(connection.execute(statement, (one.pointer, *texts, COMMON + 1)).fetchone()[0])
+
+
+def _texts(one: KeptFilter) -> list[bytes]:
+    return [text.encode() for text in texts_of(one.value)]
 
 
 def _read(stored: bytes) -> KeptNames | None:

@@ -63,7 +63,11 @@ def test_erased_values_are_shown_as_erased(kept: Running) -> None:
     assert found(kept, ("/invoice", "in_7")) == []
 
 
-def test_events_are_found_by_a_kept_value_newest_first_and_page_by_page(kept: Running) -> None:
+@pytest.mark.parametrize("common", [shown_kept.COMMON, 2, 0])
+def test_events_are_found_by_a_kept_value_newest_first_and_page_by_page(
+    kept: Running, common: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_kept, "COMMON", common)
     traces = [pay(kept, f"in_{number % 2}", amount=number) for number in range(6)]
     record_call(kept.front)
     kept.front.ask(make_note())
@@ -76,6 +80,7 @@ def test_events_are_found_by_a_kept_value_newest_first_and_page_by_page(kept: Ru
     assert found(kept, ("/invoice", "in_0"), trace_id=traces[2]) == [traces[2]]
     assert found(kept, ("/invoice", "in_0"), ("/amount", "4")) == [traces[4]]
     assert found(kept, ("/invoice", "in_0"), ("/amount", "3")) == []
+    assert found(kept, ("/amount", "4"), ("/invoice", "in_0"), ("/iban", "3000")) == []
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
         EventQuery(principal="uid:9", action_id="act_9", decision="deny", before=20.0)
     ),
     "events by kept values": queries.event_statement(EventQuery(kept=(KeptFilter("/a", "7"), KeptFilter("/b", "x")))),
+    "events by common values": queries.event_statement(EventQuery(kept=(KeptFilter("/a", "7"),)), by_time=True),
     "kept values of events": (shown_kept._ROWS, [f"intent_{n}" for n in range(shown_kept._AT_ONCE)]),
     "the common decision": queries.event_statement(EventQuery(decision="allow")),
     "an event": (proving._EVENT, ["evt_9"]),
@@ -63,7 +64,7 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
     "an intent": (proving._INTENT, ["intent_9"]),
     "the receipt of an event": (proving._RECEIPT, [9]),
     "is an intent known": ("SELECT 1 FROM intents WHERE intent_id = ?", ["intent_9"]),
-    "which intents are known": (intents._KNOWN, ['["intent_9","x"]']),
+    "which intents are known": (intents._KNOWN, ['["intent_9","x"]'] * 2),
     "an open intent": (intents._WAITING, ["intent_9"]),
     "a receipt": ("SELECT bytes FROM receipts WHERE receipt_id = ?", ["rcpt_9"]),
     "the receipt of an approval": ("SELECT receipt_id FROM receipts WHERE approval_id = ?", ["apr_100"]),

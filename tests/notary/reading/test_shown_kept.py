@@ -48,3 +48,15 @@ def test_a_search_by_kept_values_walks_neither_events_nor_values(notary: Running
         assert plan[0] == "SEARCH kept_values USING INDEX kept_values_by_value (pointer=? AND value=?)", plan
         assert "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)" in plan, plan
         assert not [step for step in plan if "SCAN" in step], plan
+
+
+def test_a_search_by_a_common_value_goes_by_the_index_of_the_other_filters(notary: Running) -> None:
+    notary.front.ask(make_note())
+    filters = (KeptFilter("/a", "1"), KeptFilter("/b", "x"))
+    for query, index in ((EventQuery(kept=filters), "time"), (EventQuery(kept=filters, principal="p"), "principal")):
+        statement, values = queries.event_statement(query, by_time=True)
+        with notary.stranger() as connection:
+            plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        assert f"events USING INDEX events_by_{index}" in plan[0], plan
+        assert sum("other USING INDEX kept_values_by_seq (seq=?)" in step for step in plan) == len(filters), plan
+        assert not [step for step in plan if "TEMP" in step], plan
