@@ -47,6 +47,7 @@ KeptEnd = tuple[str, int]
 
 _INSERT: Final = "INSERT INTO kept_values (key, pointer, seq, kind, value, salt) VALUES (?, ?, ?, ?, ?, ?)"
 _END: Final = "UPDATE kept_values SET seq = ? WHERE key = ?"
+_HAS_VALUES: Final = "SELECT 1 FROM kept_values WHERE value IS NOT NULL AND seq <= ? LIMIT 1"
 _OF: Final = "SELECT pointer, kind, value, salt, erased_by FROM kept_values WHERE key = ? ORDER BY pointer"
 
 
@@ -117,6 +118,11 @@ def insert(connection: OpenTransaction, rows: Sequence[KeptRow], ends: Sequence[
         connection.executemany(_INSERT, [(*row[:2], seqs.get(row[0], row[2]), *row[3:]) for row in rows])
     if late := [(seq, key) for key, seq in ends if key not in opened]:
         connection.executemany(_END, late)
+
+
+def has_values(connection: OpenTransaction, last: int) -> bool:
+    """True if values of events up to this number are not erased."""
+    return connection.execute(_HAS_VALUES, (last,)).fetchone() is not None
 
 
 def stored_values(connection: OpenTransaction, key: str) -> list[StoredValue]:

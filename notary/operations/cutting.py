@@ -15,7 +15,7 @@ from ipc.operations.sealed import ListSegments, SealedSegment
 from ipc.process.clock import parse_iso
 from ipc.texts.identifiers import new
 from notary.database import OpenTransaction
-from notary.ledger import segments
+from notary.ledger import kept_values, segments
 from notary.ledger.chain import event_hash
 from notary.ledger.cut import BEGINNING, CLEARED, Cut, read_cleared, read_cut, write_cut
 from notary.performing import performs
@@ -26,6 +26,7 @@ from notary.unit import Transaction
 LEAST_AGE_SECONDS: Final = 86_400.0
 """Holds, polls and receipts that agents still ask for are younger."""
 TOO_YOUNG: Final = "what is younger than a day may still be asked for"
+NOT_ERASED: Final = "evidence.keep_days erases no value in a segment, and values of that time are not erased yet"
 ERASED: Final = "kept values were erased meanwhile: seal again"
 _ERASED_SINCE: Final = "SELECT 1 FROM kept_values WHERE erased_by > ? AND seq <= ? LIMIT 1"
 _EVENT_ID: Final = "SELECT event_id FROM events WHERE seq = ?"
@@ -111,6 +112,8 @@ def _problem_of(unit: Transaction, sealed: SealedRange, beginning: Cut) -> str |
         return TOO_YOUNG
     if connection.execute(_OPEN, (end.intents,)).fetchone() is not None:
         return "a call of the segment has no end yet"
+    if unit.state.settings.evidence.keep_days and kept_values.has_values(connection, end.events):
+        return NOT_ERASED
     # SECURITY: values may have been erased that the copy still has.
     if connection.execute(_ERASED_SINCE, (sealed.newest, end.events)).fetchone() is not None:
         return ERASED

@@ -13,7 +13,8 @@ from ipc.network.loopback import ledger_origin
 from ipc.settings import Settings
 from ipc.texts.encoding import b64url_decode
 from notary.ledger.cut import BEGINNING, read_cleared, read_cut
-from notary.operations.cutting import SealedRange
+from notary.ledger.kept_values import has_values
+from notary.operations.cutting import NOT_ERASED, SealedRange
 from notary.reading.source import Source, opened
 from notary.sealing.choosing import NothingToSeal, choose
 from notary.sealing.segment import CarriedKeys, WrittenSegment, write_segment
@@ -53,6 +54,8 @@ def copy(settings: Settings, before: float, folder: Path, by: str) -> CopiedRang
         (newest,) = connection.execute("SELECT max(seq) FROM events").fetchone()
         beginning = read_cut(connection, BEGINNING)
         chosen = choose(connection, before, beginning)
+        if settings.evidence.keep_days and has_values(connection, chosen.events):
+            raise NothingToSeal(f"{NOT_ERASED}: name a time before them")
         segment = write_segment(connection, folder, beginning, chosen, keys)
     return CopiedRange(segment, SealedRange(beginning, segment.end, newest, by), chosen.stopped_by)
 

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.events import AuditEvent
@@ -117,6 +118,23 @@ def test_kept_values_go_with_their_events(notary: Running, tmp_path: Path) -> No
     with closing(sqlite3.connect(segment)) as connection, connection:
         connection.execute("DELETE FROM kept_values WHERE value IS NOT NULL")
     assert "is missing" in verify(segment).stdout
+
+
+def test_no_value_that_age_will_erase_is_sealed(notary: Running, tmp_path: Path) -> None:
+    notary.clock.time = NOW
+    notary.front.ask(make_open(kept=KeptValues((KeptValue("/to", '"a-secret-account"'),))))
+    write_ages(notary)
+    kept = notary.settings
+    aging = msgspec.structs.replace(kept.evidence, keep_days=30)
+    notary.settings = msgspec.structs.replace(kept, evidence=aging)
+    with pytest.raises(ValueError, match=r"evidence\.keep_days erases no value in a segment"):
+        seal_age(notary, tmp_path / "segments", 1)
+    assert names(tmp_path / "segments") == []
+    with notary.stranger() as ledger:
+        ledger.execute("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = 1")
+    with pytest.raises(ValueError, match="does not verify"):  # no event erased it
+        seal_age(notary, tmp_path / "segments", 1)
+    notary.settings = kept
 
 
 def test_there_is_nothing_to_seal_twice(notary: Running, tmp_path: Path) -> None:
