@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from ipc.messages.sealing import CutLedger, LedgerCut
 from ipc.operations.evidence import ReadCheckpoint
+from notary.operations.cutting import SealedRange
 from notary.seal import seal
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, Running
@@ -63,3 +65,13 @@ def events_in(connection: Any) -> list[dict[str, Any]]:
 def settings_text(notary: Running) -> str:
     """Its settings, as programs take them."""
     return msgspec.json.encode(notary.settings).decode()
+
+
+def asked(notary: Running, sealed: SealedRange | str) -> LedgerCut:
+    """The answer of the notary that serves."""
+    assert notary.thread is not None
+    text = sealed if isinstance(sealed, str) else msgspec.json.encode(sealed).decode()
+    notary.thread.tell(CutLedger("cut-1", text))
+    while not isinstance(told := notary.thread.hears(), LedgerCut):
+        pass
+    return told
