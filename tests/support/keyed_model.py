@@ -53,7 +53,7 @@ class KeyedHistories(RuleBasedStateMachine):
     """Calls, decisions, lost ends, resolutions and time, in any order and at either front."""
 
     town: Town
-    deciding = 2
+    deciding = 1
     """How many of the fronts have an operator whom the notary knows."""
 
     def __init__(self) -> None:

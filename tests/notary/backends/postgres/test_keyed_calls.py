@@ -31,6 +31,5 @@ def test_any_history_of_repeated_calls_on_postgresql_is_the_tables(
 
         class OnPostgres(KeyedHistories):
             town = running_town
-            deciding = 1
 
         run_state_machine_as_test(OnPostgres, settings=FEW)

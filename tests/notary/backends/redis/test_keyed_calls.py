@@ -30,5 +30,6 @@ def test_any_history_of_repeated_calls_at_two_hosts_is_the_tables(tmp_path: Path
 
         class AtTwoHosts(KeyedHistories):
             town = running_town
+            deciding = 2
 
         run_state_machine_as_test(AtTwoHosts, settings=FEW)
