@@ -149,3 +149,16 @@ async def test_a_preview_whose_caps_can_not_be_read_is_refused(tmp_path: Path) -
         status, body = await core.operate("POST", "/v1/admin/actions/pay/preview", asked)
         assert (status, body["error"]) == (503, "budget_store_unavailable")
         assert (await core.events(event_type="ActionPreviewed"))[0]["error_code"] == "budget_store_unavailable"
+
+
+@pytest.mark.parametrize(("operation", "limits"), [("Open", {"deny_above": 50}), ("Hold", {"hold_above": 0})])
+async def test_a_call_whose_caps_can_not_be_counted_is_refused_by_name_and_does_not_run(
+    tmp_path: Path, operation: str, limits: dict[str, Any]
+) -> None:
+    async with gateway(tmp_path, **limits) as core:
+        core.client.faults[operation] = refuses(NotaryUnavailable("Redis: gone", "budget"))
+        status, body = await (await core.agent()).call("pay", {"amount": 1})
+        assert (status, body["error"]) == (503, "budget_store_unavailable")
+        assert (await core.events(event_type="ActionCall"))[0]["error_code"] == "budget_store_unavailable"
+        del core.client.faults[operation]
+        assert (await paid(core, 1))[0] in (200, 202)
