@@ -13,6 +13,7 @@ from ipc.events import LEDGER_SEALED, AuditEvent
 from ipc.operations.operation import Operation
 from ipc.operations.sealed import ListSegments, SealedSegment
 from ipc.process.clock import parse_iso
+from ipc.process.logs import log
 from ipc.texts.identifiers import new
 from notary.database import OpenTransaction
 from notary.ledger import kept_values, segments
@@ -74,6 +75,7 @@ def cut_off(unit: Transaction, asked: CutOff) -> int:
         write_cut(connection, BEGINNING, end)
         (last_event_id,) = connection.execute(_EVENT_ID, (end.events,)).fetchone()
         segments.add(connection, SealedSegment(end.segment, end.until, last_event_id))
+        unit.after(lambda: log.info("the ledger is sealed", segment=end.segment, until=end.until))
     return left_to_clear(connection)
 
 

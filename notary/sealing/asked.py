@@ -17,7 +17,6 @@ def cut_ledger(units: TransactionRunner, asked: CutLedger) -> LedgerCut:
         return LedgerCut(asked.request_id, problem=f"no segment of a ledger: {error}", is_refused=True)
     done = units.perform((Task("", 0, CutOff(sealed)),))[0]
     if isinstance(done.value, int):
-        log.info("the ledger is sealed", segment=sealed.end.segment, until=sealed.end.until, rows_left=done.value)
         return LedgerCut(asked.request_id, done.value)
     log.warning("the ledger could not be sealed", segment=sealed.end.segment, cause=done.cause)
     return LedgerCut(asked.request_id, problem=done.cause or done.problem, is_refused=done.problem == "refused")

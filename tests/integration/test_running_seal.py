@@ -92,6 +92,7 @@ def test_calls_go_on_while_the_ledger_is_sealed(old: OldState, running: Gateway)
     assert "20 events and 10 intents" in ran.stdout
     assert set(answers) == {200}
     assert old.old_rows() == 0
+    assert [line["message"] for line in running.lines()].count("the ledger is sealed") == 1
     (told,) = old.sealed()
     (segment,) = old.out.iterdir()
     assert (told["segment"], told["by"][:4]) == (segment.name, "uid:")
