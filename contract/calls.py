@@ -21,6 +21,8 @@ class RecentCall(Noun, frozen=True, kw_only=True):
     error: NeverNull[str] = LEFT_OUT
     receipt_id: NeverNull[str] = LEFT_OUT
     approval_id: NeverNull[str] = LEFT_OUT
+    summary: NeverNull[str] = LEFT_OUT
+    """The line that the manifest's `summary` makes of kept values; left out where the manifest has none."""
     at: str
     """The time of its evidence: when it ended, was held or was refused; of one without an end, when it began."""
 

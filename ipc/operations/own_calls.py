@@ -17,6 +17,7 @@ class OwnCall(msgspec.Struct, frozen=True):
     error: str | None = None
     receipt_id: str | None = None
     approval_id: str | None = None
+    summary: str | None = None
 
 
 class OwnCalls(msgspec.Struct, frozen=True):

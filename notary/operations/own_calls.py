@@ -18,6 +18,7 @@ from ipc.process.clock import parse_iso
 from notary.ledger.intents import OpenIntent, without_end
 from notary.performing import performs
 from notary.reading import queries
+from notary.reading.summaries import summary_in
 from notary.unit import Transaction
 
 EVENTS_AT_ONCE: Final = 2000
@@ -115,7 +116,7 @@ def _call_of(unit: Transaction, event: AuditEvent, open_ones: dict[str, OpenInte
             state = "running" if unit.may_still_end(intent.intent_id) else "unknown"
     return OwnCall(
         event.trace_id or "", state, event.timestamp, event.action_id, event.request_hash, last.error_code,
-        last.receipt_id, event.approval_id,
+        last.receipt_id, event.approval_id, summary_in(unit.connection, event, event.intent_id or event.event_id or ""),
     )  # fmt: skip
 
 
@@ -150,4 +151,7 @@ def _running(unit: Transaction, intent: OpenIntent) -> OwnCall:
     """A call without an end."""
     event = intent.event
     state: CallState = "running" if unit.may_still_end(intent.intent_id) else "unknown"
-    return OwnCall(event.trace_id or "", state, intent.started_at, event.action_id, event.request_hash)
+    summary = summary_in(unit.connection, event, intent.intent_id)
+    return OwnCall(
+        event.trace_id or "", state, intent.started_at, event.action_id, event.request_hash, summary=summary
+    )  # fmt: skip

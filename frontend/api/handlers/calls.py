@@ -28,7 +28,7 @@ async def own(services: Services, query: CallsQuery, caller: Caller) -> RecentCa
 def _shown(call: OwnCall) -> RecentCall:
     known: dict[str, Any] = {
         "action_id": call.action_id, "request_hash": call.request_hash, "error": call.error,
-        "receipt_id": call.receipt_id, "approval_id": call.approval_id,
+        "receipt_id": call.receipt_id, "approval_id": call.approval_id, "summary": call.summary,
     }  # fmt: skip
     told = {name: value for name, value in known.items() if value is not None}
     return RecentCall(trace_id=call.trace_id, state=call.state, at=call.at, **told)

@@ -172,10 +172,11 @@ def calls(desk: CliContext, limit: int, after: str | None) -> None:
             one.error or "-",
             one.receipt_id or one.approval_id or "-",
             one.trace_id,
+            one.summary or "",
         )
         for one in page.calls
     ]
-    desk.out.table(("AT", "STATE", "ACTION", "ERROR", "RECEIPT OR APPROVAL", "TRACE"), rows, NO_CALLS)
+    desk.out.table(("AT", "STATE", "ACTION", "ERROR", "RECEIPT OR APPROVAL", "TRACE", "SUMMARY"), rows, NO_CALLS)
     if page.next is not None:
         desk.out.line(f"more: gatectl calls --after {safe(page.next)}")
 
