@@ -60,7 +60,6 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
         word = used(unit, asked, asked.standing)
         if word is None:
             return HeldByCap()
-        event = replace(event, standing_id=word.standing_id)
     judged = capping.NO_CAPS
     if approver is None and asked.caps:
         judged = capping.judge(unit, event.action_id or "", asked.caps)
@@ -85,7 +84,9 @@ def open_call(unit: Transaction, asked: Open) -> Started | Refusal | NoSuchWorke
         event, minute = replace(taken.event, caps=capping.told(judged)) if asked.caps else taken.event, taken.minute
         reserved = capping.reserve(unit, event.action_id or "", asked.caps, unit.now)
         give_key(unit, event, asked.idempotency, terms, asked.intent_id)
-        count_use(unit, word)
+        if word is not None:  # the event of a call that is refused or repeated names none: none was used
+            count_use(unit, word)
+            event = replace(event, standing_id=word.standing_id)
     elif asked.caps:
         reserved = capping.take_over(unit, approver.approval_id)
     unit.part = "ledger"

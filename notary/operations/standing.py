@@ -155,11 +155,10 @@ def used(unit: Transaction, asked: Open, use: StandingUse) -> StandingWord | Non
     return StandingWord(row.standing_id, row.signature)
 
 
-def count_use(unit: Transaction, word: StandingWord | None) -> None:
+def count_use(unit: Transaction, word: StandingWord) -> None:
     """Count the call that is opened by it."""
-    if word is not None:
-        unit.part = "approvals"
-        unit.store.standing.count(word.standing_id)
+    unit.part = "approvals"
+    unit.store.standing.count(word.standing_id)
 
 
 def give_back_use(unit: Transaction, word: StandingWord | None) -> None:

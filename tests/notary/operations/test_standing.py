@@ -168,7 +168,7 @@ def test_of_several_that_cover_a_call_the_one_that_ends_first_serves_while_it_ha
     assert notary.front.ask(FindStanding("text_digest", "uid:1000", None, "{}")) == late
 
 
-def test_it_lifts_the_holds_of_caps_and_not_their_denials(notary: Running) -> None:
+def test_it_lifts_the_holds_of_caps_and_not_their_denials_whose_events_do_not_name_it(notary: Running) -> None:
     standing_id = add(notary)
     cap = CapUse("/amount", "all", "", 3600, "60", hold_above="50", deny_above="100")
     assert isinstance(notary.front.ask(opening(standing_id, caps=(cap,))), Closed)
@@ -176,6 +176,7 @@ def test_it_lifts_the_holds_of_caps_and_not_their_denials(notary: Running) -> No
     assert isinstance(denied, Refusal)
     assert denied.code == "policy_denied"
     assert calls(notary) == [1], "a denied call counts for no standing approval"
+    assert "standing_id" not in notary.last_event()
 
 
 def test_a_call_that_waits_already_goes_on_waiting(notary: Running) -> None:
@@ -308,7 +309,7 @@ def test_a_front_can_name_no_standing_approval_in_an_event_or_beside_an_approver
             notary.front.ask(asked)
 
 
-def test_a_call_made_again_under_its_key_counts_once(notary: Running) -> None:
+def test_a_call_made_again_under_its_key_counts_once_and_its_event_names_no_standing_approval(notary: Running) -> None:
     standing_id = add(notary)
     event, key = call_event(), CallKey("k")
     first = notary.front.ask(opening(standing_id, event=event, idempotency=key))
@@ -316,3 +317,4 @@ def test_a_call_made_again_under_its_key_counts_once(notary: Running) -> None:
     assert isinstance(first, Closed)
     assert isinstance(again, RepeatedCall)
     assert calls(notary) == [1]
+    assert "standing_id" not in notary.last_event()
