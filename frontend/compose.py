@@ -11,6 +11,7 @@ from frontend.auth.authentication import Authentication
 from frontend.auth.dpop import DpopVerifier
 from frontend.auth.lease import LeaseVerifier
 from frontend.auth.operators import Operators
+from frontend.auth.tokens import TokenJudge
 from frontend.broker.client import BrokerClient
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.hold import HoldWriter
@@ -136,7 +137,7 @@ def build_services(
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,
-        broker=execution.secrets.broker,
+        broker=execution.secrets.broker, tokens=TokenJudge(clock, current.identity_now),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
+from frontend.auth.tokens import TokenJudge
 from frontend.broker.client import BrokerClient
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.upkeep import HoldUpkeep
@@ -69,6 +70,7 @@ class Services:
     notary: NotaryClient
     readers: Readers
     authentication: Authentication
+    tokens: TokenJudge
     policy: RunningEngine
     pools: Pools
     broker: BrokerClient

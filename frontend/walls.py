@@ -47,7 +47,8 @@ class FrontPlaces:
             *self._of_system(), PathRule("/dev/null", READ_FILES | WRITE_FILES), *kept([settings.fronts_folder]),
             *self._folders([settings.policy_dir], CHANGE),
             *self._folders([settings.manifests_dir, settings.modules_dir], READ),
-            *self._homes(read, READ), *self._homes([settings.egress.proxy_allowlist_file], CHANGE),
+            *self._homes(read, READ), *self._homes((one.jwks_file for one in settings.identity.issuers), READ),
+            *self._homes([settings.egress.proxy_allowlist_file], CHANGE),
         )  # fmt: skip
 
     def _of_system(self) -> Iterator[PathRule]:

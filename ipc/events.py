@@ -73,6 +73,10 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     session_id: str | None = None
     lease_jti: str | None = None
     identity_method: str | None = None
+    identity_issuer: str | None = None
+    """For an issued or refused lease: the issuer of the token by which the caller is known."""
+    identity_subject: str | None = None
+    """The subject of that token."""
     key_thumbprint: str | None = None
     """RFC 7638 thumbprint of the key that proved a call; in the IntentResolved of a call, too."""
     lease: dict[str, Any] | None = None

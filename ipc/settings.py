@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from ipc.issuers import IssuerSettings
 from ipc.networks import NetworkSettings
 from ipc.process.log_level import INFO
 from ipc.quorum import QuorumRule
@@ -50,6 +51,10 @@ class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_unmapped: bool = False
     principals: dict[str, PrincipalMapping] = {}
     """User id (decimal text) -> mapping."""
+    edge_uids: tuple[int, ...] = ()
+    """Users that `gateway edge` runs as: a lease for a caller behind it needs a token."""
+    issuers: tuple[IssuerSettings, ...] = ()
+    """Issuers of these tokens."""
 
 
 class OperatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ never carries a scope that its identity may not have.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from frontend.errors import GateError
 from ipc.settings import IdentitySettings, PrincipalMapping
@@ -23,12 +23,24 @@ class Peer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller that is known by name. `scopes_allowed` None: any; `method` goes into leases and audit events."""
+    """A caller that is known by name. `scopes_allowed` None: any; `method` goes into leases and audit events.
+
+    `issuer` and `subject` are those of its token, which ends at `ends_at` (Unix seconds).
+    """
 
     principal: str
     scopes_allowed: tuple[str, ...] | None
     owner: str | None
     method: str
+    issuer: str | None = None
+    subject: str | None = None
+    ends_at: int | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Fields of events of its leases."""
+        names = {"principal": self.principal, "owner": self.owner, "identity_method": self.method}
+        return names | {"identity_issuer": self.issuer, "identity_subject": self.subject}
 
 
 def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.auth.authentication import OperatorCaller
+from frontend.auth.identity import Identity
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.telemetry.logs import trace_now
 from frontend.telemetry.weakened import Weakened
-from ipc.events import ACTION_CALL, AuditEvent
+from ipc.events import ACTION_CALL, LEASE_ISSUED, AuditEvent
 from ipc.operations.calls import Refuse
 from ipc.operations.evidence import WriteEvent
 from ipc.texts.foreign_texts import clean_reason
@@ -41,11 +42,12 @@ class AuditWriter:
             operator_sender_binding=operator.jkt, operator_proof_jti=operator.proof_jti, **fields,
         )  # fmt: skip
 
-    async def lease_refused(self, error: GateError, uid: int | None) -> None:
-        """A lease was refused: to a user of this host where `uid` is known."""
+    async def lease_refused(self, error: GateError, uid: int | None, identity: Identity) -> None:
+        """A lease was refused: to the caller that a token names, else to a user of this host where `uid` is known."""
+        user = {"principal": None if uid is None else f"uid:{uid}"}
         event = self.event(
-            "LeaseIssued", decision="error" if error.status >= 500 else "deny", error_code=error.code,
-            reason=error.cause, principal=None if uid is None else f"uid:{uid}",
+            LEASE_ISSUED, decision="error" if error.status >= 500 else "deny", error_code=error.code,
+            reason=error.cause, **(user if identity.issuer is None else identity.told),
         )  # fmt: skip
         await self._write(event)
 

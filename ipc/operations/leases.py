@@ -37,6 +37,8 @@ class Issue(FrontOperation[SignedLease | TooManySessions], frozen=True):
     """Leases that its principal may have at once (ipc/quotas.py)."""
     uid: int | None = None
     """The user of this host that asks, where it is known."""
+    ends_at: int | None = None
+    """The end of the token by which the caller is known, in Unix seconds: no lease outlives it."""
 
 
 class ReadBudget(FrontOperation[Budget], frozen=True):

@@ -9,6 +9,7 @@ import hashlib
 import msgspec
 
 from ipc.operations.leases import Issue
+from notary.signing.leases import end_of
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.contract import LastSession
 from notary.unit import Transaction
@@ -27,7 +28,7 @@ def session_to_continue(unit: Transaction, asked: Issue) -> LastSession | None:
     last = unit.store.last_session(holder_of(asked))
     if last is None or last.epoch != unit.epoch or last.expires_at + CONTINUES_SECONDS <= unit.now:
         return None
-    is_longer = int(unit.now) + unit.state.settings.lease_ttl_seconds >= last.expires_at
+    is_longer = end_of(asked, unit.now, unit.state.settings.lease_ttl_seconds) >= last.expires_at
     return last if is_longer and not unit.is_revoked(last.session_id) else None
 
 

@@ -33,6 +33,8 @@ def issue(unit: Transaction, asked: Issue) -> SecretAnswer | TooManySessions:
     check_event(asked.event, LEASE_ISSUED, frozenset({"allow"}))
     if asked.event.principal != asked.principal:
         raise NotAllowed("the event of another lease")
+    if asked.ends_at is not None and asked.ends_at <= unit.now:
+        raise NotAllowed("the token of the caller has ended")
     last = session_to_continue(unit, asked)
     is_counted = last is not None and last.expires_at > unit.now
     if asked.max_sessions is not None and not is_counted:

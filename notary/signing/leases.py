@@ -32,9 +32,16 @@ class RememberedLease(msgspec.Struct, frozen=True, tag=True):
 
 
 def new_terms(asked: Issue, session_id: str | None, *, epoch: int, now: float, ttl: int) -> RememberedLease:
-    """Terms of a lease in force for `ttl` seconds from `now` (Unix seconds). `session_id` None begins a new session."""
-    issued = int(now)
-    return RememberedLease(session_id or new("ses_"), new("lea_"), issued, issued + ttl, epoch, digest_of(asked))
+    """Terms of a lease in force for `ttl` seconds from `now` (Unix seconds), but no longer than its caller's token.
+    `session_id` None begins a new session."""
+    expires = end_of(asked, now, ttl)
+    return RememberedLease(session_id or new("ses_"), new("lea_"), int(now), expires, epoch, digest_of(asked))
+
+
+def end_of(asked: Issue, now: float, ttl: int) -> int:
+    """The end of a lease that is asked for now, in Unix seconds."""
+    longest = int(now) + ttl
+    return longest if asked.ends_at is None else min(longest, asked.ends_at)
 
 
 def digest_of(asked: Issue) -> bytes:

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from ipc.effects import PROFILES
-from ipc.networks import NetworkSettings
 from ipc.quotas import Quota
 from ipc.settings import (
     AUTO,
@@ -30,9 +29,10 @@ from supervisor.settings.document import Document, apply_environment, read_docum
 from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.pool_shares import most_workers
 from supervisor.settings.problems import Problem, dotted, short
-from supervisor.settings.sections import networks as network_tables
+from supervisor.settings.sections import issuers, networks
 from supervisor.settings.sections.operators import CredentialRefused, operator_settings
 from supervisor.settings.sections.quorums import check_quorums, quorum_rules
+from supervisor.settings.sections.section import ArraySection, Found
 from supervisor.settings.sections.webhooks import MAX_ENDPOINTS, webhook_settings
 from supervisor.settings.sections.witnesses import MAX_WITNESSES, REQUIRED, witness_settings
 from supervisor.settings.toml_lines import Path
@@ -168,7 +168,7 @@ class _ConfigReader:
         evidence = values.pop("evidence", {})
         evidence |= {"witnesses": self.witnesses(evidence.get("witnesses", {}))}
         egress = values.pop("egress", {})
-        egress |= {"networks": self.networks(egress.get("networks", {}))}
+        egress |= {"networks": self.tables(("egress", "networks"), egress.get("networks", {}), networks.SECTION)}
         identity = values.pop("identity", {})
         identity |= identity.pop("peercred", {})
         principals = identity.get("principals", {})
@@ -176,6 +176,8 @@ class _ConfigReader:
             self.require(("identity", "peercred", "principals", uid, "principal"), "Name who this user acts as.")
         identity["principals"] = {uid: row for uid, row in principals.items() if "principal" in row}
         self.check_quotas(identity["principals"])
+        issuers.check_edge(identity, self.found_in(("identity",)))
+        identity["issuers"] = self.tables(("identity", "issuers"), identity.get("issuers", {}), issuers.SECTION)
         workers = values.get("workers", {})
         if "http" in workers:
             workers["http"].setdefault("max", WorkerSettings().http.max)
@@ -342,16 +344,17 @@ class _ConfigReader:
                 before.add(row.get(setting, ""))
         return [witness_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
 
-    def networks(self, rows: dict[int, dict[str, Any]]) -> list[NetworkSettings]:
+    def tables(self, at: Path, rows: dict[int, dict[str, Any]], section: ArraySection) -> list[Any]:
         """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
-        at: Path = ("egress", "networks")
         for index, row in rows.items():
-            for setting, mend in network_tables.required(row):
+            for setting, mend in section.required(row):
                 self.require((*at, index, *setting), mend)
-        network_tables.check_networks(
-            rows, lambda path, text, mend: self.note((*at, *path), f"{dotted((*at, *path))}: {text}.", mend)
-        )
-        return [network_tables.network_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
+        section.check(rows, self.found_in(at))
+        return [section.settings_of(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
+
+    def found_in(self, at: Path) -> Found:
+        """Note a problem of a setting below `at`."""
+        return lambda path, text, mend: self.note((*at, *path), f"{dotted((*at, *path))}: {text}.", mend)
 
 
 def _outline(row: dict[str, Any]) -> OperatorSettings:

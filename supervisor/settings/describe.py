@@ -11,6 +11,7 @@ import msgspec
 
 from ipc.settings import Settings
 from supervisor.settings import schema
+from supervisor.settings.sections import issuers
 from supervisor.settings.toml_lines import Path
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -18,6 +19,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REQUIRED: dict[Path, tuple[str, ...]] = {
     (): ("state_dir", "public_base_url"),
     ("identity", "peercred", "principals", "*"): ("principal",),
+    ("identity", "issuers", "*"): tuple(issuers.REQUIRED),
+    ("identity", "issuers", "*", "principals", "*"): ("principal",),
     ("operators", "*"): ("name",),
     ("webhooks", "*"): ("name", "url"),
     ("evidence", "witnesses", "*"): ("name", "url", "key"),

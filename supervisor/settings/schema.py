@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ipc.backends.servers import BACKENDS
+from ipc.issuers import ALGORITHMS
 from ipc.process.log_level import DEBUG, INFO
 from ipc.quorum import MOST_APPROVALS
 from ipc.quotas import MAX_QUOTA
@@ -18,7 +19,7 @@ from ipc.roles import OPERATOR_ROLES
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, ValueKind, Wrong, kind, place
-from supervisor.settings.sections import addresses, networks, stores, webhooks, witnesses
+from supervisor.settings.sections import addresses, issuers, networks, stores, webhooks, witnesses
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,25 @@ Node: TypeAlias = Leaf | SettingsTable | Names | TableArray
 _MIN_SPARE = Leaf(value_kinds.whole(0, 256))
 _POOL = SettingsTable({"min_spare": _MIN_SPARE, "max": Leaf(value_kinds.whole(1, 256))})
 _HTTP_POOL = SettingsTable({"min_spare": _MIN_SPARE, "max": Leaf(value_kinds.whole_or_auto(1, MOST_CALLS))})
+
+_SUBJECT = {
+    "principal": Leaf(value_kinds.principal),
+    "scopes": Leaf(value_kinds.list_of(value_kinds.scope)),
+    "owner": Leaf(value_kinds.principal),
+}
+_ISSUER = SettingsTable(
+    {
+        "name": Leaf(value_kinds.name),
+        "issuer": Leaf(issuers.token_text),
+        "audience": Leaf(issuers.audience),
+        "jwks_file": Leaf(value_kinds.path),
+        "algorithms": Leaf(value_kinds.list_of(value_kinds.choice(*ALGORITHMS))),
+        **_SUBJECT,
+        "principal": Leaf(issuers.principal_form),
+        "require": Names(value_kinds.text, Leaf(issuers.claim_value)),
+        "principals": Names(issuers.token_text, SettingsTable(_SUBJECT)),
+    }
+)
 
 MAX_FRONTS = 64
 _HELD_BYTES = 8 * 1024 * 1024
@@ -113,6 +133,8 @@ SCHEMA = SettingsTable(
         "identity": SettingsTable(
             {
                 "provider": Leaf(value_kinds.choice("peercred", "none")),
+                "edge_uids": Leaf(value_kinds.list_of(value_kinds.whole(0, 2**32 - 2))),
+                "issuers": TableArray(_ISSUER),
                 "peercred": SettingsTable(
                     {
                         "allow_unmapped": Leaf(value_kinds.flag),
@@ -120,9 +142,7 @@ SCHEMA = SettingsTable(
                             value_kinds.user_id,
                             SettingsTable(
                                 {
-                                    "principal": Leaf(value_kinds.principal),
-                                    "scopes": Leaf(value_kinds.list_of(value_kinds.scope)),
-                                    "owner": Leaf(value_kinds.principal),
+                                    **_SUBJECT,
                                     "max_calls_per_hour": Leaf(value_kinds.whole(0, MAX_QUOTA)),
                                     "max_sessions": Leaf(value_kinds.whole(0, MAX_QUOTA)),
                                     "max_calls_per_session": Leaf(value_kinds.whole(0, MAX_QUOTA)),

@@ -6,6 +6,7 @@ from contract.leases import GrantedBudgets, Lease
 from contract.noun import LEFT_OUT
 from frontend.auth.identity import Identity, identify, intersect_scopes
 from frontend.auth.keys import parse_jwk
+from frontend.auth.remote import identify_remote
 from frontend.calls.refusals import RefusedRequest
 from frontend.contract.annotations import ReadsBody, codes
 from frontend.contract.forms import MAX_BODY_BYTES, parse_body
@@ -28,8 +29,8 @@ from ipc.operations.leases import Issue, TooManySessions
 async def issue(services: Services, request: Annotated[Request, ReadsBody(LeaseRequest)]) -> Lease:
     """Issue a lease, bound to the caller's key.
 
-    Not authenticated: the socket identifies the caller. Issuing works while the key-value store is down, unless the
-    lease has budgets to store.
+    Not authenticated by a lease: the socket identifies the caller, or behind the edge its token. Issuing works while
+    the key-value store is down, unless the lease has budgets to store.
     """
     services.admission.refuse_new_leases()
     identity = await _identified(services, request)
@@ -43,14 +44,12 @@ async def issue(services: Services, request: Annotated[Request, ReadsBody(LeaseR
     except GateError as error:
         if services.refusals.lines.may_say(request.uid, error.code):
             log.info("a lease was refused", code=error.code, cause=error.cause)
-        await services.journal.lease_refused(error, request.uid)
+        await services.journal.lease_refused(error, request.uid, identity)
         raise
-    event = services.journal.event(
-        LEASE_ISSUED, principal=identity.principal, owner=identity.owner, identity_method=identity.method
-    )  # fmt: skip
+    event = services.journal.event(LEASE_ISSUED, **identity.told)
     asked = Issue(
         identity.principal, identity.owner, scopes, max_calls, key.jkt, identity.method, event, quota.max_sessions,
-        request.uid,
+        request.uid, identity.ends_at,
     )  # fmt: skip
     try:
         lease = await services.notary.ask(asked)
@@ -59,7 +58,7 @@ async def issue(services: Services, request: Annotated[Request, ReadsBody(LeaseR
         code = "budget_store_unavailable" if part == "budget" else "evidence_store_unavailable"
         raise GateError(code, cause=str(error)) from None
     if isinstance(lease, TooManySessions):
-        raise await _too_many(services, request.uid, asked, lease)
+        raise await _too_many(services, identity, asked, lease)
     services.metrics.leases_issued.add()
     return Lease(
         lease_jwt=lease.lease_jwt,
@@ -70,12 +69,12 @@ async def issue(services: Services, request: Annotated[Request, ReadsBody(LeaseR
     )
 
 
-async def _too_many(services: Services, uid: int | None, asked: Issue, told: TooManySessions) -> GateError:
+async def _too_many(services: Services, identity: Identity, asked: Issue, told: TooManySessions) -> GateError:
     """The refusal of one more lease, with its event."""
     cause = f"{asked.principal} may have {asked.max_sessions} leases at once, and has them"
     error = GateError("budget_exhausted", cause=cause, retry_after=told.retry_after, reason="max_sessions")
     services.metrics.quota_exhausted.add("max_sessions")
-    await services.journal.lease_refused(error, uid)
+    await services.journal.lease_refused(error, asked.uid, identity)
     return error
 
 
@@ -86,8 +85,12 @@ async def _identified(services: Services, request: Request) -> Identity:
     instead of leaving one each time.
     """
     user = "" if request.uid is None else str(request.uid)
+    settings = services.configuration.current.settings.identity
     try:
-        identity = identify(services.configuration.current.settings.identity, request.peer)
+        if request.uid in settings.edge_uids:
+            identity = identify_remote(services.tokens, request.headers)
+        else:
+            identity = identify(settings, request.peer)
     except GateError as error:
         services.rates.take("unidentified", user)
         await services.refusals.note(RefusedRequest(LEASE_ISSUED, request.uid, error, {"reason": error.cause}))

@@ -3,7 +3,7 @@ between them."""
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from ipc.process.private_files import PrivateFileError, look_at_private
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, Wrong, kind
 from supervisor.settings.problems import short
+from supervisor.settings.sections.section import ArraySection, Found
 
 MAX_NETWORKS: Final = 64
 MAX_RULES: Final = 256
@@ -26,8 +27,6 @@ REQUIRED: Final = {
 }
 """Settings that every network has, each with what to do where it is missing."""
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-Found = Callable[[tuple[str | int, ...], str, str], None]
-"""Called with the rest of the setting's path, a sentence, and the mend."""
 
 
 @kind(type="string", pattern=r"^(\*\.)?[a-z0-9.-]+\.[a-z0-9-]+$", maxLength=255)
@@ -137,3 +136,6 @@ def _has_certificates(path: str) -> bool:
     except OSError:
         return False
     return True
+
+
+SECTION: Final = ArraySection(required, check_networks, network_settings)

@@ -6,6 +6,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
+from ipc.issuers import IssuerSettings, SubjectMapping
 from ipc.networks import ClientCertificate, NetworkSettings
 from ipc.quorum import QuorumRule
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WitnessSettings
@@ -18,8 +19,8 @@ SET_BY_THE_GATEWAY = {
 }  # fmt: skip
 ONLY_IN_THE_FILE = {"operators.api_key_file"}
 TABLES = (
-    ClientCertificate, NetworkSettings, OperatorSettings, PrincipalMapping, QuorumRule, WebhookSettings,
-    WitnessSettings,
+    ClientCertificate, IssuerSettings, NetworkSettings, OperatorSettings, PrincipalMapping, QuorumRule, SubjectMapping,
+    WebhookSettings, WitnessSettings,
 )  # fmt: skip
 
 

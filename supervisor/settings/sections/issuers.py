@@ -1,0 +1,99 @@
+"""`[[identity.issuers]]` in the configuration: kinds of its values, the settings of one issuer, and what must hold
+between them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any, Final
+
+from ipc.issuers import MAX_NAME, IssuerSettings, SubjectMapping
+from supervisor.settings import value_kinds
+from supervisor.settings.kind import PathContext, Wrong, kind
+from supervisor.settings.sections.section import ArraySection, Found
+
+MAX_ISSUERS: Final = 32
+REQUIRED: Final = {
+    "name": "Name the issuer: logs call it so.",
+    "issuer": 'Name it as its tokens do in "iss", like "https://login.example".',
+    "audience": 'Name what its tokens for this gateway have in "aud", like "https://gate.example".',
+    "jwks_file": "Name the file of its public keys, a JWK set.",
+    "algorithms": 'Name how it signs, like ["RS256"].',
+}
+"""Settings that every issuer has, each with what to do where it is missing."""
+_FORM: Final = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._:@-]{0,127})?\{[A-Za-z0-9_.:/-]{1,128}\}")
+_ASCII: Final = re.compile(rf"[!-~]{{1,{MAX_NAME}}}")
+
+
+@kind(type="string", pattern="^[!-~]+$", minLength=1, maxLength=MAX_NAME)
+def token_text(value: object, _: PathContext) -> str:
+    """An issuer, a subject or an audience: printable ASCII without spaces."""
+    if not isinstance(value, str) or not _ASCII.fullmatch(value):
+        raise Wrong(f"must be printable ASCII without spaces, at most {MAX_NAME} characters")
+    return value
+
+
+@kind(anyOf=[token_text.form, value_kinds.list_of(token_text).form])
+def audience(value: object, context: PathContext) -> tuple[str, ...]:
+    """One audience, or an array of them."""
+    return value_kinds.list_of(token_text)([value] if isinstance(value, str) else value, context)
+
+
+@kind(type="string", pattern=f"^{_FORM.pattern}$")
+def principal_form(value: object, _: PathContext) -> str:
+    """Text before one claim in braces. SECURITY: with two claims, other values could make the same principal."""
+    if not isinstance(value, str) or not _FORM.fullmatch(value):
+        mend = 'Use a form like "corp:{sub}".'
+        raise Wrong("must be letters, digits and . _ : @ -, if any, and then one claim in braces", mend)
+    return value
+
+
+@kind(anyOf=[value_kinds.text.form, {"type": "boolean"}])
+def claim_value(value: object, context: PathContext) -> str | bool:
+    """The value of a claim: a text, true or false."""
+    return value if isinstance(value, bool) else value_kinds.text(value, context)
+
+
+def required(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Settings that this table must have, each with what to do where it is missing."""
+    yield from (((setting,), mend) for setting, mend in REQUIRED.items())
+    for subject in row.get("principals", {}):
+        yield ("principals", subject, "principal"), "Name who this subject acts as."
+
+
+def issuer_settings(row: Mapping[str, Any]) -> IssuerSettings:
+    """One checked table -> the settings of an issuer; for an invalid table, the readable part."""
+    given = {"name": "", "issuer": "", "audience": (), "jwks_file": "", "algorithms": ()} | dict(row)
+    subjects = given.pop("principals", {})
+    mapped = {subject: SubjectMapping(**one) for subject, one in subjects.items() if "principal" in one}
+    return IssuerSettings(**given, principals=mapped)
+
+
+def check_issuers(rows: Mapping[int, Mapping[str, Any]], found: Found) -> None:
+    """Find what no issuer by itself shows: names and issuers that are there twice, and forms by which subjects of two
+    issuers could become the same principal."""
+    if len(rows) > MAX_ISSUERS:
+        found((), f"{len(rows)} issuers, and {MAX_ISSUERS} are the most", "")
+    for (_, one), (index, other) in combinations(rows.items(), 2):
+        for setting in ("name", "issuer"):
+            if setting in one and one[setting] == other.get(setting):
+                found((index, setting), f'"{one[setting]}" is there twice', "Put audiences of one issuer in one row.")
+        heads = [row.get("principal", "{sub}").partition("{")[0] for row in (one, other) if not row.get("principals")]
+        if len(heads) == 2 and (heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])):
+            text = f'could make the same principals as "{one.get("name", "")}"'
+            found((index, "principal"), text, 'Begin each with another text, like "corp:{sub}".')
+    for index, row in rows.items():
+        if row.get("principals") and "principal" in row:
+            found((index, "principal"), "stands beside principals, which name every principal", "Leave one out.")
+
+
+def check_edge(identity: Mapping[str, Any], found: Found) -> None:
+    """Find users who would be an edge and an agent at once, and issuers whose tokens nobody can show."""
+    mapped = identity.get("principals", {})
+    for uid in identity.get("edge_uids", ()):
+        if str(uid) in mapped:
+            found(("edge_uids",), f"user {uid} has a mapping in identity.peercred.principals", "Leave one of them out.")
+    if identity.get("issuers") and not identity.get("edge_uids"):
+        found(("edge_uids",), "is missing, and tokens of identity.issuers come from the edge alone", "Name its user.")
+
+
+SECTION: Final = ArraySection(required, check_issuers, issuer_settings)

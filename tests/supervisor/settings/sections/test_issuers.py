@@ -1,0 +1,91 @@
+"""`[[identity.issuers]]` and `identity.edge_uids` in the configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from ipc.issuers import IssuerSettings, SubjectMapping
+from supervisor.settings.config import Loaded, check
+from supervisor.settings.document import parse_document
+from supervisor.settings.kind import PathContext
+from supervisor.settings.sections.issuers import MAX_ISSUERS
+
+NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
+EDGE = "[identity]\nedge_uids = [991]\n"
+TABLE = """name = "corp"
+issuer = "https://login.example"
+audience = "https://gate.example"
+jwks_file = "corp.jwks"
+algorithms = ["RS256"]
+"""
+OTHER = TABLE.replace("corp", "other").replace("login", "other")
+MAPPED = 'principals = {"spiffe://corp/a" = {principal = "a"}}\n'
+
+
+def loaded(*tables: str, head: str = EDGE) -> Loaded:
+    text = NEEDED + head + "".join(f"[[identity.issuers]]\n{table}\n" for table in tables)
+    document, problems = parse_document("g.toml", text.encode())
+    return check(document, PathContext(Path("/etc/gateway"), {}), problems)
+
+
+def test_an_issuer_has_the_documented_defaults() -> None:
+    settings = loaded(TABLE).settings
+    assert settings is not None
+    assert settings.identity.edge_uids == (991,)
+    assert settings.identity.issuers == (
+        IssuerSettings(
+            "corp", "https://login.example", ("https://gate.example",), "/etc/gateway/corp.jwks", ("RS256",), "{sub}",
+            ("tools:call",), None, {}, {},
+        ),
+    )  # fmt: skip
+
+
+def test_subjects_have_mappings_of_their_own_and_claims_may_be_required() -> None:
+    settings = loaded(TABLE + MAPPED + 'require = {email_verified = true, groups = "agents"}\n').settings
+    assert settings is not None
+    (one,) = settings.identity.issuers
+    assert one.principals == {"spiffe://corp/a": SubjectMapping("a")}
+    assert one.require == {"email_verified": True, "groups": "agents"}
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        *((["\n".join(line for line in TABLE.splitlines() if not line.startswith(name)) + "\n"],
+           f"identity.issuers[0].{name}: is missing")
+          for name in ("name", "issuer", "audience", "jwks_file", "algorithms")),
+        ([TABLE.replace("RS256", "none")], "must be"), ([TABLE.replace("RS256", "HS256")], "must be"),
+        ([TABLE + 'principal = "corp"\n'], "one claim in braces"),
+        ([TABLE + 'principal = "{a}:{sub}"\n'], "one claim in braces"),
+        ([TABLE + 'principal = "{sub}/x"\n'], "one claim in braces"),
+        ([TABLE + "require = {level = 3}\n"], "must be a text in quotes"),
+        ([TABLE + 'principals = {"a" = {scopes = ["a:b"]}}\n'], "principals.a.principal: is missing"),
+        ([TABLE + MAPPED + 'principal = "x:{sub}"\n'], "stands beside principals"),
+        ([TABLE, OTHER], "could make the same principals"),
+        ([TABLE + 'principal = "a:{sub}"\n', OTHER + 'principal = "a:b:{sub}"\n'], "could make the same principals"),
+        ([TABLE, OTHER.replace("other.example", "login.example")], "is there twice"),
+        ([TABLE] * (MAX_ISSUERS + 1), f"{MAX_ISSUERS} are the most"),
+    ],
+)  # fmt: skip
+def test_a_row_that_will_not_do_is_named(tables: list[str], said: str) -> None:
+    found = loaded(*tables)
+    assert found.settings is None
+    assert any(said in problem.text for problem in found.problems), [one.text for one in found.problems]
+
+
+@pytest.mark.parametrize("more", ['principal = "b:{sub}"\n', MAPPED])
+def test_two_issuers_whose_principals_differ_stand_together(more: str) -> None:
+    assert loaded(TABLE + 'principal = "a:{sub}"\n', OTHER + more).settings is not None
+
+
+def test_a_user_is_an_edge_or_an_agent_and_tokens_need_an_edge() -> None:
+    both = EDGE + '[identity.peercred.principals.991]\nprincipal = "a"\n'
+    assert any("user 991 has a mapping" in one.text for one in loaded(TABLE, head=both).problems)
+    assert any("edge_uids: is missing" in one.text for one in loaded(TABLE, head="").problems)
+
+
+def test_all_problems_are_named_at_once() -> None:
+    found = loaded(
+        TABLE.replace("RS256", "none"), OTHER + 'principal = "x"\n', "", head="[identity]\nedge_uids = [-1]\n"
+    )
+    assert len(found.problems) >= 8
