@@ -15,6 +15,7 @@ VALUES: Final = "an object of texts, numbers, truth values, nulls and lists of t
 FIELDS: Final[dict[str, str]] = {
     "principal": TEXT,
     "owner": TEXT_OR_NULL,
+    "identity_method": TEXT,
     "action_id": TEXT,
     "action_version": TEXT,
     "action_risk_level": TEXT,

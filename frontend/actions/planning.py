@@ -38,6 +38,8 @@ class Draft(msgspec.Struct, frozen=True):
     """The values of the request that evidence keeps."""
     values: Values = {}
     """The values of the request at the pointers of the manifest's `policy_input`."""
+    identity_method: str = ""
+    """How the caller is known, for policy."""
     policy_input: str = "{}"
     """The same as canonical JSON text: what policy is asked about and the plan keeps."""
 
@@ -90,7 +92,10 @@ def draft(
         max_response_bytes=manifest.io.max_response_bytes,
     )
     has_live_sync = action.egress_profile == PROXIED and settings.egress.proxy_allowlist_file is not None
-    drafted = Draft(action, plan, touched.fs_path, has_live_sync, values_of(manifest.kept, accepted))
+    drafted = Draft(
+        action, plan, touched.fs_path, has_live_sync, values_of(manifest.kept, accepted),
+        identity_method=lease.identity_method,
+    )  # fmt: skip
     return _with_values(drafted, accepted) if manifest.policy_input else drafted
 
 

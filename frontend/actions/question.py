@@ -13,6 +13,7 @@ def question_of(drafted: Draft, calls_remaining: int | UnsetType | None) -> Ques
     return Question(
         principal=plan.principal,
         owner=plan.owner,
+        identity_method=drafted.identity_method,
         action_id=plan.action_id,
         action_version=plan.action_version,
         action_risk_level=plan.risk_level,

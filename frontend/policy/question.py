@@ -27,6 +27,8 @@ class Question(msgspec.Struct, frozen=True):
 
     principal: str
     owner: str | None
+    identity_method: str
+    """peercred, jwt, or in dev mode none; empty for a call that is only supposed."""
     action_id: str
     action_version: str
     action_risk_level: str
@@ -52,6 +54,7 @@ class Question(msgspec.Struct, frozen=True):
         return {
             "principal": self.principal,
             "owner": self.owner,
+            "identity_method": self.identity_method,
             "action_id": self.action_id,
             "action_version": self.action_version,
             "action_risk_level": self.action_risk_level,

@@ -44,7 +44,10 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def gate(up: Upstream, keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder: Path = tmp_path_factory.mktemp("edge")
-    top = patient(folder / "actions") + f'policy_dir = "{open_policy(folder / "policy", "more")}"\n'
+    policy = open_policy(folder / "policy", "more")
+    rules = policy / "gateway.rego"
+    rules.write_text(rules.read_text() + '\napplies_acl if input.identity_method != "jwt"\n')
+    top = patient(folder / "actions") + f'policy_dir = "{policy}"\n'
     identity = f"""
 [identity]
 provider = "peercred"

@@ -26,6 +26,7 @@ COMPILE_SECONDS = 120.0
 ORDINARY = Question(
     principal="agent",
     owner=None,
+    identity_method="peercred",
     action_id="action",
     action_version="1.0.0",
     action_risk_level="low",
