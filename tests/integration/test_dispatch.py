@@ -149,7 +149,9 @@ NAMING_ROWS = [route for route in ROUTES if "_id}" in route.path]
 @pytest.mark.parametrize("segment", NO_IDENTIFIERS, ids=lambda segment: segment[:20])
 def test_what_is_no_identifier_names_nothing(gate: Gateway, caller: Bearer, operator: Bearer, segment: str) -> None:
     who = {Auth.OPERATOR: operator, Auth.LEASE: caller, Auth.PIPELINE: caller}
-    codes = {f"{noun}_id": f"{noun}_not_found" for noun in ("action", "approval", "receipt", "intent", "session")}
+    codes = {
+        f"{noun}_id": f"{noun}_not_found" for noun in ("action", "approval", "receipt", "intent", "session", "standing")
+    }
     for route in NAMING_ROWS:
         (name,) = re.findall(r"{(\w+)}", route.path)
         path = re.sub(r"{\w+}", lambda _found: segment, route.path)
