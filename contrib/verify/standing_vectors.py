@@ -41,6 +41,7 @@ def of_standing_approvals() -> Iterator[Fields]:
         "of-another-id": ran_by(signed_standing(standing_id=ID[:-1] + "d")),
         "for-another-action": ran_by(signed_standing(action_id="payment_estimate")),
         "for-another-principal": ran_by(signed_standing(principal="agent:reports")),
+        "for-another-ledger": ran_by(signed_standing(aud=[f"https://{ORIGIN}", "other.example"])),
         "whose-time-was-over": ran_by(signed_standing(until=BEGUN)),
         "without-an-end": ran_by(signed_standing(until=...)),
         "of-other-terms": ran_by(signed_standing(later={"max_calls": 1000})),

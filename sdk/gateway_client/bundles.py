@@ -213,7 +213,7 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
     if not is_bound and not (is_old and event.exact("receipt_hash") == "null" and trusted.receipts is not None):
         raise EvidenceRefused("receipt_hash", "The receipt is not bound by the event, which does not have its hash.")
     approval = _check_agreement(event, intent, receipt)
-    standing_key = check_standing(receipt, trusted.operators)
+    standing_key = check_standing(receipt, log.origin, trusted.operators)
     approval_key = standing_key or check_approval(receipt, approval, trusted.operators)
     kept = check_kept(event, bundle, log)
     signer = None if trusted.receipts is None else _check_signature(receipt, trusted.receipts)

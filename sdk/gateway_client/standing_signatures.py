@@ -14,12 +14,12 @@ from gateway_client.records import Record
 STANDING_TYPE = "standing+jws"
 
 
-def check_standing(receipt: Record, operators: Collection[str]) -> str | None:
+def check_standing(receipt: Record, origin: str, operators: Collection[str]) -> str | None:
     """Check the standing approval by which a receipt's call ran; returns the thumbprint of its key, or None for a call
     that ran by none.
 
-    `operators` are thumbprints, one of which must be that key's; with none of them any key will do. Raises
-    EvidenceRefused approval_signature.
+    `origin` is the name of the log that has the receipt. `operators` are thumbprints, one of which must be that key's;
+    with none of them any key will do. Raises EvidenceRefused approval_signature.
     """
     standing_id, signature = receipt.text("standing_id"), receipt.text("standing_signature")
     if standing_id is None and signature is None:
@@ -29,6 +29,9 @@ def check_standing(receipt: Record, operators: Collection[str]) -> str | None:
     jkt, terms = opened(signature, STANDING_TYPE)
     if operators and jkt not in operators:
         raise _refused("It is not signed by an operator whose key is known")
+    audience = terms.get("aud")
+    if not isinstance(audience, list) or audience[1:] != [origin]:
+        raise _refused("It is signed for another ledger")
     told = (standing_id, receipt.text("action_id"), receipt.text("principal"))
     if tuple(terms.get(name) for name in ("standing_id", "action_id", "principal")) != told:
         raise _refused("It is signed for other calls than the one that the receipt tells")

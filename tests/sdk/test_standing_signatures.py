@@ -25,7 +25,7 @@ CALL = {
 def check(*operators: str, **changes: Any) -> str | None:
     members = {name: value for name, value in (CALL | changes).items() if value is not None}
     text = json.dumps(members, sort_keys=True, separators=(",", ":"))
-    return check_standing(Record(text, "receipt"), operators)
+    return check_standing(Record(text, "receipt"), "localhost", operators)
 
 
 def test_the_text_is_proven_to_be_signed_by_an_operators_key() -> None:
@@ -38,6 +38,11 @@ SPOILT: dict[str, dict[str, Any]] = {
     "a changed text": {"standing_signature": tampered(TEXT, max_calls=9)},
     "a text of another type": {"standing_signature": signed_standing(ADA, {"typ": "approval+jws"}, standing_id=ID)},
     "a text that is none": {"standing_signature": "a.b.c"},
+    "another ledger": {
+        "standing_signature": signed_standing(
+            ADA, now=NOW, standing_id=ID, until=NOW + 3600, aud=["http://localhost", "other"]
+        )
+    },
     "another action": {"action_id": "pay"},
     "another principal": {"principal": "uid:1"},
     "another id": {"standing_id": ID[:-1] + "1"},

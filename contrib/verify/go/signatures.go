@@ -37,10 +37,10 @@ func unbase64url(text, reason string) []byte {
 
 // checkApproval checks the operators' own signatures of an approval; returns what they prove. Each of the thumbprints that
 // were given is one of a trusted operator; without any the key is compared with the one that the receipt names.
-func checkApproval(receipt object, operators []string) string {
+func checkApproval(receipt object, origin string, operators []string) string {
 	const bad = "approval_signature"
 	if receipt.text("standing_id") != "" || receipt.text("standing_signature") != "" {
-		return checkStanding(receipt, operators)
+		return checkStanding(receipt, origin, operators)
 	}
 	approval := object{}
 	if receipt.text("approval") != "" {

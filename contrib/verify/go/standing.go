@@ -7,9 +7,11 @@ import (
 )
 
 // checkStanding checks the signed text in a receipt; returns what it proves.
-func checkStanding(receipt object, operators []string) string {
+func checkStanding(receipt object, origin string, operators []string) string {
 	const bad = "approval_signature"
 	jkt, terms := openSigned(get[string](receipt, "standing_signature", bad), "standing+jws", operators)
+	audience := get[[]string](terms, "aud", bad)
+	require(len(audience) == 2 && audience[1] == origin, bad, "The standing approval was signed for another ledger.")
 	isSame := true
 	for _, name := range []string{"standing_id", "action_id", "principal"} {
 		isSame = isSame && get[string](terms, name, bad) == get[string](receipt, name, bad)

@@ -182,7 +182,7 @@ func main() {
 	require(isOld || indexes["intent"] < indexes["event"], "leaf_order", "The intent does not come before the event.")
 	require(bound == hashText(stored) || isOld && bound == "" && isCheckingKeys, "receipt_hash", "The event has another hash.")
 	checkAgreement(event, leaves["intent"], receipt)
-	approved := checkApproval(receipt, operators)
+	approved := checkApproval(receipt, origin, operators)
 	kept := checkKept(bundle, event, size, root)
 	if isCheckingKeys {
 		data, _ = os.ReadFile(given[5])
