@@ -20,7 +20,7 @@ class CutLedger(Message, frozen=True):
 
     request_id: str
     sealed: str
-    """See CopiedSegment."""
+    """See CopiedSegment. Empty: nothing is cut, and the answer comes once earlier questions are answered."""
 
 
 class LedgerCut(Message, frozen=True):

@@ -82,7 +82,7 @@ def _held(folder: Path) -> Iterator[None]:
 
 def _seal_running(settings: Settings, arguments: list[str]) -> None:
     state_dir = Path(settings.state_dir)
-    ask_gateway(state_dir, "status")  # may it be asked? Copying takes long
+    _finish_earlier(state_dir)
     printed = run_for_ledger(_PROGRAM, settings, [*arguments, "--copy"], MOST_SECONDS)
     copied = msgspec.json.decode(printed, type=CopiedSegment)
     answer = _asked(state_dir, copied)
@@ -100,6 +100,15 @@ def _seal_running(settings: Settings, arguments: list[str]) -> None:
         is_done = False
     if not is_done:
         print("gateway: the gateway deletes the other rows later, or when it starts again.", file=sys.stderr)
+
+
+def _finish_earlier(state_dir: Path) -> None:
+    """Have the notary do what it was asked before. Raises Refused, before anything is copied.
+
+    SECURITY: it may still cut the ledger for a command that has ended, whose segment would be removed as unfinished.
+    """
+    if (problem := ask_gateway(state_dir, "seal", sealed="").get("problem")) is not None:
+        raise Refused(Exit.UNAVAILABLE, f"the ledger can't be sealed now: {problem}.")
 
 
 def _asked(state_dir: Path, copied: CopiedSegment) -> dict[str, Any]:
