@@ -48,7 +48,7 @@ def read_set(data: bytes) -> list[dict[str, Any]]:
 
 
 def key_for(keys: list[dict[str, Any]], kid: str | None, algorithm: str) -> Any:
-    """The one key that may verify a token of this header; None where there is none, or more than one."""
+    """The one key that may verify a token of this header; None unless exactly one is there."""
     kind = _TYPES[algorithm[:2]]
     fitting = [
         one for one in keys

@@ -124,7 +124,7 @@ class TokenJudge:
             raise _refuse(f"the token of issuer {row.name} makes no principal")
         settings = self._settings()
         named = {one.principal for one in settings.principals.values()}
-        # SECURITY: an issuer can name its subjects as it likes, and must not name one as somebody else here.
+        # SECURITY: an issuer can name its subjects as it likes, and must not give one the name of another caller.
         if principal in named.union(*(other.named_principals for other in settings.issuers)):
             raise _refuse(f"the token of issuer {row.name} makes a principal that the configuration gives to others")
         return principal

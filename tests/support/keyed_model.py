@@ -220,7 +220,7 @@ class KeyedHistories(RuleBasedStateMachine):
     # ------------------------------------------------------------------ what must hold
 
     def teardown(self) -> None:
-        """As many calls were opened as the model has, and none a second time under its key."""
+        """The model and the ledger have the same number of opened calls, each key at most one."""
         (events, unresolved), (before, left) = self.town.do(self.opened), self.before
         assert len(events - before) + unresolved - left == self.dispatched
         for core in self.town.cores:  # the next history must not spend time on the leftovers of this one

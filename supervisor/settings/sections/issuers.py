@@ -87,7 +87,7 @@ def check_issuers(rows: Mapping[int, Mapping[str, Any]], found: Found) -> None:
 
 
 def check_edge(identity: Mapping[str, Any], found: Found) -> None:
-    """Find users who would be an edge and an agent at once, and issuers whose tokens nobody can show."""
+    """Find users who would be an edge and an agent at once, and issuers whose tokens no configured user may bring."""
     mapped = identity.get("principals", {})
     for uid in identity.get("edge_uids", ()):
         if str(uid) in mapped:
