@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from contrib.verify.oracle import OPERATOR_KEYS, ORIGIN, Fields, changed, signed_jws
+from contrib.verify.oracle import OPERATOR_KEYS, ORIGIN, Fields, approved_by, changed, signed_jws
 from contrib.verify.vector import vector
 
 ID = "sta_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c"
@@ -30,6 +30,12 @@ def ran_by(text: str | None, standing_id: str | None = ID) -> Fields:
     return {"receipt": named | ({} if text is None else {"standing_signature": text}), "event": named}
 
 
+def beside_an_approval() -> Fields:
+    """A call that ran by this one, whose receipt names another operator's approval, too."""
+    ran, approved = ran_by(signed_standing()), approved_by(None, "bob")
+    return approved | {part: approved[part] | ran[part] for part in ran}
+
+
 def of_standing_approvals() -> Iterator[Fields]:
     yield vector("standing-signed", "proven", **ran_by(signed_standing()), operators=("alice", "bob"))
     yield vector("standing-signed-and-no-operator-known", "proven", **ran_by(signed_standing()))
@@ -47,6 +53,7 @@ def of_standing_approvals() -> Iterator[Fields]:
         "of-other-terms": ran_by(signed_standing(later={"max_calls": 1000})),
         "of-another-type": ran_by(signed_standing(header={"typ": "approval+jws"})),
         "that-is-none": ran_by("signed"),
+        "beside-an-approval": beside_an_approval(),
     }
     for name, call in refused.items():
         yield vector(f"standing-{name}", "approval_signature", **call, operators=("alice",))

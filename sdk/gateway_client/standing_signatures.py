@@ -26,6 +26,8 @@ def check_standing(receipt: Record, origin: str, operators: Collection[str]) -> 
         return None
     if signature is None:
         raise _refused("Its text is missing")
+    if receipt.exact("approval") != "null":
+        raise _refused("The receipt names an approval beside it")
     jkt, terms = opened(signature, STANDING_TYPE)
     if operators and jkt not in operators:
         raise _refused("It is not signed by an operator whose key is known")

@@ -40,6 +40,7 @@ func unbase64url(text, reason string) []byte {
 func checkApproval(receipt object, origin string, operators []string) string {
 	const bad = "approval_signature"
 	if receipt.text("standing_id") != "" || receipt.text("standing_signature") != "" {
+		require(receipt.text("approval") == "", bad, "The receipt names an approval beside the standing one.")
 		return checkStanding(receipt, origin, operators)
 	}
 	approval := object{}
