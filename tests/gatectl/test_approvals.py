@@ -14,24 +14,7 @@ from gateway_client.decoding import decode
 from tests.support.gatectl import INTERRUPT, Gatectl, pointed_at
 from tests.support.gateway import Gateway, wait_for
 from tests.support.scripted_gateway import scripted_gateway
-
-DETAIL: dict[str, Any] = {
-    "approval_id": "apr_1", "action_id": "http_fetch", "action_version": "1.0.0", "state": "pending",
-    "principal": "billing-agent", "session_id": "ses_1", "owner": "team-billing", "risk_level": "high",
-    "request_hash": "sha256:11", "created_at": "2026-11-21T11:12:13.123Z", "expires_at": "2999-01-01T00:00:00.000Z",
-    "trace_id": "trc_1", "request": {"path": "/a\u202e\x1b[2J", "note": "x\ny"},
-    "approved_targets": ["GET https://bank.example/a"], "approved_secrets": ["bank_token"],
-    "approved_request": {"method": "GET", "url": "https://bank.example/a", "headers": [], "body": None},
-    "unresolved_domains": ["bank.example"], "unresolved_paths": [], "sinks": ["http_read"], "plan_hash": "sha256:22",
-    "provider_module_digest": "sha256:33", "policy_version": "p-1", "policy_rule": "hold_unresolved_domain",
-    "budget_snapshot": {"calls_remaining": 7},
-}  # fmt: skip
-EXECUTED: dict[str, Any] = {
-    "trace_id": "trc_1", "action_id": "http_fetch", "grant_id": "grant_1", "receipt_id": "rcpt_1", "output": {},
-    "verification_outcome": "verified", "approval": {"approval_id": "apr_1", "approval_hash": "sha256:22"},
-}  # fmt: skip
-SHOW, APPROVE, DENY = "GET /v1/approvals/apr_1", "POST /v1/approvals/apr_1/approve", "POST /v1/approvals/apr_1/deny"
-GONE = (404, {"error": "approval_not_found"})
+from tests.support.shown_approval import APPROVE, DENY, DETAIL, EXECUTED, GONE, SHOW
 
 
 def in_order(text: str, *parts: str) -> None:
@@ -371,31 +354,3 @@ def test_all_that_a_principal_has_waiting_is_denied_at_once(gatectl: Gatectl, he
     assert (shown["state"], shown["deny_reason"]) == ("denied", "not today")
     assert "denied 0 held calls" in gatectl.done(*told, "--yes").out
     assert gatectl.here("approvals", "deny", "--all", "--reason", "x").code == 2
-
-
-def test_an_approval_of_several_says_how_many_are_given(gatectl: Gatectl) -> None:
-    count = {"given": 1, "needed": 2, "groups": {"sec\x1b": 1}, "by": [{"approved_by": "dev"}]}
-    given = {"decision": "pending_approval", "approval_id": "apr_1", "action_id": "http_fetch", "trace_id": "trc_1"}
-    detail = DETAIL | {"approvals": count}
-    page = {"approvals": [detail], "count": 1, "total": 1}
-    script = {SHOW: (200, detail), APPROVE: (202, given | {"approvals": count}), "GET /v1/approvals": (200, page)}
-    with scripted_gateway(script) as server:
-        there = pointed_at(gatectl, server.url)
-        out = there.done("approvals", "approve", "apr_1", "--yes").out
-        listed, watched = there.done("approvals").out, there.done("approvals", "watch", "--for", "0").out
-    told = "1 of 2 approvals (1 of sec\\u001b): dev"
-    assert told in out
-    assert told in listed
-    assert f"http_fetch · {told}" in watched
-    assert "approved, and not run yet: 1 of 2 approvals are given" in out
-
-
-def test_a_held_call_that_counts_for_caps_shows_how_they_stand_and_can_be_signed(gatectl: Gatectl) -> None:
-    cap = {"pointer": "/amount_cents\u202e", "per": "principal", "total": "400", "with_this": "520.5",
-           "hold_above": "500", "deny_above": None, "window_seconds": 86_400}  # fmt: skip
-    honest = DETAIL | {"shown_hash": hash_of_shown(decode(ApprovalDetail, DETAIL, "detail")), "caps": [cap]}
-    with scripted_gateway({SHOW: (200, honest), APPROVE: (200, EXECUTED)}) as server:
-        done = pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes")
-    line = "/amount_cents\\u202e per principal within 86400 s: 520.5 with this call, 400 without it; held above 500"
-    assert line in " ".join(done.out.split())
-    assert "\nsigned by " in done.out
