@@ -62,8 +62,9 @@ class PendingOperation(Generic[A]):
             await trio.lowlevel.wait_task_rescheduled(self._not_now)
 
     def end(self) -> None:
-        """End the wait: the answer has come, or is given up."""
-        self.is_done = True
+        """End the wait: the answer has come, or is given up. The hooks are let go: they refer to a call that refers to
+        this operation, and such a circle would wait for the garbage collector."""
+        self.is_done, self.course = True, None
         if self.task is not None:
             trio.lowlevel.reschedule(self.task)
 

@@ -42,31 +42,31 @@ REFUSALS: Final = frozenset({"deny", "error"})
 MAX_CODE: Final = 64
 _INTENT_ID_CHARACTERS: Final = len("intent_") + 36
 
-_of_notary = attrgetter(
+_FILLED_BY_NOTARY: Final = (
     "receipt_id", "receipt_hash", "grant_id", "intent_id", "runtime", "response_hash", "verification_outcome",
     "response_schema_violation",
     "kept", "caps", "summary_template", "is_repeated", "approvals", "key_purpose", "key_id", "previous_key_id", "seen",
     "lease", "standing_id", "standing_signature",
 )  # fmt: skip
+_of_notary, _NONE_OF_NOTARY = attrgetter(*_FILLED_BY_NOTARY), (None,) * len(_FILLED_BY_NOTARY)
 _SIGNED: Final = frozenset({events.APPROVAL_GIVEN, events.APPROVAL_GRANTED, events.APPROVAL_DENIED})
 """Events that tell an operator's signature; the move that they come with holds it against the claim."""
-_of_decisions = attrgetter("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
+_OF_DECISIONS: Final = ("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
+_of_decisions, _NONE_OF_DECISIONS = attrgetter(*_OF_DECISIONS), (None,) * len(_OF_DECISIONS)
 
 
 def check_event(event: AuditEvent, event_type: str, decisions: frozenset[str | None] | frozenset[str]) -> None:
     """Raises NotAllowed for an event of another type or decision, or with what only the notary knows."""
     if event.event_type != event_type or event.decision not in decisions:
         raise NotAllowed(f"an event {_shown(event.event_type)} with the decision {_shown(event.decision)}")
-    if any(value is not None for value in _of_notary(event)) or (
-        event.approval_signature is not None and event_type not in _SIGNED
-    ):
+    if _of_notary(event) != _NONE_OF_NOTARY or (event.approval_signature is not None and event_type not in _SIGNED):
         raise NotAllowed("an event with fields that are the notary's to fill in")
 
 
 def check_call(event: AuditEvent, decisions: frozenset[str | None] | frozenset[str]) -> None:
     """Raises NotAllowed for what is not the event of a call that no operator has decided on."""
     check_event(event, events.ACTION_CALL, decisions)
-    if any(value is not None for value in _of_decisions(event)):
+    if _of_decisions(event) != _NONE_OF_DECISIONS:
         raise NotAllowed("the event of a call with an operator's decision")
 
 

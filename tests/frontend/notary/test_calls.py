@@ -1,5 +1,8 @@
 """An operation that is answered only when its call has ended: its own time, its cancellation, and taking it back."""
 
+import gc
+import weakref
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -11,6 +14,7 @@ from ipc.messages.notary_frames import Answered, Begun
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadEpoch
 from tests.support.scripted_notary import Client, answer, at_work, attach
+from tests.support.worker_desk import until
 
 CALL_SECONDS = 60.0
 
@@ -228,3 +232,19 @@ async def test_an_end_that_could_not_be_written_says_that_the_call_had_begun() -
                 await trio.lowlevel.checkpoint()
         assert isinstance(call.heard, NotaryUnavailable)
         assert (type(call.heard), call.heard.is_begun, call.heard.part) == (NotaryUnavailable, True, "ledger")
+
+
+async def test_an_answered_call_is_freed_at_once_without_the_garbage_collector() -> None:
+    async with at_work() as (client, nursery):
+        notary, calls = attach(client), [Call(client)]  # its hooks refer to the call, which refers to its operation
+        nursery.start_soon(calls[0].wait)
+        await notary.say(answer((await notary.asked()).number, 7))
+        await until(lambda: calls[0].heard == 7)
+        await wait_all_tasks_blocked()
+        freed = weakref.ref(calls[0])
+        gc.disable()
+        try:
+            calls.clear()
+            assert freed() is None
+        finally:
+            gc.enable()
