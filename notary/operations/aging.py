@@ -9,6 +9,7 @@ from ipc.process.clock import iso
 from ipc.texts.identifiers import new
 from notary.database import OpenTransaction
 from notary.operations.erasing import AT_ONCE, ErasedSlice, call_of, erased, with_open
+from notary.operations.open_kept import OpenKept
 from notary.performing import performs
 from notary.unit import Transaction
 
@@ -63,4 +64,4 @@ def _aged(unit: Transaction, asked: EraseAged) -> ErasedSlice:
     calls = [call_of(bytes(data)) for _, _, data in old]
     if len(old) == AT_ONCE:
         return ErasedSlice(calls, old[-1][0])
-    return with_open(unit, calls, old[-1][0] if old else asked.after, None, asked.before)
+    return with_open(unit, calls, old[-1][0] if old else asked.after, OpenKept(before=asked.before))

@@ -16,7 +16,7 @@ from ipc.kept_values import commitment
 from ipc.operations.erasing import ErasedKept, EraseKept
 from notary.ledger.activity import forget_values
 from notary.operations.allowed import check_event
-from notary.operations.open_kept import OpenKeptCall, open_kept_calls
+from notary.operations.open_kept import OpenKept, OpenKeptCall, open_kept_calls
 from notary.performing import performs
 from notary.store.holds import erasing
 from notary.tasks import NotAllowed
@@ -24,10 +24,13 @@ from notary.unit import Transaction
 
 AT_ONCE: Final = 32
 """Events whose values one operation erases: its own event lists so many times 32 commitments at most."""
-_MOST_EVENTS: Final = 64
-"""Events of one call: a trace that its caller chose may have more, of other calls."""
 _EVENT: Final = "SELECT trace_id, principal, bytes FROM events WHERE event_id = ?"
-_OF_TRACE: Final = "SELECT seq, principal, bytes FROM events WHERE trace_id = ? ORDER BY seq"
+_OF_TRACE: Final = f"""
+SELECT seq, bytes FROM events WHERE trace_id = ? AND coalesce(principal, '') = ?
+AND (time, seq) > (coalesce((SELECT time FROM events AS last WHERE last.seq = ?), -1), ?) ORDER BY time, seq
+LIMIT {AT_ONCE}
+"""  # noqa: S608 - a number of this file
+"""A trace that its caller chose may have any number of events. Found by their trace: a principal has more."""
 _SOME: Final = f"""
 SELECT DISTINCT seq, events.bytes FROM kept_values JOIN events USING (seq)
 WHERE value IS NOT NULL AND seq > ? AND time < ? AND events.principal = ? ORDER BY seq LIMIT {AT_ONCE}
@@ -71,7 +74,7 @@ def erase_kept(unit: Transaction, asked: EraseKept) -> ErasedKept | None:
         raise NotAllowed("an erasure of more than one kind, or one that says its own outcome")
     unit.settle()
     if asked.event_id is not None:
-        found = _of_one(unit, asked.event_id)
+        found = _of_one(unit, asked.event_id, asked.after)
     else:
         found = _some_of(unit, asked.principal, asked.before, asked.after)
     return None if found is None else erased(unit, asked.event, _told(asked), found)
@@ -105,21 +108,22 @@ def _told(asked: EraseKept) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _of_one(unit: Transaction, event_id: str | None) -> ErasedSlice | None:
-    """All events of the call of this one: of the same trace, principal and request."""
+def _of_one(unit: Transaction, event_id: str, after: int) -> ErasedSlice | None:
+    """Events of the call of this one, from this event on: of the same trace, principal and request."""
     row = unit.connection.execute(_EVENT, (event_id,)).fetchone()
     if row is None:
         return None
     trace_id, principal, stored = row
     own = call_of(bytes(stored))
-    if own.request_hash is None:
+    if own.request_hash is None or principal is None:
         return ErasedSlice([], None)
-    events = unit.connection.execute(_OF_TRACE, (trace_id,))
-    calls = [call_of(bytes(data)) for _, who, data in events if who == principal]
-    opened = open_kept_calls(unit, principal, None, trace_id=trace_id, limit=_MOST_EVENTS)
-    calls += map(_open_call, opened.unknown)
-    same = [one for one in calls if one.request_hash == own.request_hash][:_MOST_EVENTS]
-    return ErasedSlice(same, None, opened.running)
+    rows = unit.connection.execute(_OF_TRACE, (trace_id, principal, after, after)).fetchall()
+    calls = [call_of(bytes(data)) for _, data in rows]
+    same = [one for one in calls if one.request_hash == own.request_hash]
+    last = rows[-1][0] if rows else after
+    if len(rows) == AT_ONCE:
+        return ErasedSlice(same, last)
+    return with_open(unit, same, last, OpenKept(principal, trace_id=trace_id, request_hash=own.request_hash))
 
 
 def _some_of(unit: Transaction, principal: str | None, before: float | None, after: int) -> ErasedSlice:
@@ -128,17 +132,19 @@ def _some_of(unit: Transaction, principal: str | None, before: float | None, aft
     rows = unit.connection.execute(_SOME, (after, until, principal)).fetchall()
     calls = [call_of(bytes(data)) for _, data in rows]
     last = rows[-1][0] if rows else after
-    return ErasedSlice(calls, last) if len(rows) == AT_ONCE else with_open(unit, calls, last, principal, before)
+    if len(rows) == AT_ONCE:
+        return ErasedSlice(calls, last)
+    return with_open(unit, calls, last, OpenKept(principal, before))
 
 
-def with_open(
-    unit: Transaction, calls: Sequence[ErasedCall], last: int, principal: str | None, before: float | None
-) -> ErasedSlice:  # fmt: skip
+def with_open(unit: Transaction, calls: Sequence[ErasedCall], last: int, wanted: OpenKept) -> ErasedSlice:
     """These calls, the last ones with an event of their end, and some of unknown outcome."""
     room = AT_ONCE - len(calls)
-    opened = open_kept_calls(unit, principal, before, limit=room + 1)
+    opened = open_kept_calls(unit, wanted, limit=room + 1)
     some = [*calls, *map(_open_call, opened.unknown[:room])]
-    return ErasedSlice(some, last if len(opened.unknown) > room else None, opened.running)
+    if len(opened.unknown) > room:
+        return ErasedSlice(some, last)
+    return ErasedSlice(some, None, opened.running)
 
 
 def _open_call(one: OpenKeptCall) -> ErasedCall:
