@@ -11,6 +11,7 @@ from typing import Final, Self
 import msgspec
 
 from ipc.caps import CapUse
+from ipc.identity_origin import IdentityOrigin
 from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, SealedPlan, SecretUse, unseal
 from ipc.quorum import GivenApproval, Quorum
 
@@ -55,16 +56,30 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """Given for a call that was made under an `Idempotency-Key`: True if its output is kept."""
     quorum: Quorum | None = None
     """The approvals that the call needs; None: one, by any operator. Fixed when the call is held."""
+    identity_issuer: str | None = None
+    """The issuer of the token by which the caller is known."""
+    identity_subject: str | None = None
+    """The subject of that token."""
 
     @classmethod
     def of(
-        cls, sealed: SealedPlan, identity_method: str, *, has_budget: bool, description: str | None = None,
+        cls, sealed: SealedPlan, origin: IdentityOrigin, *, has_budget: bool, description: str | None = None,
         summary: str | None = None, caps: tuple[CapUse, ...] = (), keyed: bool | None = None,
         quorum: Quorum | None = None,
     ) -> Self:  # fmt: skip
         """The body of a call that is held now."""
         encoded = msgspec.Raw(sealed.encoded)
-        return cls(encoded, sealed.digest, identity_method, has_budget, description, summary, caps, keyed, quorum)
+        return cls(
+            encoded, sealed.digest, origin.method, has_budget, description, summary, caps, keyed, quorum,
+            origin.issuer, origin.subject,
+        )  # fmt: skip
+
+    @property
+    def origin(self) -> IdentityOrigin | None:
+        """How the call's caller is known; None if it was held by a version that did not say."""
+        if not self.identity_method:
+            return None
+        return IdentityOrigin(self.identity_method, self.identity_issuer, self.identity_subject)
 
     @cached_property
     def sealed(self) -> SealedPlan:

@@ -74,7 +74,7 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     lease_jti: str | None = None
     identity_method: str | None = None
     identity_issuer: str | None = None
-    """For an issued or refused lease: the issuer of the token by which the caller is known."""
+    """The issuer of the token by which the caller is known."""
     identity_subject: str | None = None
     """The subject of that token."""
     key_thumbprint: str | None = None

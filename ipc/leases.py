@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.identity_origin import IdentityOrigin
+
 ISSUER: Final = "action-gateway"
 AUDIENCE: Final = "action-gateway"
 TOKEN_TYPE: Final = "gateway-lease+jwt"  # noqa: S105
@@ -45,3 +47,12 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     identity_method: str
     budgets: LeaseBudgets | None = None
     owner: str | None = None
+    identity_issuer: str | None = None
+    """The issuer of the token by which the caller is known."""
+    identity_subject: str | None = None
+    """The subject of that token."""
+
+    @property
+    def origin(self) -> IdentityOrigin:
+        """The origin of the caller's identity."""
+        return IdentityOrigin(self.identity_method, self.identity_issuer, self.identity_subject)

@@ -16,6 +16,8 @@ FIELDS: Final[dict[str, str]] = {
     "principal": TEXT,
     "owner": TEXT_OR_NULL,
     "identity_method": TEXT,
+    "identity_issuer": TEXT_OR_NULL,
+    "identity_subject": TEXT_OR_NULL,
     "action_id": TEXT,
     "action_version": TEXT,
     "action_risk_level": TEXT,

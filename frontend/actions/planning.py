@@ -14,6 +14,7 @@ from frontend.actions.registry import Action
 from frontend.actions.targets import NOTHING_LEARNED, Learned, Targets, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
+from ipc.identity_origin import UNKNOWN, IdentityOrigin
 from ipc.kept_values import KeptValues, values_of
 from ipc.plan import Plan, PlanEgress, PlannedRequest, SecretUse, UndecidedPlan
 from ipc.settings import Settings
@@ -38,7 +39,7 @@ class Draft(msgspec.Struct, frozen=True):
     """The values of the request that evidence keeps."""
     values: Values = {}
     """The values of the request at the pointers of the manifest's `policy_input`."""
-    identity_method: str = ""
+    origin: IdentityOrigin = UNKNOWN
     """How the caller is known, for policy."""
     policy_input: str = "{}"
     """The same as canonical JSON text: what policy is asked about and the plan keeps."""
@@ -94,7 +95,7 @@ def draft(
     has_live_sync = action.egress_profile == PROXIED and settings.egress.proxy_allowlist_file is not None
     drafted = Draft(
         action, plan, touched.fs_path, has_live_sync, values_of(manifest.kept, accepted),
-        identity_method=lease.identity_method,
+        origin=lease.origin,
     )  # fmt: skip
     return _with_values(drafted, accepted) if manifest.policy_input else drafted
 

@@ -13,7 +13,9 @@ def question_of(drafted: Draft, calls_remaining: int | UnsetType | None) -> Ques
     return Question(
         principal=plan.principal,
         owner=plan.owner,
-        identity_method=drafted.identity_method,
+        identity_method=drafted.origin.method,
+        identity_issuer=drafted.origin.issuer,
+        identity_subject=drafted.origin.subject,
         action_id=plan.action_id,
         action_version=plan.action_version,
         action_risk_level=plan.risk_level,

@@ -6,6 +6,7 @@ The configuration decides as much of it as it can; each assumption is a sentence
 from typing import Final
 
 from frontend.auth.lease import Lease
+from ipc.identity_origin import UNKNOWN
 from ipc.settings import PrincipalMapping, Settings
 
 _SCOPES: Final = ("tools:call",)
@@ -25,5 +26,5 @@ def lease_of(mapping: PrincipalMapping, calls_remaining: int | None) -> Lease:
     """A lease of this principal, of no session."""
     return Lease(
         session_id="", principal=mapping.principal, owner=mapping.owner, scopes=mapping.scopes, jti="", jkt="", epoch=0,
-        exp=0, has_budget=calls_remaining is not None, identity_method="",
+        exp=0, has_budget=calls_remaining is not None, origin=UNKNOWN,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from frontend.errors import GateError
+from ipc.identity_origin import IdentityOrigin
 from ipc.settings import IdentitySettings, PrincipalMapping
 
 DEV_PRINCIPAL = "dev:anonymous"
@@ -39,8 +40,8 @@ class Identity:
     @property
     def told(self) -> dict[str, Any]:
         """Fields of events of its leases."""
-        names = {"principal": self.principal, "owner": self.owner, "identity_method": self.method}
-        return names | {"identity_issuer": self.issuer, "identity_subject": self.subject}
+        names = {"principal": self.principal, "owner": self.owner}
+        return names | IdentityOrigin(self.method, self.issuer, self.subject).as_fields()
 
 
 def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from frontend.auth.keys import parse_point
 from frontend.clock import STEP_TOLERANCE_SECONDS, TimeSource
 from frontend.errors import GateError
+from ipc.identity_origin import IdentityOrigin
 from ipc.leases import AUDIENCE, ISSUER, MAX_TTL_SECONDS, TOKEN_TYPE, Claims
 from ipc.messages.notary_frames import FrontFacts, LeaseVerificationKey
 
@@ -38,7 +39,7 @@ class Lease(msgspec.Struct, frozen=True):
     epoch: int
     exp: int
     has_budget: bool
-    identity_method: str
+    origin: IdentityOrigin
 
 
 def _refuse(cause: str) -> GateError:
@@ -118,7 +119,7 @@ class LeaseVerifier:
             epoch=claims.epoch,
             exp=claims.exp,
             has_budget=claims.budgets is not None,
-            identity_method=claims.identity_method,
+            origin=claims.origin,
         )
 
     def _public_key(self, kid: object, now: float) -> ec.EllipticCurvePublicKey:

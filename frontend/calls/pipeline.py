@@ -95,7 +95,6 @@ class Pipeline:
     async def _enforce(self, record: CallRecord, request: Request, place: Place) -> CallOutcome:
         claim = self.authentication.claim(request)
         lease = record.lease = claim.lease
-        record.identity_method = lease.identity_method
         record.proof = self.authentication.check(request, claim)
         record.proof_key, record.has_proven = record.proof.key, True
         place.belongs_to(lease.principal, lease.session_id)

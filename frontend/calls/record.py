@@ -19,6 +19,7 @@ from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
 from ipc.events import ACTION_CALL, AuditEvent
+from ipc.identity_origin import IdentityOrigin
 from ipc.kept_values import KeptValues
 from ipc.operations.calls import CallEnd, CallKey, Open, ProofRecord, RepeatedCall, Withdrawn
 from ipc.operations.standing import StandingUse
@@ -46,7 +47,8 @@ class CallRecord:
     calls_before: int | None = None
     calls_per_hour: int | None = None
     """The quota of its principal for one hour."""
-    identity_method: str | None = None
+    origin_when_held: IdentityOrigin | None = None
+    """How the caller of a call that was held is known."""
     started: float = field(default_factory=time.monotonic)
     uid: int | None = None
     """The uid of the peer, if its connection shows one."""
@@ -87,11 +89,10 @@ class CallRecord:
             self.action_id = self.action_id[:MAX_ACTION_ID] + "…"
 
     @classmethod
-    def of_plan(cls, plan: Plan, identity_method: str, weakened: Weakened) -> "CallRecord":
+    def of_plan(cls, plan: Plan, origin: IdentityOrigin | None, weakened: Weakened) -> "CallRecord":
         """The file of a call that was held, opened again."""
         return cls(
-            plan.action_id, weakened, plan.trace_id, plan=plan, kept=kept_of_plan(plan),
-            identity_method=identity_method or None,
+            plan.action_id, weakened, plan.trace_id, plan=plan, kept=kept_of_plan(plan), origin_when_held=origin
         )  # fmt: skip
 
     def event(self, decision: str, *, event_type: str = ACTION_CALL, **more: Any) -> AuditEvent:
@@ -125,18 +126,24 @@ class CallRecord:
             return self.plan.principal
         return self.lease.principal if self.lease is not None else None
 
+    @property
+    def origin(self) -> IdentityOrigin | None:
+        """How the caller is known, as far as it is."""
+        return self.origin_when_held if self.lease is None else self.lease.origin
+
     def caller(self) -> dict[str, Any]:
         """Fields of the event: the caller and the action."""
         action = {"action_id": self.action_id} if self.is_registered else {}
+        origin = {} if self.origin is None else self.origin.as_fields()
         if self.plan is not None:
             plan = self.plan
             who = {"principal": plan.principal, "owner": plan.owner, "session_id": plan.session_id}
-            return {**action, **who, "lease_jti": plan.lease_jti, "identity_method": self.identity_method}
+            return {**action, **who, "lease_jti": plan.lease_jti, **origin}
         if self.lease is None:
             return action
         lease = self.lease
         who = {"principal": lease.principal, "owner": lease.owner, "session_id": lease.session_id}
-        return {**action, **who, "lease_jti": lease.jti, "identity_method": lease.identity_method}
+        return {**action, **who, "lease_jti": lease.jti, **origin}
 
     def _key(self) -> dict[str, Any]:
         return {"key_thumbprint": self.lease.jkt} if self.lease is not None and self.has_proven else {}

@@ -29,6 +29,10 @@ class Question(msgspec.Struct, frozen=True):
     owner: str | None
     identity_method: str
     """peercred, jwt, or in dev mode none; empty for a call that is only supposed."""
+    identity_issuer: str | None
+    """The issuer of the caller's token; None for a user of this host."""
+    identity_subject: str | None
+    """The subject of that token."""
     action_id: str
     action_version: str
     action_risk_level: str
@@ -55,6 +59,8 @@ class Question(msgspec.Struct, frozen=True):
             "principal": self.principal,
             "owner": self.owner,
             "identity_method": self.identity_method,
+            "identity_issuer": self.identity_issuer,
+            "identity_subject": self.identity_subject,
             "action_id": self.action_id,
             "action_version": self.action_version,
             "action_risk_level": self.action_risk_level,

@@ -66,6 +66,8 @@ def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: Reme
         identity_method=asked.identity_method,
         budgets=None if asked.max_calls is None else LeaseBudgets(asked.max_calls),
         owner=asked.owner,
+        identity_issuer=asked.event.identity_issuer,
+        identity_subject=asked.event.identity_subject,
     )
     payload: dict[str, Any] = msgspec.to_builtins(claims)
     token = jwt.encode(payload, held.private, "ES256", headers={"typ": TOKEN_TYPE, "kid": held.kid})

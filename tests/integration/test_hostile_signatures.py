@@ -14,6 +14,7 @@ import pytest
 from ipc.approvals import DecisionOutcome, HeldBody
 from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
+from ipc.identity_origin import IdentityOrigin
 from ipc.keys.shown import hash_of, shown
 from ipc.operations.calls import Approver, Open, Refusal, Refuse
 from ipc.operations.evidence import ShowReceipt, WriteEvent
@@ -83,7 +84,7 @@ def held(front: PlayedFront, request: str = '{"text":"x"}') -> dict[str, Any]:
         session_id=session_id, action_id="text_digest", request_hash=DIGEST, request=request,
         principal=asked.approval.principal,
     )  # fmt: skip
-    body = HeldBody.of(seal(plan), "none", has_budget=True)
+    body = HeldBody.of(seal(plan), IdentityOrigin("none"), has_budget=True)
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()
     )
@@ -245,7 +246,7 @@ def test_a_front_that_stored_a_false_plan_gets_no_signature_counted_for_it(
     asked = a_hold(session_id=session_id)
     who = asked.approval.principal
     plan = a_plan(session_id=session_id, action_id="text_digest", request_hash=DIGEST, principal=who)
-    body = msgspec.structs.replace(HeldBody.of(seal(plan), "none", has_budget=True), plan_hash=DIGEST)
+    body = msgspec.structs.replace(HeldBody.of(seal(plan), IdentityOrigin("none"), has_budget=True), plan_hash=DIGEST)
     # The operator sees and signs the hash of another plan.
     approval = msgspec.structs.replace(
         asked.approval, created_at=now, expires_at=now + 300, body=msgspec.json.encode(body).decode()

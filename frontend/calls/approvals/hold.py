@@ -20,6 +20,7 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, HeldBody
 from ipc.backends.store import ApprovalRecord
+from ipc.identity_origin import UNKNOWN
 from ipc.kept_values import summary_of
 from ipc.keys.shown import shown_quorum
 from ipc.operations.calls import Refusal, RepeatedCall
@@ -52,7 +53,7 @@ class HoldWriter:
         now, plan = self.clock.now(), sealed.plan
         body = HeldBody.of(
             sealed,
-            record.identity_method or "",
+            record.origin or UNKNOWN,
             has_budget=has_budget,
             description=description or None,
             summary=summary_of(record.kept),

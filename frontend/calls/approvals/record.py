@@ -69,7 +69,7 @@ def call_record_of(approval: ApprovalRecord, weakened: Weakened) -> CallRecord:
     """The file of the held call, opened again; without a readable plan, with what the record itself says."""
     body = readable_body(approval)
     if body is not None:
-        record = CallRecord.of_plan(body.plan, body.identity_method, weakened)
+        record = CallRecord.of_plan(body.plan, body.origin, weakened)
         record.caps = body.caps
         return record
     return CallRecord(approval.action_id, weakened)

@@ -15,6 +15,7 @@ from frontend.auth.lease import Lease
 from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import manifest_of, read_bytes
+from ipc.identity_origin import IdentityOrigin
 from ipc.messages.modules import ModuleVerdict
 from ipc.settings import Settings
 
@@ -153,7 +154,7 @@ def build_registry() -> Callable[..., Registry]:
 def lease() -> Lease:
     return Lease(
         session_id="ses_1", principal="agent", owner="team", scopes=("tools:call",), jti="lea_1", jkt="jkt", epoch=3,
-        exp=2_000_000_000, has_budget=True, identity_method="peercred",
+        exp=2_000_000_000, has_budget=True, origin=IdentityOrigin("peercred"),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from frontend.auth.lease import CACHED_LEASES, Lease, LeaseVerifier
 from frontend.clock import STEP_TOLERANCE_SECONDS, FrontClock
 from frontend.errors import GateError
 from frontend.notary.in_force import NOTHING
+from ipc.identity_origin import IdentityOrigin
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from ipc.messages.notary_frames import FrontFacts
 from ipc.process.clock import iso
@@ -85,7 +86,8 @@ def test_an_issued_lease_verifies_the_same_each_time() -> None:
     first = by.verify(issued.token)
     assert first == Lease(
         session_id=issued.session_id, principal="billing-agent", owner="team-billing", scopes=("tools:call",),
-        jti=issued.lease_jti, jkt=AGENT.jkt, epoch=3, exp=issued.exp, has_budget=True, identity_method="peercred",
+        jti=issued.lease_jti, jkt=AGENT.jkt, epoch=3, exp=issued.exp, has_budget=True,
+        origin=IdentityOrigin("peercred"),
     )  # fmt: skip
     assert by.verify(issued.token) is first
     assert not by.verify(issue(max_calls=None).token).has_budget

@@ -10,6 +10,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
+from ipc.identity_origin import IdentityOrigin
 from ipc.operations.calls import GrantTerms, Open, ProofRecord, Refusal, Withdraw
 from ipc.plan import CallLimits, SecretUse, seal
 from tests.support.plans import a_plan
@@ -21,7 +22,7 @@ TERMS = terms_of(seal(PLAN))
 
 def asked(proof: ProofRecord | None = None, **changes: object) -> Open:
     plan = msgspec.structs.replace(PLAN, **changes)
-    record = CallRecord.of_plan(plan, "peercred", Weakened())
+    record = CallRecord.of_plan(plan, IdentityOrigin("peercred"), Weakened())
     record.proof, record.calls_per_hour = proof, 7
     return opening_of(record, seal(plan), "compute-1", True, None)
 

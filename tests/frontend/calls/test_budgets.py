@@ -8,6 +8,7 @@ from msgspec import UNSET
 from frontend.auth.lease import Lease
 from frontend.calls.budgets import MAX_SPENT, BudgetCheck
 from frontend.policy.question import Decision
+from ipc.identity_origin import IdentityOrigin
 from ipc.operations.holds import ListHolds
 from tests.support.front_core import ALLOW, DENY, HOLD, Core, front_core, then
 
@@ -107,7 +108,7 @@ def test_the_sessions_that_are_remembered_as_spent_are_bounded() -> None:
             epoch=0,
             exp=1,
             has_budget=True,
-            identity_method="peercred",
+            origin=IdentityOrigin("peercred"),
         )
         for session_id in ("ses_0", "ses_1")
     )

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from frontend.calls.approvals.record import detailed
 from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.backends.store import ApprovalRecord
+from ipc.identity_origin import IdentityOrigin
 from ipc.kept_values import KeptRules
 from ipc.keys.shown import NOT_HASHED, hash_of, shown
 from ipc.plan import seal
@@ -23,7 +24,7 @@ def a_held(
     request: str = '{"to":"acct"}', description: str | None = None, kept: KeptRules | UnsetType = UNSET, **given: Any
 ) -> tuple[ApprovalRecord, HeldBody]:  # fmt: skip
     plan = a_plan(request=request, calls_remaining=3, kept=kept)
-    body = HeldBody.of(seal(plan), "peercred", has_budget=True, description=description)
+    body = HeldBody.of(seal(plan), IdentityOrigin("peercred"), has_budget=True, description=description)
     fields: dict[str, Any] = {
         "approval_id": "apr_1", "session_id": plan.session_id, "action_id": plan.action_id,
         "request_hash": plan.request_hash, "state": "pending", "created_at": NOW, "expires_at": NOW + 300,

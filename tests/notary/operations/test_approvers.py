@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ipc.approvals import DecisionOutcome, HeldBody
+from ipc.identity_origin import IdentityOrigin
 from ipc.operations.calls import Approver, Open
 from ipc.operations.holds import GetHold, MoveHold
 from ipc.plan import seal
@@ -38,7 +39,7 @@ def held(notary: Running) -> tuple[str, str]:
     """A hold of team-a's call that needs one approval: its id and the hash of its plan."""
     approval = make_approval()
     plan = a_plan(action_id=approval.action_id, principal=approval.principal, owner="team-a", request="{}")
-    body = HeldBody.of(seal(plan), "none", has_budget=False)
+    body = HeldBody.of(seal(plan), IdentityOrigin("none"), has_budget=False)
     notary.front.ask(make_hold(changed(approval, body=msgspec.json.encode(body).decode())))
     return approval.approval_id, body.plan_hash
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from ipc.approvals import DecisionOutcome, HeldBody
+from ipc.identity_origin import IdentityOrigin
 from ipc.keys.shown import hash_of, shown
 from ipc.operations.calls import Approver, Open
 from ipc.operations.evidence import ShowReceipt
@@ -53,7 +54,7 @@ def held(notary: Running, *, body: Callable[[HeldBody], HeldBody] = lambda body:
     """A hold that waits, as an operator is shown it."""
     approval = make_approval()
     plan = a_plan(action_id=approval.action_id, principal=approval.principal, request='{"text":"x"}', **of_plan)
-    kept = body(HeldBody.of(seal(plan), "none", has_budget=False))
+    kept = body(HeldBody.of(seal(plan), IdentityOrigin("none"), has_budget=False))
     approval = changed(approval, body=msgspec.json.encode(kept).decode())
     notary.front.ask(make_hold(approval))
     members = shown(approval, kept)

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import jwt
+import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
@@ -44,6 +45,14 @@ def test_a_lease_carries_exactly_the_claims_that_are_documented() -> None:
 
 def test_a_lease_without_owner_or_budget_has_no_such_claims() -> None:
     assert {"owner", "budgets"}.isdisjoint(claims_of(sign()))
+
+
+def test_a_lease_names_issuer_and_subject_of_its_caller_s_token_and_otherwise_has_no_such_claims() -> None:
+    event = msgspec.structs.replace(make_issue().event, identity_issuer="https://login.example", identity_subject="a")
+    claims = claims_of(sign(event=event, identity_method="jwt"))
+    named = ("identity_method", "identity_issuer", "identity_subject")
+    assert [claims[name] for name in named] == ["jwt", "https://login.example", "a"]
+    assert {"identity_issuer", "identity_subject"}.isdisjoint(claims_of(sign()))
 
 
 def test_every_lease_is_a_session_of_its_own() -> None:

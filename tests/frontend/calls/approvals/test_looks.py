@@ -11,6 +11,7 @@ from frontend.calls.approvals import looks
 from frontend.calls.approvals.record import ShownHold, encode, whole_of
 from ipc.approvals import HeldBody
 from ipc.backends.store import ApprovalRecord
+from ipc.identity_origin import IdentityOrigin
 from ipc.operations.holds import GetHold
 from ipc.plan import seal
 from tests.support.front_core import BASE, action, front_core
@@ -84,5 +85,5 @@ async def test_the_memory_for_large_holds_is_bounded() -> None:
 
 def large_hold(approval_id: str, size: int) -> ApprovalRecord:
     plan = a_plan(request='{"text":"' + "x" * size + '"}')
-    body = encode(HeldBody.of(seal(plan), "peercred", has_budget=False))
+    body = encode(HeldBody.of(seal(plan), IdentityOrigin("peercred"), has_budget=False))
     return ApprovalRecord(approval_id, "ses_1", "a", "sha256:11", "pending", 0.0, 300.0, body, principal="p")

@@ -16,6 +16,7 @@ from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.backends.store import ApprovalRecord
+from ipc.identity_origin import IdentityOrigin
 from ipc.plan import seal
 from tests.support.plans import a_plan
 
@@ -24,7 +25,7 @@ NOW = 1_000.0
 
 def a_record(state: str = "pending", outcome: DecisionOutcome | None = None) -> ApprovalRecord:
     plan = a_plan(request='{"to":"acct"}', calls_remaining=3)
-    body = HeldBody.of(seal(plan), "peercred", has_budget=True)
+    body = HeldBody.of(seal(plan), IdentityOrigin("peercred"), has_budget=True)
     return ApprovalRecord(
         approval_id="apr_1",
         session_id=plan.session_id,
@@ -108,7 +109,9 @@ def test_an_operator_s_list_tells_of_each_approval_what_its_plan_says_and_how_it
         "claimed", DecisionOutcome(claimed_by="ann", receipt_id="rcpt_1", error_code="action_execution_failed")
     )
     plan = msgspec.structs.replace(body_of(record).plan, owner="team", request_hash=record.request_hash)
-    record = msgspec.structs.replace(record, body=encode(HeldBody.of(seal(plan), "peercred", has_budget=True)))
+    record = msgspec.structs.replace(
+        record, body=encode(HeldBody.of(seal(plan), IdentityOrigin("peercred"), has_budget=True))
+    )
     assert msgspec.to_builtins(listed(record, NOW)) == {
         "approval_id": "apr_1", "action_id": "a", "action_version": "1.0.0", "state": "claimed", "status": "pending",
         "principal": "p", "session_id": "ses_1", "owner": "team", "risk_level": "low", "request_hash": "sha256:11",
@@ -158,10 +161,10 @@ def test_an_outcome_that_can_not_be_read_is_empty_and_the_state_rules() -> None:
 
 def test_a_held_call_is_opened_again_with_what_its_plan_says_or_without_it_by_its_id_alone() -> None:
     record = call_record_of(a_record(), Weakened())
-    assert (record.trace_id, record.action_id, record.identity_method) == ("trc_1", "a", "peercred")
+    assert (record.trace_id, record.action_id, record.origin) == ("trc_1", "a", IdentityOrigin("peercred"))
     assert record.plan == body_of(a_record()).plan
     unreadable = call_record_of(msgspec.structs.replace(a_record(), body="{"), Weakened())
-    assert (unreadable.action_id, unreadable.plan, unreadable.identity_method) == ("a", None, None)
+    assert (unreadable.action_id, unreadable.plan, unreadable.origin) == ("a", None, None)
 
 
 def test_the_list_has_no_request_and_the_detail_all_of_it() -> None:

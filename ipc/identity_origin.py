@@ -1,0 +1,24 @@
+"""The origin of a caller's identity, as leases, holds, policy and evidence name it."""
+
+import msgspec
+
+
+class IdentityOrigin(msgspec.Struct, frozen=True):
+    """How a caller is known: by its user (`peercred`), a token (`jwt`), in dev mode also by nothing (`none`).
+
+    `issuer` and `subject` are those of its token; a user of this host has neither.
+    """
+
+    method: str
+    issuer: str | None = None
+    subject: str | None = None
+
+    def as_fields(self) -> dict[str, str | None]:
+        """Members of events, and of policy's input."""
+        return {
+            "identity_method": self.method, "identity_issuer": self.issuer, "identity_subject": self.subject
+        }  # fmt: skip
+
+
+UNKNOWN = IdentityOrigin("")
+"""The origin of a caller of a call that is only supposed."""
