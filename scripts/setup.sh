@@ -24,4 +24,4 @@ say "setup 2/3  dependencies, pinned by hash (about half a minute the first time
 say "setup 3/3  this project"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable sdk
 # As an installer does; otherwise every process that may not write beside its sources compiles them at each start.
-"$venv/bin/python" -m compileall -q -j 0 contract ipc supervisor frontend notary workers console bridge importing sdk/gateway_client contrib
+"$venv/bin/python" -m compileall -q -j 0 contract ipc supervisor frontend notary workers console bridge edge importing sdk/gateway_client contrib

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ipc.process.exits import Exit
 from ipc.process.stderr import let_go_of_stderr
 from ipc.settings import Settings
-from supervisor.commands import bridge, completion, console, dev, run, witness
+from supervisor.commands import bridge, completion, console, dev, edge, run, witness
 from supervisor.commands.create import importing, init, keys, new
 from supervisor.commands.examine import (
     check,
@@ -53,6 +53,7 @@ _GROUPS = (
     backup,
     witness,
     console,
+    edge,
     bridge,
     completion,
 )

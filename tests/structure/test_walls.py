@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "witness": {"witness", "ipc", "frontend", "notary"},
     "console": {"console", "ipc", "frontend"},
     "bridge": {"bridge", "ipc", "frontend"},
+    "edge": {"edge", "ipc", "frontend"},
     "importing": {"importing", "ipc", "frontend"},
     "broker": {"broker", "ipc", "frontend"},
 }
@@ -33,6 +34,7 @@ OF_OTHERS = {
     "witness": ("frontend.http.", "frontend.telemetry.logs", "notary.tree."),
     "console": ("frontend.http.", "frontend.telemetry.logs"),
     "bridge": ("frontend.http.", "frontend.telemetry.logs"),
+    "edge": ("frontend.telemetry.logs",),
     "importing": ("frontend.manifests.", "frontend.schemas.", "frontend.files.problems"),
     "broker": (
         "frontend.http.client_bodies",
@@ -53,6 +55,7 @@ NEVER = {
     "broker": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "console": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "bridge": {"h11", "hypercorn", "httpcore", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
+    "edge": {"h11", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "importing": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "sqlite3"},
 }
 FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -127,6 +130,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "witness": (("main",), ("judge",)),
     "console": (("main",), ("forwarding",)),
     "bridge": (("main",), ("endpoint",), ("sessions",), ("session",)),
+    "edge": (("main",), ("serving",), ("application",), ("gateway",)),
     "importing": (("mcp",), ("openapi",), ("folder", "manifest_text")),
     "broker": (("main",), ("process",), ("tokens", "walls"), ("token_server",)),
     "workers": (

@@ -1,0 +1,147 @@
+"""One request of an agent, as an ASGI application: its body is read whole, then forwarded, and the answer streamed.
+
+A slow client so never holds a place at the gateway. Each request has its bounds: head, body, time of the body, time of
+the answer, and how many its address has under way.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from edge.connections import EdgeConnection, EdgeConnections
+from edge.endpoints import edge_endpoint
+from edge.gateway import ClientSocket, NoAnswer
+from edge.heads import BadHead, answer_headers, request_headers
+from frontend.telemetry.logs import begin_trace, log, trace_now
+from ipc.edge_settings import EdgeLimitSettings
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+CONNECTION: Final = "edge_connection"
+"""Where the state of a scope has the connection."""
+MAX_BODY: Final = 1_048_576
+"""As the gateway has it."""
+MAX_UNREAD: Final = 4 * MAX_BODY
+"""Of a body that is too large, read and thrown away so that its client reads the answer."""
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(code)
+        self.status = status
+        self.code = code
+
+
+class _Gone(Exception):
+    """The client has gone, or is cut off."""
+
+
+class EdgeApplication:
+    """All requests."""
+
+    def __init__(self, gateway: ClientSocket, connections: EdgeConnections, limits: EdgeLimitSettings) -> None:
+        self._gateway = gateway
+        self._connections = connections
+        self._limits = limits
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        connection: EdgeConnection = scope["state"][CONNECTION]
+        if scope["type"] != "http":
+            connection.abort()
+            return
+        begin_trace()
+        sender = _Sender(send, connection, self._limits.send_seconds)
+        if not self._connections.begin_request(connection.address):
+            await sender.refuse(503, "edge_busy")
+            return
+        try:
+            await self._answer(scope, receive, sender, connection)
+        except _Gone:
+            connection.abort()
+        except (_Refused, NoAnswer) as refused:
+            if refused.status >= 500:
+                log.warning("no answer of the gateway", code=refused.code, path=scope["path"])
+            if sender.has_begun:
+                connection.abort()
+            else:
+                await sender.refuse(refused.status, refused.code)
+        finally:
+            self._connections.end_request(connection.address)
+
+    async def _answer(self, scope: Message, receive: Receive, sender: "_Sender", connection: EdgeConnection) -> None:
+        body = await self._body(receive)
+        try:
+            headers = request_headers(scope["headers"], connection.certificate)
+        except BadHead:
+            raise _Refused(400, "bad_request") from None
+        path, query = scope["raw_path"], scope["query_string"]
+        endpoint = edge_endpoint(scope["method"], path, query)
+        if endpoint is None:
+            raise _Refused(404, "not_found")
+        target = path + b"?" + query if query else path
+        async with self._gateway.asked(endpoint, target, headers, body) as answer:
+            await sender.begin(answer.status, answer_headers(answer.headers))
+            async for part in answer.aiter_stream():
+                await sender.more(part)
+            await sender.end()
+
+    async def _body(self, receive: Receive) -> bytes:
+        """All of it. Raises _Refused and _Gone."""
+        parts: list[bytes] = []
+        size = 0
+        with trio.move_on_after(self._limits.body_seconds):
+            while size <= MAX_UNREAD:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise _Gone
+                size += len(message["body"])
+                if size <= MAX_BODY:
+                    parts.append(message["body"])
+                if not message["more_body"]:
+                    if size > MAX_BODY:
+                        raise _Refused(413, "payload_too_large")
+                    return b"".join(parts)
+            raise _Gone
+        raise _Refused(408, "request_timeout")
+
+
+class _Sender:
+    """The answer's way to the client, with one budget of time for all that is sent."""
+
+    def __init__(self, send: Send, connection: EdgeConnection, seconds: float) -> None:
+        self._send = send
+        self._connection = connection
+        self._left = seconds
+        self.has_begun = False
+
+    async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.has_begun = True
+        await self._sent({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def more(self, part: bytes) -> None:
+        await self._sent({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def end(self) -> None:
+        await self._sent({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def refuse(self, status: int, code: str) -> None:
+        """An answer of the edge itself."""
+        body = msgspec.json.encode({"error": code})
+        await self.begin(status, [
+            (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)),
+            (b"x-trace-id", trace_now().encode()),
+        ])  # fmt: skip
+        await self.more(body)
+        await self.end()
+
+    async def _sent(self, message: Message) -> None:
+        begun = trio.current_time()
+        self._connection.late[self] = begun + self._left
+        try:
+            await self._send(message)
+        finally:
+            self._connection.late.pop(self, None)
+            self._left -= trio.current_time() - begun

@@ -1,0 +1,114 @@
+"""Accepts connections, shakes hands, and gives each to hypercorn; ends with SIGTERM or SIGINT once answers are out.
+
+Input that breaks a connection, or the library that reads it, ends that connection alone.
+"""
+
+import signal
+import socket
+from functools import partial
+from typing import Any, Final
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+from edge.application import CONNECTION, EdgeApplication
+from edge.connections import EdgeConnection, EdgeConnections
+from edge.gateway import ClientSocket
+from edge.heads import MAX_HEAD
+from edge.tls import FollowedCertificate
+from frontend.telemetry.logs import log
+from ipc.edge_settings import EdgeSettings
+
+DRAIN_SECONDS: Final = 30.0
+"""For answers under way once the signal has come; the rest is cut."""
+HANDSHAKE_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 60.0
+"""Without a request: also for a head that does not end."""
+STREAMS: Final = 32
+
+
+async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: FollowedCertificate | None) -> None:
+    """Serve until a signal comes."""
+    connections = EdgeConnections(settings.limits)
+    application = EdgeApplication(ClientSocket(settings.client_socket), connections, settings.limits)
+    context = WorkerContext(None)
+    handle = partial(_handle, connections, certificate, ASGIWrapper(application), _hypercorn(), context)  # type: ignore[arg-type]
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        async with trio.open_nursery() as watching:
+            watching.start_soon(connections.watch)
+            if certificate is not None:
+                watching.start_soon(certificate.follow)
+            async with trio.open_nursery() as handlers:
+                accepting = trio.CancelScope()
+                handlers.start_soon(_accept, accepting, handle, listener, handlers)
+                async for _ in received:
+                    break
+                accepting.cancel()
+                await listener.aclose()
+                await context.terminated.set()
+                watching.start_soon(_cut, connections, handlers.cancel_scope)
+            watching.cancel_scope.cancel()
+    log.info("stopped")
+
+
+async def _accept(scope: trio.CancelScope, handle: Any, listener: trio.SocketListener, handlers: trio.Nursery) -> None:
+    with scope:
+        await trio.serve_listeners(handle, [listener], handler_nursery=handlers)
+
+
+async def _cut(connections: EdgeConnections, scope: trio.CancelScope) -> None:
+    await trio.sleep(DRAIN_SECONDS)
+    connections.abort_all()
+    scope.cancel()
+
+
+async def _handle(
+    connections: EdgeConnections, certificate: FollowedCertificate | None, application: ASGIWrapper, config: Config,
+    context: WorkerContext, stream: trio.SocketStream,
+) -> None:  # fmt: skip
+    connection = connections.admit(stream)
+    if connection is None:
+        stream.socket.close()
+        return
+    try:
+        served = await _shaken(certificate, stream, connection)
+        if served is not None:
+            state = ConnectionState({CONNECTION: connection})
+            await TCPServer(application, config, context, state, served).run()  # type: ignore[arg-type]
+    except Exception as error:
+        log.warning("connection ended by an error", address=connection.address, error=type(error).__name__)
+    finally:
+        connections.release(connection)
+        connection.abort()
+
+
+async def _shaken(
+    certificate: FollowedCertificate | None, stream: trio.SocketStream, connection: EdgeConnection
+) -> trio.SSLStream[trio.SocketStream] | trio.SocketStream | None:
+    """The stream to serve; None where TLS was not agreed on."""
+    if certificate is None:
+        return stream
+    served = trio.SSLStream(stream, certificate.context, server_side=True, https_compatible=True)
+    with trio.move_on_after(HANDSHAKE_SECONDS):
+        try:
+            await served.do_handshake()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return None
+        connection.certificate = served.getpeercert(binary_form=True)
+        return served
+    return None
+
+
+def _hypercorn() -> Config:
+    config = Config()
+    config.errorlog = config.accesslog = None
+    config.h11_max_incomplete_size = config.h2_max_header_list_size = MAX_HEAD
+    config.h2_max_concurrent_streams = STREAMS
+    config.keep_alive_timeout = IDLE_SECONDS
+    config.include_server_header = False
+    return config
