@@ -191,7 +191,7 @@ def create_private(path: str | os.PathLike[str], data: bytes) -> None:
             os.link(temporary, target)  # a rename would replace what is there
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except FileExistsError:
         raise FileExistsError(f"{target}: is there already") from None
     except OSError as error:
@@ -208,7 +208,7 @@ def replace_private(path: str | os.PathLike[str], data: bytes) -> None:
     create_private(temporary, data)
     try:
         os.replace(temporary, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise KeyFileError(f"{target}: can't be replaced: {error.strerror}.") from None
@@ -219,7 +219,8 @@ def b64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names of a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

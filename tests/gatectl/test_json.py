@@ -327,6 +327,13 @@ def test_of_keys_and_contexts(empty: Gatectl, tmp_path: Path) -> None:
     ask(empty, "context set", "x", "--address", "http://127.0.0.1:1")
 
 
+def test_of_the_files_of_hosts(empty: Gatectl, tmp_path: Path) -> None:
+    user = empty.with_environment(HOME=str(tmp_path))
+    for command in ("mcp install", "mcp uninstall"):
+        assert ask(user, command, "cursor")["state"] == "changed"
+    assert ask(user, "mcp install --list")[0]["state"] == "absent"
+
+
 def test_of_ending_everything(gatectl: Gatectl) -> None:
     epochs = ask(gatectl, "revoke-all", "--yes")
     assert epochs["current_epoch"] == epochs["previous_epoch"] + 1

@@ -1,0 +1,1 @@
+"""The configuration files of agents' hosts, and the entry in them that starts `gatectl mcp`."""
