@@ -74,7 +74,8 @@ class NotaryKeeper:
         self._is_stopping = False
         self._followed = ""
         self._cuts_asked = 0
-        self._cuts: dict[str, LedgerCut] = {}
+        self._cuts: dict[str, LedgerCut | None] = {}
+        """Questions that wait for an answer, by request id, and their answers."""
 
     async def run(self) -> None:
         """Life after life, until the gateway stops."""
@@ -148,11 +149,16 @@ class NotaryKeeper:
             return LedgerCut("", problem="the notary does not serve now")
         self._cuts_asked += 1
         request_id = f"cut-{self._cuts_asked}"
-        self._control.post(CutLedger(request_id, sealed))
-        with trio.move_on_after(CUT_SECONDS):
-            await self._state.condition.until(lambda: self._child is not child or request_id in self._cuts)
-        unknown = LedgerCut(request_id, problem="the notary has not answered, and may have cut the ledger")
-        return self._cuts.pop(request_id, unknown)
+        self._cuts[request_id] = None
+        try:
+            self._control.post(CutLedger(request_id, sealed))
+            with trio.move_on_after(CUT_SECONDS):
+                await self._state.condition.until(
+                    lambda: self._child is not child or self._cuts[request_id] is not None
+                )  # fmt: skip
+        finally:
+            answer = self._cuts.pop(request_id)
+        return answer or LedgerCut(request_id, problem="the notary has not answered, and may have cut the ledger")
 
     def ping(self) -> None:
         """Ask whether it is alive, unless an answer is owed or none can come."""
@@ -203,7 +209,8 @@ class NotaryKeeper:
                 self._followed = message.request_id
                 self._state.condition.notify_all()
             case LedgerCut():
-                self._cuts = {message.request_id: message}
+                if message.request_id in self._cuts:
+                    self._cuts[message.request_id] = message
                 self._state.condition.notify_all()
             case Pong():
                 self.pulse.settle()

@@ -1,8 +1,9 @@
 """A notary without a database: it reports that it is ready, keeps the channels of fronts, and exits on request.
 
 `fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`; `detaches`,
-the number of fronts that it reports as detached as soon as they are attached; `never_follows`. Told to stop, it
-writes `notary-stopped.json` with the number of fronts whose channels are still open; told of settings, the operators'
+the number of fronts that it reports as detached as soon as they are attached; `never_follows`; `cuts_at_once`, the
+number of questions to cut the ledger that it waits for before it answers them, each with the number it was asked to cut
+at. Told to stop, it writes `notary-stopped.json` with the number of fronts whose channels are still open; told of settings, the operators'
 names to `notary-follows.json`.
 """
 
@@ -23,6 +24,7 @@ from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.notarising import AttachFront, FrontDetached, NotaryReady, StartNotary, StopNotary, SupervisorToNotary
 from ipc.messages.pinging import Ping, Pong
+from ipc.messages.sealing import CutLedger, LedgerCut
 from tests.support.child_program import played_child
 
 
@@ -42,6 +44,7 @@ def serve(control: BlockingChannel[Message]) -> None:
     if not script.get("never_ready"):
         control.send(NotaryReady())
     fronts: dict[str, socket.socket] = {}
+    cuts: list[CutLedger] = []
     while True:
         match control.receive():
             case AttachFront(front_id=front_id):
@@ -52,6 +55,12 @@ def serve(control: BlockingChannel[Message]) -> None:
                 (folder / "notary-follows.json").write_text(json.dumps([one.name for one in reloadable.operators]))
                 if not script.get("never_follows"):
                     control.send(SettingsFollowed(request_id))
+            case CutLedger() as cut:
+                cuts.append(cut)
+                if len(cuts) == script["cuts_at_once"]:
+                    for asked in cuts:
+                        control.send(LedgerCut(asked.request_id, int(asked.sealed)))
+                    cuts.clear()
             case Ping():
                 control.send(Pong())
             case StopNotary():
