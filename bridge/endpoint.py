@@ -22,9 +22,9 @@ from bridge.messages import (
 )
 from bridge.session import BridgeSession, NotAccepted, SessionEnded
 from bridge.sessions import BridgeSessions, NoServer
-from frontend.http.answers import JSON_TYPE, TRACE_HEADER, Answer, json_answer
+from frontend.http.answers import JSON_TYPE, Answer, json_answer
 from frontend.http.requests import Request
-from frontend.telemetry.logs import begin_trace, log, trace_now
+from frontend.telemetry.logs import log
 
 PATH: Final = "/mcp"
 MAX_BODY: Final = 4 * 1024 * 1024
@@ -43,11 +43,10 @@ class Endpoint:
 
     async def respond(self, request: Request) -> Answer:
         """The answer to one request."""
-        begin_trace()
         answer = await self._answered(request)
         if answer.status in _LOGGED:
             log.warning("refused", method=request.method, status=answer.status)
-        return msgspec.structs.replace(answer, headers=(*answer.headers, (TRACE_HEADER, trace_now())))
+        return answer
 
     async def _answered(self, request: Request) -> Answer:
         if not self._is_for_us(request):

@@ -15,20 +15,17 @@ from typing import Final
 import trio
 from setproctitle import setproctitle
 
-from bridge.endpoint import PATH, Endpoint
+from bridge.endpoint import MAX_BODY, PATH, Endpoint
 from bridge.sessions import BridgeSessions
-from frontend.http.until_signal import serve_until_signal
 from frontend.telemetry.logs import configure_logs, log
 from ipc.process.exits import Exit
 from ipc.process.parent import refuse_core_dumps
 from ipc.process.stderr import own_stderr
-from ipc.settings import LimitSettings
 from ipc.walls.privileges import User, become, keep_capabilities, refuse_new_privileges
+from serving.limits import ServingLimits
+from serving.server import serve_until_signal
 
-LIMITS: Final = LimitSettings(
-    max_connections=256, header_timeout_seconds=10, body_timeout_seconds=10, idle_timeout_seconds=60,
-    send_timeout_seconds=30,
-)  # fmt: skip
+LIMITS: Final = ServingLimits(max_connections=256, max_body=MAX_BODY, send_seconds=30)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,7 +27,7 @@ SECURITY_HEADERS: Final = (
     ("Cross-Origin-Embedder-Policy", "require-corp"),
     ("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
-"""Headers of the console's own answers; all answers have `Cache-Control: no-store` (frontend/http/answers.py)."""
+"""Headers of the console's own answers; all answers have `Cache-Control: no-store` (serving/application.py)."""
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 

@@ -1,8 +1,7 @@
 """`python -m console.main …`: behind `gateway console`, which has opened the listening socket.
 
-Serves the operators' page and forwards what it asks of the gateway, until SIGTERM or SIGINT. Connections, heads, bodies
-and waits are bounded by the HTTP layer that fronts have (frontend/http). No part of a gateway: it can be ended at any
-time, and holds nothing that outlives a request.
+Serves the operators' page and forwards what it asks of the gateway, until SIGTERM or SIGINT. No part of a gateway: it
+can be ended at any time, and holds nothing that outlives a request.
 """
 
 import argparse
@@ -17,25 +16,22 @@ import trio
 from setproctitle import setproctitle
 
 from console.assets import load_page
-from console.endpoints import endpoint_for
+from console.endpoints import MAX_BODY, endpoint_for
 from console.forwarding import Forwarder
 from console.guard import SECURITY_HEADERS, Guard
-from frontend.http.answers import TRACE_HEADER, Answer, json_answer
+from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
-from frontend.http.until_signal import serve_until_signal
-from frontend.telemetry.logs import begin_trace, configure_logs, log, trace_now
+from frontend.telemetry.logs import configure_logs, log
 from ipc.process.exits import Exit
 from ipc.process.parent import refuse_core_dumps
 from ipc.process.stderr import own_stderr
-from ipc.settings import LimitSettings
 from ipc.walls.privileges import refuse_new_privileges
+from serving.limits import ServingLimits
+from serving.server import serve_until_signal
 
 ABOUT: Final = "/console.json"
 """Path of the page's first question: the URL that proofs must name."""
-LIMITS: Final = LimitSettings(
-    max_connections=128, header_timeout_seconds=10, body_timeout_seconds=10, idle_timeout_seconds=60,
-    send_timeout_seconds=30,
-)  # fmt: skip
+LIMITS: Final = ServingLimits(max_connections=128, max_body=MAX_BODY, send_seconds=30)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,11 +82,8 @@ def responder(
         return answer
 
     async def respond(request: Request) -> Answer:
-        begin_trace()
         answer = await answered(request)
-        has_trace = any(name == TRACE_HEADER for name, _ in answer.headers)
-        own = () if has_trace else ((TRACE_HEADER, trace_now()),)
-        return msgspec.structs.replace(answer, headers=(*answer.headers, *own, *SECURITY_HEADERS))
+        return msgspec.structs.replace(answer, headers=(*answer.headers, *SECURITY_HEADERS))
 
     return respond
 

@@ -1,7 +1,6 @@
 """`python -m witness.main run|key --state DIR …`: behind `gateway witness`, which has opened the listening socket.
 
-Serves `POST /add-checkpoint` (C2SP tlog-witness) until SIGTERM or SIGINT. Connections, heads, bodies and waits are
-bounded by the HTTP layer that fronts have (frontend/http).
+Serves `POST /add-checkpoint` (C2SP tlog-witness) until SIGTERM or SIGINT.
 """
 
 import argparse
@@ -18,24 +17,21 @@ from setproctitle import setproctitle
 
 from frontend.http.answers import Answer
 from frontend.http.requests import Request
-from frontend.http.until_signal import serve_until_signal
 from frontend.telemetry.logs import configure_logs, log
 from ipc.process.exits import Exit
 from ipc.process.parent import refuse_core_dumps
 from ipc.process.private_files import PrivateFileError
 from ipc.process.stderr import own_stderr
-from ipc.settings import LimitSettings
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.notes import read_verifier_key
+from serving.limits import ServingLimits
+from serving.server import serve_until_signal
 from witness.folder import OwnKey, held, make_key, read_key, read_records
 from witness.judge import TEXT_TYPE, Judge, LogKeys
 from witness.submissions import MAX_BODY
 
 PATH: Final = "/add-checkpoint"
-LIMITS: Final = LimitSettings(
-    max_connections=64, header_timeout_seconds=10, body_timeout_seconds=10, idle_timeout_seconds=60,
-    send_timeout_seconds=10,
-)  # fmt: skip
+LIMITS: Final = ServingLimits(max_connections=64, max_body=MAX_BODY, send_seconds=10)
 MAX_KEYS_FILE: Final = 1 << 20
 
 
@@ -139,7 +135,7 @@ def responder(judge: Judge) -> Callable[[Request], Awaitable[Answer]]:
             return Answer(404, b"there is nothing here but POST /add-checkpoint\n", content_type=TEXT_TYPE)
         if request.method != "POST":
             return Answer(405, b"use POST\n", (("Allow", "POST"),), TEXT_TYPE)
-        said = await judge.add_checkpoint(await request.read_body(MAX_BODY))
+        said = await judge.add_checkpoint(await request.read_body())
         return Answer(said.status, said.body.encode(), content_type=said.content_type)
 
     return respond
