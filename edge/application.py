@@ -35,7 +35,7 @@ class _Refused(Exception):
         self.code = code
 
 
-class _Gone(Exception):
+class _CutOff(Exception):
     """The client has gone, or is cut off."""
 
 
@@ -59,7 +59,7 @@ class EdgeApplication:
             return
         try:
             await self._answer(scope, receive, sender, connection)
-        except _Gone:
+        except _CutOff:
             connection.abort()
         except (_Refused, NoAnswer) as refused:
             if refused.status >= 500:
@@ -89,14 +89,14 @@ class EdgeApplication:
             await sender.end()
 
     async def _body(self, receive: Receive) -> bytes:
-        """All of it. Raises _Refused and _Gone."""
+        """All of it. Raises _Refused and _CutOff."""
         parts: list[bytes] = []
         size = 0
         with trio.move_on_after(self._limits.body_seconds):
             while size <= MAX_UNREAD:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise _Gone
+                    raise _CutOff
                 size += len(message["body"])
                 if size <= MAX_BODY:
                     parts.append(message["body"])
@@ -104,7 +104,7 @@ class EdgeApplication:
                     if size > MAX_BODY:
                         raise _Refused(413, "payload_too_large")
                     return b"".join(parts)
-            raise _Gone
+            raise _CutOff
         raise _Refused(408, "request_timeout")
 
 

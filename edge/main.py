@@ -16,13 +16,14 @@ import trio
 from setproctitle import setproctitle
 
 from edge.serving import serve_edge
-from edge.tls import FollowedCertificate, TlsFilesWrong
+from edge.tls import edge_certificate
 from frontend.telemetry.logs import configure_logs, log
 from ipc.edge_settings import EdgeSettings
 from ipc.process.exits import Exit
 from ipc.process.parent import refuse_core_dumps
 from ipc.process.stderr import own_stderr
 from ipc.walls.privileges import keep_capabilities, refuse_new_privileges
+from serving.tls import TlsFilesWrong
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     refuse_core_dumps()
     os.umask(0o077)
     try:
-        certificate = None if settings.tls is None else FollowedCertificate(settings.tls)
+        certificate = None if settings.tls is None else edge_certificate(settings.tls)
     except TlsFilesWrong as wrong:
         print(f"gateway edge: {wrong}", file=sys.stderr)
         return Exit.CONFIG

@@ -19,9 +19,9 @@ from edge.application import CONNECTION, EdgeApplication
 from edge.connections import EdgeConnection, EdgeConnections
 from edge.gateway import ClientSocket
 from edge.heads import MAX_HEAD
-from edge.tls import FollowedCertificate
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeSettings
+from serving.tls import FollowedCertificate
 
 DRAIN_SECONDS: Final = 30.0
 """For answers under way once the signal has come; the rest is cut."""

@@ -3,8 +3,8 @@
 `fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`; `detaches`,
 the number of fronts that it reports as detached as soon as they are attached; `never_follows`; `cuts_at_once`, the
 number of questions to cut the ledger that it waits for before it answers them, each with the number it was asked to cut
-at. Told to stop, it writes `notary-stopped.json` with the number of fronts whose channels are still open; told of settings, the operators'
-names to `notary-follows.json`.
+at. Told to stop, it writes `notary-stopped.json` with the number of fronts whose channels are still open; told of
+settings, the operators' names to `notary-follows.json`.
 """
 
 import contextlib
