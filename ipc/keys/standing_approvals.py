@@ -120,9 +120,7 @@ def check_standing(
     Raises SignatureRefused for those that are for another gateway, operator or time, TermsRefused for those that no
     standing approval may have.
     """
-    check_address(terms.aud[0], addresses)
-    if terms.aud[1] != origin:
-        raise SignatureRefused(f"the second aud is not the origin of this ledger, {origin}")
+    check_ledger(terms, addresses, origin)
     if terms.operator != operator:
         raise SignatureRefused("operator is not the name of the operator who sent it")
     if not is_recent(terms.iat, now, patience):
@@ -135,6 +133,13 @@ def check_standing(
         raise TermsRefused(f"where: at most {MAX_CONDITIONS} conditions")
     if _ID.fullmatch(terms.standing_id) is None:
         raise TermsRefused("standing_id: sta_ and a UUID in lower case")
+
+
+def check_ledger(terms: StandingTerms, addresses: Iterable[str], origin: str) -> None:
+    """Raises SignatureRefused for terms that are for another gateway, or for calls of another ledger."""
+    check_address(terms.aud[0], addresses)
+    if terms.aud[1] != origin:
+        raise SignatureRefused(f"the second aud is not the origin of this ledger, {origin}")
 
 
 def told(terms: StandingTerms) -> dict[str, Any]:

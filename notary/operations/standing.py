@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from ipc.events import STANDING_ADDED, STANDING_ENDED, STANDING_REVOKED, AuditEvent
-from ipc.keys.signed_approvals import SignatureRefused, check_address
-from ipc.keys.standing_approvals import StandingTerms, check_standing, read_standing, told
+from ipc.keys.signed_approvals import SignatureRefused
+from ipc.keys.standing_approvals import StandingTerms, check_ledger, check_standing, read_standing, told
 from ipc.network.loopback import ledger_origin, own_addresses
 from ipc.operations.calls import Open
 from ipc.operations.holds import Hold
@@ -185,7 +185,7 @@ def _serves(
         return False
     try:
         terms, operator, _ = _signed(unit, row.signature)
-        check_address(terms.aud[0], own_addresses(unit.state.settings))
+        check_ledger(terms, own_addresses(unit.state.settings), ledger_origin(unit.state.settings))
     except SignatureRefused as refused:
         log.warning("a standing approval serves no call", standing_id=row.standing_id, cause=str(refused))
         return False

@@ -5,17 +5,17 @@ and of intents that wait are believed in nothing: a receipt is the one whose has
 when no event ended it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.events import INTENT_VERIFICATION
+from ipc.events import INTENT_VERIFICATION, STANDING_ADDED
 from ipc.texts.canonical import sha256_hex
 from notary.database import OpenTransaction
 from notary.ledger.cut import NOTHING, Cut
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
-from notary.reading.standing import problem_of_standing
+from notary.reading.standing import LedgerNames, NamedAt, problem_of_standing
 from notary.reading.verify import FIRST, Break, Stored
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.store import proofs
@@ -37,6 +37,8 @@ FROM unresolved CROSS JOIN intents USING (seq) CROSS JOIN events ON events.trace
 WHERE json_extract(CAST(events.bytes AS TEXT), '$.intent_id') = unresolved.intent_id
 AND events.event_type <> '{INTENT_VERIFICATION}' LIMIT 1
 """  # noqa: S608 - a name of ours
+_LEAF: Final = 10
+"""Where a row of an event has its place in the tree, once it has left the journal."""
 
 SIGNATURE_PROBLEMS: Final = {
     "unsigned": "has no signature",
@@ -59,6 +61,7 @@ class NamedWalk:
         self._raised_by: tuple[str, int] | None = None
         self._opened_before = 0
         self._ended_after = 0
+        self._names = LedgerNames()
 
     def begin(self, beginning: Cut, end: Cut = NOTHING) -> None:
         """The walk is along the part of a ledger between two cuts; NOTHING: to its end."""
@@ -79,22 +82,24 @@ class NamedWalk:
         naming = [
             (row, event) for row, event in zip(rows, events, strict=False)
             if event.intent_id is not None or event.receipt_id is not None or row[0] in receipts
-            or event.event_type in RAISING
+            or event.event_type in RAISING or event.event_type == STANDING_ADDED
         ]  # fmt: skip
         for row, event in naming:
             if event.intent_id is not None and event.event_type != INTENT_VERIFICATION:  # which only looked
                 self._ended += 1
             if event.event_type in RAISING and (raised := epoch_raised(row[9])) > self._epoch:
                 self._epoch, self._raised_by = raised, (event.event_id, row[0])
+            if event.event_type == STANDING_ADDED:
+                self._names.add(event.standing_signature)
             if event.receipt_id is None and row[0] not in receipts:
                 continue
-            problem = self._problem_of(event, receipts.get(row[0], (None, None, None)))
+            problem = self._problem_of(event, receipts.get(row[0], (None, None, None)), row)
             if problem is not None:
                 return Break(event.event_id, row[0], problem)
             self.receipts += 1
         return None
 
-    def _problem_of(self, event: Stored, receipt: Sequence[Any]) -> str | None:
+    def _problem_of(self, event: Stored, receipt: Sequence[Any], row: Sequence[Any]) -> str | None:
         receipt_id, approval_id, stored = receipt
         if receipt_id is None or receipt_id != event.receipt_id:
             return f"it names the receipt {event.receipt_id}, and the one beside it is {receipt_id}"
@@ -114,6 +119,9 @@ class NamedWalk:
         if event.receipt_hash is not None and not is_named:
             return f"its receipt {receipt_id} is not the one whose hash it has"
         problem = problem_of_standing(told, event.standing_id)
+        leaf = row[_LEAF] if len(row) > _LEAF else None
+        if problem is None and not self._names.use(told, NamedAt(event.event_id, row[0], leaf)):
+            problem = "has a standing approval of one more ledger than are remembered"
         return None if problem is None else f"its receipt {receipt_id} {problem}"
 
     def end(self, connection: OpenTransaction, entries: Sequence[RingEntry], hidden: Cut = NOTHING) -> Break | None:
@@ -138,6 +146,13 @@ class NamedWalk:
                 None, None, f"{intents} intents are there, {self._ended} resolved by events and {self.unresolved} open"
             )
         return None
+
+    def check_names(self, names: Collection[str], committed: int) -> Break | None:
+        """Check that each standing approval was signed for this ledger, which had these names: see LedgerNames."""
+        at = self._names.foreign(names, committed)
+        return (
+            None if at is None else Break(at.event_id, at.seq, "its receipt has a standing approval of another ledger")
+        )
 
     def check_epoch(self, connection: OpenTransaction) -> Break | None:
         """Check that no revocation has ended the epoch in force."""

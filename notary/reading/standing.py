@@ -1,8 +1,11 @@
 """Whether the standing approval that a receipt names was signed for the receipt's call.
 
-The signed text stands in the receipt, so that nothing else of the ledger is needed. A ledger does not know which
-operator's key it is: `gatectl verify` compares it with those that it is given.
+The signed text stands in the receipt, and names the ledger that it is for. A ledger does not know which operator's key
+it is: `gatectl verify` compares it with those that it is given.
 """
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -11,6 +14,43 @@ from ipc.keys.standing_approvals import read_standing
 from ipc.process.clock import parse_iso
 from notary.ledger.receipts import LedgerReceipt
 from notary.signing.operators import check_signature
+
+MOST_NAMES: Final = 64
+"""Names of ledgers that are remembered of one: it has one, and another one after each change of its settings."""
+
+
+class NamedAt(NamedTuple):
+    """The first event whose receipt has a standing approval for some ledger. `leaf`: its place in the tree."""
+
+    event_id: str
+    seq: int
+    leaf: int | None
+
+
+class LedgerNames:
+    """The names for which the standing approvals of one ledger were signed: when one was added, and in receipts."""
+
+    def __init__(self) -> None:
+        self._added: set[str] = set()
+        self._used: dict[str, NamedAt] = {}
+
+    def add(self, signature: str | None) -> None:
+        """An event has added this one: the notary held it against the name of that time."""
+        if len(self._added) < MOST_NAMES:
+            self._added.add(_name_in(signature))
+
+    def use(self, receipt: LedgerReceipt, at: NamedAt) -> bool:
+        """A receipt has one. False where there are too many names."""
+        if receipt.standing_signature is not UNSET:
+            self._used.setdefault(_name_in(receipt.standing_signature), at)
+        return len(self._used) <= MOST_NAMES
+
+    def foreign(self, names: Collection[str], committed: int) -> NamedAt | None:
+        """The first event whose receipt has one for another ledger. `names`: of checkpoints and of their keys;
+        `committed`: leaves of the newest checkpoint, behind which a name may be newer than all of these."""
+        known = self._added.union(names)
+        wrong = (at for name, at in self._used.items() if name not in known)
+        return next((at for at in wrong if at.leaf is not None and at.leaf < committed), None)
 
 
 def problem_of_standing(receipt: LedgerReceipt, standing_id: str | None) -> str | None:
@@ -33,3 +73,10 @@ def problem_of_standing(receipt: LedgerReceipt, standing_id: str | None) -> str 
     if (terms.standing_id, terms.action_id, terms.principal) != (named, receipt.action_id, receipt.principal):
         return "has a standing approval of other calls"
     return None if started < terms.until else "has a standing approval whose time was over"
+
+
+def _name_in(signature: str | None) -> str:
+    try:
+        return read_standing(signature or "").terms.aud[1]
+    except SignatureRefused:
+        return ""

@@ -16,6 +16,7 @@ from notary.ledger.cut import Cut
 from notary.ledger.history import History
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf, leaves_of
 from notary.ledger.page_ring import RingEntry
+from notary.reading.standing import MOST_NAMES
 from notary.reading.verify import FIRST
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.merkle import HASH_BYTES
@@ -56,6 +57,8 @@ class TreeWalk:
         self.intents = 0
         self.checkpoints = 0
         """Number of the ledger's own checkpoints that the tree continues."""
+        self.names = set(list(keys or ())[:MOST_NAMES])
+        """Names of the ledger, of its keys and its checkpoints."""
         self._keys = keys
         self._events = 0
         self._event_place = self._intent_place = -1
@@ -91,7 +94,9 @@ class TreeWalk:
         self._full_tile = until
         notes = connection.execute(_CHECKPOINTS, (self._next_checkpoint,)).fetchall()
         for size, time, note in notes:
-            look.check_checkpoint(size, time, note, self._keys)
+            name = look.check_checkpoint(size, time, note, self._keys)
+            if len(self.names) < MOST_NAMES:
+                self.names.add(name)
             self._next_checkpoint, self._note = size + 1, note
             self.checkpoints += 1
         self.has_more = CHUNK in (len(intents), len(notes)) or until < look.tree.size // TILE_HASHES
@@ -220,9 +225,9 @@ class _Look:
             for number in range(size >> (TILE_BITS * (level + 1))):
                 self.check_full(level, number)
 
-    def check_checkpoint(self, size: Any, time: Any, note: Any, keys: Keys | None) -> None:
-        """Raises Misplaced unless the tree continues a stored checkpoint. Without keys its signature is not checked:
-        a person who can write the file could put an earlier checkpoint here."""
+    def check_checkpoint(self, size: Any, time: Any, note: Any, keys: Keys | None) -> str:
+        """The origin of a stored checkpoint. Raises Misplaced unless the tree continues it. Without keys its signature
+        is not checked: a person who can write the file could put an earlier checkpoint here."""
         try:
             made = Checkpoint.parse(parted(note)[0] if keys is None else opened(note, keys))
         except (NoteRefused, TypeError, AttributeError) as error:
@@ -231,3 +236,4 @@ class _Look:
             raise Misplaced(None, None, f"the checkpoint of size {size} does not say what its columns say")
         if made.size > self.tree.size or self.tree.root(made.size) != made.root:
             raise Misplaced(None, None, f"the tree does not continue the checkpoint of {made.time}, size {made.size}")
+        return made.origin

@@ -39,6 +39,7 @@ class Stored(msgspec.Struct, gc=False):
     intent_id: str | None = None
     approval_id: str | None = None
     standing_id: str | None = None
+    standing_signature: str | None = None
     kept: dict[str, str] | None = None
 
 

@@ -144,7 +144,8 @@ class WholeWalk:
             or self.named.end(connection, self.entries, hidden)
             or self.kept.end(connection, self.entries, hidden)
         )
-        broken = broken or (self.named.check_epoch(connection) if self.tree is not None else None)
+        if broken is None and self.tree is not None:
+            broken = self.named.check_epoch(connection) or self.named.check_names(self.tree.names, self.tree.committed)
         return broken or (self._after(self._damaged) if self._damaged else None)
 
     def _journal(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Break | None:

@@ -26,6 +26,7 @@ from ipc.operations.standing import (
     ListStanding,
     RevokeStanding,
     StandingInForce,
+    StandingRow,
     StandingUse,
 )
 from ipc.settings import OperatorSettings
@@ -76,6 +77,14 @@ def holding(values: dict[str, Any] | None = None, **given: Any) -> Hold:
 
 def opening(standing_id: str, values: dict[str, Any] | None = None, **given: Any) -> Open:
     return make_open(standing=StandingUse(standing_id, canonical_bytes(values or {}).decode()), **given)
+
+
+def rewrite(notary: Running, row: StandingRow) -> None:
+    """Put it in the place of the one that is stored."""
+    notary.stop()
+    with notary.stranger() as ledger:
+        ledger.execute("UPDATE standing_approvals SET record = ?", (msgspec.json.encode(row).decode(),))
+    notary.start()
 
 
 def calls(notary: Running) -> list[int]:
@@ -285,13 +294,19 @@ def test_the_notary_adds_none_whose_text_was_changed_or_that_another_has_sent(no
 def test_a_row_whose_text_its_operator_did_not_sign_serves_no_call(notary: Running) -> None:
     good = signed_standing(ANN, now=NOW, max_calls=1)
     row = notary.front.ask(adding(good)).row
-    forged = msgspec.structs.replace(row, signature=tampered(good, max_calls=1000))
-    notary.stop()
-    with notary.stranger() as ledger:
-        ledger.execute("UPDATE standing_approvals SET record = ?", (msgspec.json.encode(forged).decode(),))
-    notary.start()
+    rewrite(notary, msgspec.structs.replace(row, signature=tampered(good, max_calls=1000)))
     assert isinstance(notary.front.ask(opening(row.standing_id)), HeldByCap)
     assert isinstance(notary.front.ask(holding()), HoldInForce)
+
+
+@pytest.mark.parametrize("aud", [["http://localhost", "other.example"], ["http://other.example", "localhost"]])
+def test_a_row_that_was_signed_for_another_ledger_or_gateway_serves_no_call(notary: Running, aud: list[str]) -> None:
+    row = notary.front.ask(adding(signed_standing(ANN, now=NOW))).row
+    foreign = signed_standing(ANN, now=NOW, standing_id=row.standing_id, aud=aud)
+    rewrite(notary, msgspec.structs.replace(row, signature=foreign))
+    assert isinstance(notary.front.ask(opening(row.standing_id)), HeldByCap)
+    assert isinstance(notary.front.ask(holding()), HoldInForce)
+    assert notary.front.ask(FindStanding("text_digest", "uid:1000", None, "{}")) is None
 
 
 def test_one_of_an_operator_who_is_gone_serves_no_call(notary: Running) -> None:

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from notary.ledger.receipts import LedgerReceipt
 from notary.reading.standing import problem_of_standing
 from tests.notary.conftest import StartNotary
-from tests.notary.operations.test_standing import OPERATORS, add, opening
+from tests.notary.operations.test_standing import ANN as OPERATOR
+from tests.notary.operations.test_standing import OPERATORS, add, adding, opening, rewrite
 from tests.notary.running import walk
 from tests.notary.samples import ATTESTED, NOW, make_receipt
 from tests.support.proofs import Key
@@ -16,6 +17,7 @@ from tests.support.signed_approvals import tampered
 from tests.support.standing_approvals import signed_standing
 
 ANN = Key()
+FOREIGN = ["http://localhost", "other.example"]
 ID = "sta_019a9a3b-0000-7000-8000-000000000000"
 
 
@@ -30,6 +32,33 @@ def test_a_ledger_whose_calls_ran_by_a_standing_approval_is_whole(start_notary: 
     notary.front.ask(opening(add(notary)))
     report = walk(notary.front)
     assert (report.intact, report.events_checked) == (True, 2)
+
+
+def test_a_ledger_with_a_call_by_a_standing_approval_of_another_ledger_is_not_whole(
+    start_notary: StartNotary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary = start_notary(operators=OPERATORS)
+    row = notary.front.ask(adding(signed_standing(OPERATOR, now=NOW))).row
+    rewrite(
+        notary, replace(row, signature=signed_standing(OPERATOR, now=NOW, standing_id=row.standing_id, aud=FOREIGN))
+    )
+    monkeypatch.setattr("notary.operations.standing.check_ledger", lambda *_: None)
+    notary.front.ask(opening(row.standing_id))
+    notary.stop()
+    report = walk(notary.front)
+    assert (report.intact, report.reason) == (False, "its receipt has a standing approval of another ledger")
+
+
+def test_a_ledger_that_got_another_name_later_is_whole(start_notary: StartNotary) -> None:
+    notary = start_notary(operators=OPERATORS)
+    notary.front.ask(opening(add(notary)))
+    notary.settings = replace(notary.settings, evidence=replace(notary.settings.evidence, origin="new.example"))
+    notary.restart()
+    notary.front.ask(opening(add(notary, aud=["http://localhost", "new.example"])))
+    notary.stop()
+    with notary.stranger() as ledger:
+        assert ledger.execute("DELETE FROM checkpoints WHERE note NOT LIKE 'new.example%'").rowcount > 0
+    assert walk(notary.front).intact
 
 
 def test_a_receipt_holds_with_the_text_that_was_signed_for_its_call() -> None:
