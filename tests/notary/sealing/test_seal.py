@@ -38,6 +38,18 @@ def test_a_sealed_ledger_and_its_segments_verify_alone_and_together(notary: Runn
     assert verify(ledger).returncode == 69
 
 
+def test_a_range_whose_ledger_got_another_name_since_is_sealed_and_verifies(notary: Running, tmp_path: Path) -> None:
+    write_calls(notary, NOW)
+    renamed = msgspec.structs.replace(notary.settings.evidence, origin="new.example")
+    notary.settings = msgspec.structs.replace(notary.settings, evidence=renamed)
+    notary.restart()
+    write_calls(notary, NOW + AGE)
+    notary.stop()
+    assert "10 events and 5 intents" in seal_age(notary, tmp_path / "segments", 1)
+    ran = verify(*(tmp_path / "segments").iterdir())
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_the_running_gateway_goes_on_behind_the_cut(notary: Running, tmp_path: Path) -> None:
     write_ages(notary)
     seal_age(notary, tmp_path / "segments", 2)
