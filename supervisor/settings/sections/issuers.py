@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from ipc.issuers import MAX_NAME, IssuerSettings, SubjectMapping
+from ipc.keys.key_sets import KeySetRefused, fits, read_file
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, Wrong, kind
 from supervisor.settings.sections.section import ArraySection, Found
@@ -70,7 +71,7 @@ def issuer_settings(row: Mapping[str, Any]) -> IssuerSettings:
 
 def check_issuers(rows: Mapping[int, Mapping[str, Any]], found: Found) -> None:
     """Find what no issuer by itself shows: names and issuers that are there twice, and forms by which subjects of two
-    issuers could become the same principal."""
+    issuers could become the same principal. Look at the files of keys, too."""
     if len(rows) > MAX_ISSUERS:
         found((), f"{len(rows)} issuers, and {MAX_ISSUERS} are the most", "")
     for (_, one), (index, other) in combinations(rows.items(), 2):
@@ -84,6 +85,25 @@ def check_issuers(rows: Mapping[int, Mapping[str, Any]], found: Found) -> None:
     for index, row in rows.items():
         if row.get("principals") and "principal" in row:
             found((index, "principal"), "stands beside principals, which name every principal", "Leave one out.")
+        for text, mend in _of_keys(row):
+            found((index, "jwks_file"), text, mend)
+
+
+def _of_keys(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Look at the file of keys, with what a token of this issuer needs of it."""
+    file, algorithms = row.get("jwks_file"), row.get("algorithms", ())
+    if file is None:
+        return
+    try:
+        keys = read_file(file)
+    except OSError as error:
+        yield f"{file} can't be read: {error.strerror}", "Name a JWK set that this user may read."
+    except KeySetRefused as error:
+        yield f"{file} {error}", "Put the issuer's public keys there, as its jwks_uri serves them."
+    else:
+        if algorithms and not any(fits(key, algorithm) for key in keys for algorithm in algorithms):
+            text = f"{file} has no key for signatures in {' or '.join(algorithms)}"
+            yield text, "Name how the issuer signs in algorithms, or another file."
 
 
 def check_edge(identity: Mapping[str, Any], found: Found) -> None:

@@ -1,5 +1,8 @@
 """`[[identity.issuers]]` and `identity.edge_uids` in the configuration."""
 
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from supervisor.settings.document import parse_document
 from supervisor.settings.kind import PathContext
 from supervisor.settings.sections.issuers import MAX_ISSUERS
 
+RSA = {"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": "k"}
 NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 EDGE = "[identity]\nedge_uids = [991]\n"
 TABLE = """name = "corp"
@@ -22,25 +26,36 @@ OTHER = TABLE.replace("corp", "other").replace("login", "other")
 MAPPED = 'principals = {"spiffe://corp/a" = {principal = "a"}}\n'
 
 
-def loaded(*tables: str, head: str = EDGE) -> Loaded:
-    text = NEEDED + head + "".join(f"[[identity.issuers]]\n{table}\n" for table in tables)
-    document, problems = parse_document("g.toml", text.encode())
-    return check(document, PathContext(Path("/etc/gateway"), {}), problems)
+Load = Callable[..., Loaded]
 
 
-def test_an_issuer_has_the_documented_defaults() -> None:
+@pytest.fixture
+def loaded(tmp_path: Path) -> Load:
+    """Load a configuration with these tables of issuers, whose files of keys are there."""
+    for name in ("corp", "other"):
+        (tmp_path / f"{name}.jwks").write_text(json.dumps({"keys": [RSA]}))
+
+    def load(*tables: str, head: str = EDGE) -> Loaded:
+        text = NEEDED + head + "".join(f"[[identity.issuers]]\n{table}\n" for table in tables)
+        document, problems = parse_document("g.toml", text.encode())
+        return check(document, PathContext(tmp_path, {}), problems)
+
+    return load
+
+
+def test_an_issuer_has_the_documented_defaults(loaded: Load, tmp_path: Path) -> None:
     settings = loaded(TABLE).settings
     assert settings is not None
     assert settings.identity.edge_uids == (991,)
     assert settings.identity.issuers == (
         IssuerSettings(
-            "corp", "https://login.example", ("https://gate.example",), "/etc/gateway/corp.jwks", ("RS256",), "{sub}",
-            ("tools:call",), None, {}, {},
+            "corp", "https://login.example", ("https://gate.example",), str(tmp_path / "corp.jwks"), ("RS256",),
+            "{sub}", ("tools:call",), None, {}, {},
         ),
     )  # fmt: skip
 
 
-def test_subjects_have_mappings_of_their_own_and_claims_may_be_required() -> None:
+def test_subjects_have_mappings_of_their_own_and_claims_may_be_required(loaded: Load) -> None:
     settings = loaded(TABLE + MAPPED + 'require = {email_verified = true, groups = "agents"}\n').settings
     assert settings is not None
     (one,) = settings.identity.issuers
@@ -67,24 +82,57 @@ def test_subjects_have_mappings_of_their_own_and_claims_may_be_required() -> Non
         ([TABLE] * (MAX_ISSUERS + 1), f"{MAX_ISSUERS} are the most"),
     ],
 )  # fmt: skip
-def test_a_row_that_will_not_do_is_named(tables: list[str], said: str) -> None:
+def test_a_row_that_will_not_do_is_named(tables: list[str], said: str, loaded: Load) -> None:
     found = loaded(*tables)
     assert found.settings is None
     assert any(said in problem.text for problem in found.problems), [one.text for one in found.problems]
 
 
+def replace_with_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (lambda file: file.unlink(), "can't be read: No such file or directory"),
+        (lambda file: (file.unlink(), file.mkdir()), "can't be read: Is a directory"),
+        (replace_with_pipe, "is no file"),
+        (lambda file: file.write_text(""), "is no JWK set"),
+        (lambda file: file.write_text(json.dumps([RSA])), "is no JWK set"),
+        (lambda file: file.write_text(json.dumps({"keys": [RSA | {"d": "AQAB"}]})), "holds a private key or a secret"),
+        (lambda file: file.write_text(json.dumps({"keys": [RSA] * 65})), "has more than 64 keys"),
+        (lambda file: file.write_text(" " * 300_000), "has more than 262144 bytes"),
+        (lambda file: file.write_text(json.dumps({"keys": []})), "has no key for signatures in RS256"),
+        (lambda file: file.write_text(json.dumps({"keys": [RSA | {"use": "enc"}]})), "has no key for signatures"),
+        (lambda file: file.write_text(json.dumps({"keys": [RSA | {"alg": "PS256"}]})), "has no key for signatures"),
+        (lambda file: file.write_text(json.dumps({"keys": [{"kty": "EC"}]})), "has no key for signatures in RS256"),
+    ],
+)
+def test_a_file_of_keys_that_will_not_do_is_named_with_its_row(
+    put: Callable[[Path], object], said: str, loaded: Load, tmp_path: Path
+) -> None:
+    put(tmp_path / "other.jwks")
+    found = loaded(TABLE + 'principal = "a:{sub}"\n', OTHER + 'principal = "b:{sub}"\n')
+    (problem,) = found.problems
+    assert problem.text.startswith(f"identity.issuers[1].jwks_file: {tmp_path / 'other.jwks'} {said}"), problem.text
+    assert problem.mend
+    assert found.settings is None
+
+
 @pytest.mark.parametrize("more", ['principal = "b:{sub}"\n', MAPPED])
-def test_two_issuers_whose_principals_differ_stand_together(more: str) -> None:
+def test_two_issuers_whose_principals_differ_stand_together(more: str, loaded: Load) -> None:
     assert loaded(TABLE + 'principal = "a:{sub}"\n', OTHER + more).settings is not None
 
 
-def test_a_user_is_an_edge_or_an_agent_and_tokens_need_an_edge() -> None:
+def test_a_user_is_an_edge_or_an_agent_and_tokens_need_an_edge(loaded: Load) -> None:
     both = EDGE + '[identity.peercred.principals.991]\nprincipal = "a"\n'
     assert any("user 991 has a mapping" in one.text for one in loaded(TABLE, head=both).problems)
     assert any("edge_uids: is missing" in one.text for one in loaded(TABLE, head="").problems)
 
 
-def test_all_problems_are_named_at_once() -> None:
+def test_all_problems_are_named_at_once(loaded: Load) -> None:
     found = loaded(
         TABLE.replace("RS256", "none"), OTHER + 'principal = "x"\n', "", head="[identity]\nedge_uids = [-1]\n"
     )
