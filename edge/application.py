@@ -13,7 +13,7 @@ import trio
 from edge.connections import EdgeConnection, EdgeConnections
 from edge.endpoints import edge_endpoint
 from edge.gateway import ClientSocket, NoAnswer
-from edge.heads import BadHead, answer_headers, request_headers
+from edge.heads import BadHead, answer_headers, request_headers, stated_length
 from frontend.telemetry.logs import begin_trace, log, trace_now
 from ipc.edge_settings import EdgeLimitSettings
 
@@ -49,7 +49,7 @@ class EdgeApplication:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         connection: EdgeConnection = scope["state"][CONNECTION]
-        if scope["type"] != "http":
+        if scope["type"] != "http" or connection.is_ending:
             connection.abort()
             return
         begin_trace()
@@ -67,45 +67,93 @@ class EdgeApplication:
             if sender.has_begun:
                 connection.abort()
             else:
+                connection.is_ending = refused.status == 400 and scope["http_version"] != "2"
                 await sender.refuse(refused.status, refused.code)
+                if connection.is_ending:
+                    connection.abort()
+        except Exception as error:
+            log.error("request failed", path=scope["path"], error=type(error).__name__)
+            connection.abort()
         finally:
             self._connections.end_request(connection.address)
 
     async def _answer(self, scope: Message, receive: Receive, sender: "_Sender", connection: EdgeConnection) -> None:
-        body = await self._body(receive)
         try:
             headers = request_headers(scope["headers"], connection.certificate)
         except BadHead:
             raise _Refused(400, "bad_request") from None
-        path, query = scope["raw_path"], scope["query_string"]
-        endpoint = edge_endpoint(scope["method"], path, query)
-        if endpoint is None:
-            raise _Refused(404, "not_found")
-        target = path + b"?" + query if query else path
-        async with self._gateway.asked(endpoint, target, headers, body) as answer:
-            await sender.begin(answer.status, answer_headers(answer.headers))
-            async for part in answer.aiter_stream():
-                await sender.more(part)
-            await sender.end()
+        body = _Body(self._connections, connection.address)
+        try:
+            await self._read(body, receive)
+            path, query = scope["raw_path"], scope["query_string"]
+            endpoint = edge_endpoint(scope["method"], path, query)
+            if endpoint is None:
+                raise _Refused(404, "not_found")
+            if (body.size and endpoint.method == "GET") or stated_length(scope["headers"]) not in (None, body.size):
+                raise _Refused(400, "bad_request")
+            target = path + b"?" + query if query else path
+            async with self._gateway.asked(endpoint, target, headers, body.whole()) as answer:
+                await sender.begin(answer.status, answer_headers(answer.headers))
+                async for part in answer.aiter_stream():
+                    await sender.more(part)
+                await sender.end()
+        finally:
+            body.release()
 
-    async def _body(self, receive: Receive) -> bytes:
+    async def _read(self, body: "_Body", receive: Receive) -> None:
         """All of it. Raises _Refused and _CutOff."""
-        parts: list[bytes] = []
-        size = 0
         with trio.move_on_after(self._limits.body_seconds):
-            while size <= MAX_UNREAD:
+            while body.size <= MAX_UNREAD:
                 message = await receive()
                 if message["type"] != "http.request":
                     raise _CutOff
-                size += len(message["body"])
-                if size <= MAX_BODY:
-                    parts.append(message["body"])
+                body.add(message["body"])
                 if not message["more_body"]:
-                    if size > MAX_BODY:
-                        raise _Refused(413, "payload_too_large")
-                    return b"".join(parts)
+                    body.check()
+                    return
             raise _CutOff
         raise _Refused(408, "request_timeout")
+
+
+class _Body:
+    """The body of one request, and its part of the memory for bodies. Of one that is too large nothing is kept."""
+
+    def __init__(self, connections: EdgeConnections, address: str) -> None:
+        self._connections = connections
+        self._address = address
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._has_room = True
+        self.size = 0
+
+    def add(self, part: bytes) -> None:
+        """Keep a part, if all bodies have room for it."""
+        self.size += len(part)
+        if self.size > MAX_BODY or not self._has_room:
+            self.release()
+        elif self._connections.hold(self._address, len(part)):
+            self._held += len(part)
+            self._parts.append(part)
+        else:
+            self._has_room = False
+            self.release()
+
+    def check(self) -> None:
+        """Raises _Refused for a body that was not kept."""
+        if self.size > MAX_BODY:
+            raise _Refused(413, "payload_too_large")
+        if not self._has_room:
+            raise _Refused(503, "edge_busy")
+
+    def whole(self) -> bytes:
+        """All parts."""
+        return b"".join(self._parts)
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._connections.let_go(self._address, self._held)
+        self._held = 0
+        self._parts.clear()
 
 
 class _Sender:

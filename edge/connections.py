@@ -13,6 +13,9 @@ from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeLimitSettings
 
 LOOK_SECONDS: Final = 0.5
+MAX_HELD: Final = 64 * 1024 * 1024
+"""Bytes of request bodies that are being read, or wait for the gateway."""
+MAX_HELD_OF_ADDRESS: Final = MAX_HELD // 4
 
 
 class EdgeConnection:
@@ -26,9 +29,15 @@ class EdgeConnection:
         self.late: dict[object, float] = {}
         """Sends under way, and when each is late."""
 
+        self.is_ending = False
+        """No further request is served: where one request ends may be read in two ways."""
+        self.scope = trio.CancelScope()
+        """Around all that serves it."""
+
     def abort(self) -> None:
         """Cut it, even in the middle of a send that nothing else can cancel."""
         self._stream.socket.close()
+        self.scope.cancel()
 
 
 class EdgeConnections:
@@ -39,6 +48,9 @@ class EdgeConnections:
         self._open: set[EdgeConnection] = set()
         self._of_address: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
+        self._all_asked = 0
+        self._held: Counter[str] = Counter()
+        self._all_held = 0
         self._refused = 0
 
     def admit(self, stream: trio.SocketStream) -> EdgeConnection | None:
@@ -67,15 +79,30 @@ class EdgeConnections:
         """Count a request; False where its address has as many under way as it may have connections."""
         if (
             self._asked[address] >= self._limits.max_connections_per_address
-            or self._asked.total() >= self._limits.max_connections
+            or self._all_asked >= self._limits.max_connections
         ):
             return False
         self._asked[address] += 1
+        self._all_asked += 1
         return True
 
     def end_request(self, address: str) -> None:
         """It has been answered."""
+        self._all_asked -= 1
         _count_down(self._asked, address)
+
+    def hold(self, address: str, size: int) -> bool:
+        """Count bytes of request bodies; False where its address, or all together, would have too many."""
+        if self._held[address] + size > MAX_HELD_OF_ADDRESS or self._all_held + size > MAX_HELD:
+            return False
+        self._all_held += size
+        self._held[address] += size
+        return True
+
+    def let_go(self, address: str, size: int) -> None:
+        """They are needed no more."""
+        self._all_held -= size
+        _count_down(self._held, address, size)
 
     async def watch(self) -> None:
         """Cut connections whose client reads too slowly, and log how many were refused, until cancelled."""
@@ -106,7 +133,7 @@ def group_of(host: str) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False))
 
 
-def _count_down(counter: Counter[str], address: str) -> None:
-    counter[address] -= 1
+def _count_down(counter: Counter[str], address: str, by: int = 1) -> None:
+    counter[address] -= by
     if counter[address] <= 0:
         del counter[address]

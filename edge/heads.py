@@ -45,6 +45,14 @@ def request_headers(given: Iterable[tuple[bytes, bytes]], certificate: bytes | N
     return passed
 
 
+def stated_length(given: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """The length of the body, as the head states it; -1 for no number."""
+    lengths = [value for name, value in given if name.lower() == b"content-length"]
+    if not lengths:
+        return None
+    return int(lengths[0]) if re.fullmatch(rb"[0-9]{1,20}", lengths[0]) else -1
+
+
 def answer_headers(given: Sequence[tuple[bytes, bytes]]) -> Headers:
     """The headers for the client."""
     named = {

@@ -5,6 +5,7 @@ Input that breaks a connection, or the library that reads it, ends that connecti
 
 import signal
 import socket
+import sys
 from functools import partial
 from typing import Any, Final
 
@@ -29,6 +30,17 @@ HANDSHAKE_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 60.0
 """Without a request: also for a head that does not end."""
 STREAMS: Final = 32
+
+
+class _Server(TCPServer):
+    """One connection, all of which ends once its client has gone. Hypercorn alone would let it wait for the time of an
+    idle connection, and for answers that no one will read."""
+
+    connection: EdgeConnection
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        self.connection.abort()
 
 
 async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: FollowedCertificate | None) -> None:
@@ -79,7 +91,10 @@ async def _handle(
         served = await _shaken(certificate, stream, connection)
         if served is not None:
             state = ConnectionState({CONNECTION: connection})
-            await TCPServer(application, config, context, state, served).run()  # type: ignore[arg-type]
+            server = _Server(application, config, context, state, served)  # type: ignore[arg-type]
+            server.connection = connection
+            with connection.scope:
+                await server.run()
     except Exception as error:
         log.warning("connection ended by an error", address=connection.address, error=type(error).__name__)
     finally:
@@ -110,5 +125,6 @@ def _hypercorn() -> Config:
     config.h11_max_incomplete_size = config.h2_max_header_list_size = MAX_HEAD
     config.h2_max_concurrent_streams = STREAMS
     config.keep_alive_timeout = IDLE_SECONDS
+    config.keep_alive_max_requests = sys.maxsize  # at that number HTTP/2 would lose answers that are under way
     config.include_server_header = False
     return config
