@@ -4,6 +4,9 @@ from typing import Any
 
 from .noun import LEFT_OUT, NeverNull, Noun
 
+KEYS_HEADER = "X-Idempotency-Seconds"
+"""Beside a lease: the gateway knows idempotency keys, each for so long."""
+
 
 class GrantedBudgets(Noun, frozen=True, kw_only=True):
     """The session's budget: as asked for, or less by the caller's quota."""

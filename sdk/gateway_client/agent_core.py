@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from gateway_client.address import Address
+from gateway_client.contract.leases import KEYS_HEADER
 from gateway_client.contract.leases import Lease as IssuedLease
 from gateway_client.contract.previews import CallPreview
 from gateway_client.contract.receipts import Receipt
@@ -217,14 +218,19 @@ class AgentCore(Core):
     ) -> Flow[tuple[ReceivedAnswer, Lease]]:
         """The answer to a call under a lease, and the lease. A pinned lease is never replaced.
 
-        A lease that the gateway refuses is replaced once: authentication comes before anything else is done.
+        A lease that the gateway refuses is replaced once: authentication comes before anything else is done. An error
+        says whether the gateway of the lease knows idempotency keys.
         """
         lease = pinned or (yield from self._lease(deadline, seconds))
-        answer = yield from self.ask(call, deadline, repeat, self._proof(lease))
-        if pinned is None and not self.leases.terms.keeps_session and _is_refused_lease(answer):
-            self.leases.drop(lease)
-            lease = yield from self._lease(deadline, seconds)
+        try:
             answer = yield from self.ask(call, deadline, repeat, self._proof(lease))
+            if pinned is None and not self.leases.terms.keeps_session and _is_refused_lease(answer):
+                self.leases.drop(lease)
+                lease = yield from self._lease(deadline, seconds)
+                answer = yield from self.ask(call, deadline, repeat, self._proof(lease))
+        except GatewayError as error:
+            error.knows_keys = lease.knows_keys
+            raise
         return answer, lease
 
     def _lease(self, deadline: float, seconds: float) -> Flow[Lease]:
@@ -267,7 +273,8 @@ class AgentCore(Core):
         if terms.max_calls is not None:
             body["budgets"] = {"max_calls": terms.max_calls}
         answer = yield from self.ask(json_call("POST", "/v1/leases", body), deadline, repeat, unproven)
-        lease = lease_of(decode(IssuedLease, answer.expect(200).json(), "lease"), self.clock.now())
+        issued = decode(IssuedLease, answer.expect(200).json(), "lease")
+        lease = lease_of(issued, self.clock.now(), knows_keys=KEYS_HEADER.lower() in answer.headers)
         self.leases.replace(lease)
         return lease
 

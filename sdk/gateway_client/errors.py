@@ -37,7 +37,7 @@ class GatewayError(Exception):
     known. `intent_id`: of a call whose outcome is unknown. `failure`: why an action failed, and `effect`: whether it
     may have had its effect (`no`, `yes` or `unknown`); both where the gateway says so (its docs/errors.md).
     `idempotency_key`: the key that an execute was sent under; the same call under it is answered with its outcome, by a
-    gateway that has `GET /v1/calls`.
+    gateway that has `GET /v1/calls`. `knows_keys`: the gateway that may have taken the call knows such keys.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class GatewayError(Exception):
         self.approval_id: str | None = None
         self.intent_id: str | None = None
         self.idempotency_key: str | None = None
+        self.knows_keys = False
         self.failure: FailureName | None = None
         self.effect: MayHaveRun | None = None
         self.receipt_id = receipt_id if receipt_id is not None and _TRACE.fullmatch(receipt_id) else None

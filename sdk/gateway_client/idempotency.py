@@ -1,7 +1,8 @@
 """One execute under its `Idempotency-Key`: when it is sent again, and which answer is its outcome. No I/O.
 
-Guarantees that a call which may have run is sent again only to a gateway that knows keys, and so runs at most once, and
-that a refusal of a repeat never hides that an earlier attempt may have run.
+Guarantees that a call which may have run is sent again only if its lease is of a gateway that knows keys, and only to a
+gateway that knows keys now, and so runs at most once; and that a refusal of a repeat never hides that an earlier
+attempt may have run.
 """
 
 import secrets
@@ -11,7 +12,6 @@ from typing import Protocol
 from gateway_client.core import Repeat
 from gateway_client.errors import (
     GatewayError,
-    NotFound,
     OutcomeUnknown,
     ProtocolViolation,
     RateLimited,
@@ -76,7 +76,6 @@ class Repeater:
     def __init__(self, proven: ProvenCalls, clock: Clock) -> None:
         self._proven = proven
         self._clock = clock
-        self._knows_keys: bool | None = None
 
     def execute(self, execute: KeyedExecute) -> Flow[tuple[ReceivedAnswer, Lease]]:
         """The answer that is the outcome of the call, or refuses it, and the lease that was used.
@@ -84,10 +83,10 @@ class Repeater:
         Raises Unreachable, ProtocolViolation or OutcomeUnknown where the call may have run.
         """
         unknown: GatewayError | None = None  # an attempt that may have run
-        pause = FIRST_PAUSE
+        pause, is_asked = FIRST_PAUSE, False
         while True:
             try:
-                if unknown is not None:
+                if unknown is not None and not is_asked:
                     yield from self._ask_for_keys(execute)
                 deadline = min(execute.end, self._clock.monotonic() + execute.attempt_seconds)
                 answer, lease = yield from self._proven(
@@ -96,13 +95,13 @@ class Repeater:
                 problem = _problem(answer, has_begun=unknown is not None)
                 if problem is None:
                     return answer, lease
+                problem.knows_keys = lease.knows_keys
             except GatewayError as error:
                 problem = error
             if problem.code == "too_many_idempotency_keys" and unknown is None and execute.is_own_key:
                 execute.drop_key()
                 continue
-            if isinstance(problem, OutcomeUnknown):
-                self._knows_keys = True
+            is_asked = isinstance(problem, OutcomeUnknown)  # it has just told that it knows them
             if unknown is None or isinstance(problem, OutcomeUnknown):
                 if not _may_be_asked_for(problem, execute):
                     raise problem
@@ -116,12 +115,10 @@ class Repeater:
             yield Pause(wait)
 
     def _ask_for_keys(self, execute: KeyedExecute) -> Flow[None]:
-        """Raises NotFound for a gateway that knows no keys, GatewayError where it can't be asked now."""
-        if self._knows_keys is None:
-            answer, _ = yield from self._proven(PROBE, execute.end, Repeat.READ, RENEW_SECONDS)
-            self._knows_keys = answer.expect(200, 404).status == 200
-        if not self._knows_keys:
-            raise NotFound("not_found", status=404)
+        """Each time anew: another gateway may have taken its place. Raises NotFound for a gateway that knows no keys,
+        GatewayError where it can't be asked now."""
+        answer, _ = yield from self._proven(PROBE, execute.end, Repeat.READ, RENEW_SECONDS)
+        answer.expect(200)
 
 
 def _problem(answer: ReceivedAnswer, *, has_begun: bool) -> GatewayError | None:
@@ -138,9 +135,13 @@ def _problem(answer: ReceivedAnswer, *, has_begun: bool) -> GatewayError | None:
 
 
 def _may_be_asked_for(problem: GatewayError, execute: KeyedExecute) -> bool:
-    """True if the call may have run, and its outcome can be asked for under its key."""
-    is_lost = isinstance(problem, Unreachable | ProtocolViolation | OutcomeUnknown) and problem.may_have_run
-    return is_lost and execute.key is not None and problem.code != "client_closed"
+    """True if the call may have run, and its outcome can be asked for under its key.
+
+    A gateway that knows no keys may have run it without a trace of its key, and one that replaces it knows no better.
+    """
+    is_lost = isinstance(problem, Unreachable | ProtocolViolation) and problem.may_have_run and problem.knows_keys
+    is_known = is_lost or isinstance(problem, OutcomeUnknown)
+    return is_known and execute.key is not None and problem.code != "client_closed"
 
 
 def _may_pass(problem: GatewayError) -> bool:

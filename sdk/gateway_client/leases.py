@@ -45,19 +45,21 @@ class LeaseTerms:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease with its token. `expires_at` and `issued_at` in Unix seconds of this host's clock."""
+    """A lease with its token. `expires_at` and `issued_at` in Unix seconds of this host's clock. `knows_keys`: the
+    gateway that issued it knows idempotency keys."""
 
     token: str = field(repr=False)
     session: Session
     expires_at: float
     issued_at: float
+    knows_keys: bool = False
 
     def left(self, now: float) -> float:
         """Seconds until its end, negative after it."""
         return self.expires_at - now
 
 
-def lease_of(answer: IssuedLease, now: float) -> Lease:
+def lease_of(answer: IssuedLease, now: float, *, knows_keys: bool) -> Lease:
     """The lease in the answer of POST /v1/leases. Raises ProtocolViolation for a token that no header can carry, and
     for an `expires_at` that is not a time."""
     if not answer.lease_jwt or not all("!" <= one <= "~" for one in answer.lease_jwt):
@@ -70,7 +72,7 @@ def lease_of(answer: IssuedLease, now: float) -> Lease:
     except (ValueError, OverflowError):
         raise ProtocolViolation("the lease's expires_at is no time") from None
     session = Session(session_id=answer.session_id, lease_jti=answer.lease_jti, expires_at=answer.expires_at)
-    return Lease(answer.lease_jwt, session, expires_at, now)
+    return Lease(answer.lease_jwt, session, expires_at, now, knows_keys)
 
 
 class Leases:

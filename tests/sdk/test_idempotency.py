@@ -58,11 +58,11 @@ def raised_by(replies: list[Reply], *, waits: bool = False, timeout: float | Non
 
 
 def test_each_call_has_a_key_of_its_own_and_all_its_attempts_have_the_same() -> None:
-    world = World(replies=[lost(), CALLS, lost(), refusal(503, "overloaded", 1), DONE])
+    world = World(replies=[lost(), CALLS, lost(), CALLS, refusal(503, "overloaded", 1), DONE])
     core = core_in(world)
     execute(world, core)
     execute(world, core)
-    assert world.paths() == ["/v1/leases", EXECUTE, PROBE, EXECUTE, EXECUTE, EXECUTE, EXECUTE]
+    assert world.paths() == ["/v1/leases", EXECUTE, PROBE, EXECUTE, PROBE, EXECUTE, EXECUTE, EXECUTE]
     keys = world.header("Idempotency-Key", EXECUTE)
     assert len(keys) == 5
     assert len(set(keys[:4])) == 1
@@ -126,15 +126,30 @@ def test_a_lease_that_is_lost_leaves_a_call_of_which_nothing_was_sent() -> None:
     assert world.paths() == ["/v1/leases"] * 2
 
 
-def test_a_gateway_that_knows_no_keys_is_sent_a_lost_call_once() -> None:
-    world = World(replies=[lost(), refusal(404, "not_found"), DONE])
+@pytest.mark.parametrize("problem", [lost(), ProtocolViolation("cut off"), answer(502, "no gateway")], ids=str)
+def test_a_call_that_a_gateway_without_keys_may_have_taken_is_not_sent_to_its_successor(problem: Reply) -> None:
+    world = World(replies=[problem, CALLS, DONE], knows_keys=False)
     core = core_in(world)
-    for _ in range(2):
-        with pytest.raises(Unreachable) as raised:
-            execute(world, core)
-        assert (raised.value.code, raised.value.may_have_run) == ("connection_lost", True)
-        world.replies = [lost(), DONE]
-    assert world.paths() == ["/v1/leases", EXECUTE, PROBE, EXECUTE], "it is asked once whether it knows keys"
+    with pytest.raises(GatewayError) as raised:
+        execute(world, core)
+    assert raised.value.may_have_run
+    assert world.paths() == ["/v1/leases", EXECUTE]
+    world.knows_keys, world.replies = True, [lost(), CALLS, DONE]
+    world.run(core.renew())
+    assert isinstance(execute(world, core), Executed)
+    assert world.paths()[2:] == ["/v1/leases", EXECUTE, PROBE, EXECUTE]
+
+
+def test_each_repeat_asks_anew_whether_the_gateway_knows_keys() -> None:
+    older = refusal(404, "not_found")
+    world = World(replies=[lost(), CALLS, lost(), older, DONE])
+    core = core_in(world)
+    with pytest.raises(Unreachable) as raised:
+        execute(world, core)
+    assert (raised.value.code, raised.value.may_have_run) == ("connection_lost", True)
+    assert world.paths() == ["/v1/leases", EXECUTE, PROBE, EXECUTE, PROBE]
+    world.replies = [lost(), CALLS, DONE]
+    assert isinstance(execute(world, core), Executed)
 
 
 def test_a_call_that_runs_already_is_waited_for() -> None:

@@ -57,6 +57,8 @@ class World:
     seconds: list[float] = field(default_factory=list)
     paused: list[float] = field(default_factory=list)
     leases: int = 0
+    knows_keys: bool = True
+    """The gateway that answers the next request for a lease knows idempotency keys."""
     on_send: Callable[[SentRequest], None] = lambda request: None
 
     @property
@@ -128,7 +130,7 @@ class World:
             "lease_jwt": f"lease-{self.leases}", "session_id": f"ses_{self.leases}", "lease_jti": f"lea_{self.leases}",
             "expires_at": end,
         }  # fmt: skip
-        return answer(200, body)
+        return answer(200, body, **({"x_idempotency_seconds": "86400"} if self.knows_keys else {}))
 
 
 KEY = ProofKey.generate()

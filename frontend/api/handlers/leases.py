@@ -2,16 +2,17 @@
 
 from typing import Annotated, Any
 
-from contract.leases import GrantedBudgets, Lease
+from contract.leases import KEYS_HEADER, GrantedBudgets, Lease
 from contract.noun import LEFT_OUT
 from frontend.auth.identity import Identity, identify, intersect_scopes
 from frontend.auth.keys import parse_jwk
 from frontend.auth.remote import identify_remote
 from frontend.calls.refusals import RefusedRequest
-from frontend.contract.annotations import ReadsBody, codes
+from frontend.contract.annotations import ReadsBody, WrittenAs, codes
 from frontend.contract.forms import MAX_BODY_BYTES, parse_body
 from frontend.contract.leases import LeaseRequest
 from frontend.errors import GateError
+from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
@@ -26,7 +27,9 @@ from ipc.operations.leases import Issue, TooManySessions
     "budget_exhausted", "budget_store_unavailable", "replay_cache_unavailable", "evidence_store_unavailable",
     "ledger_full",
 )  # fmt: skip
-async def issue(services: Services, request: Annotated[Request, ReadsBody(LeaseRequest)]) -> Lease:
+async def issue(
+    services: Services, request: Annotated[Request, ReadsBody(LeaseRequest)]
+) -> Annotated[Answer, WrittenAs(Lease)]:
     """Issue a lease, bound to the caller's key.
 
     Not authenticated by a lease: the socket identifies the caller, or behind the edge its token. Issuing works while
@@ -60,13 +63,13 @@ async def issue(services: Services, request: Annotated[Request, ReadsBody(LeaseR
     if isinstance(lease, TooManySessions):
         raise await _too_many(services, identity, asked, lease)
     services.metrics.leases_issued.add()
-    return Lease(
-        lease_jwt=lease.lease_jwt,
-        session_id=lease.session_id,
-        lease_jti=lease.lease_jti,
-        expires_at=lease.expires_at,
-        budgets=LEFT_OUT if max_calls is None else GrantedBudgets(max_calls=max_calls),
-    )
+    budgets = LEFT_OUT if max_calls is None else GrantedBudgets(max_calls=max_calls)
+    answer = Lease(
+        lease_jwt=lease.lease_jwt, session_id=lease.session_id, lease_jti=lease.lease_jti,
+        expires_at=lease.expires_at, budgets=budgets,
+    )  # fmt: skip
+    keys_live = services.configuration.current.settings.limits.idempotency_seconds
+    return json_answer(200, answer, ((KEYS_HEADER, str(keys_live)),))
 
 
 async def _too_many(services: Services, identity: Identity, asked: Issue, told: TooManySessions) -> GateError:
