@@ -82,7 +82,7 @@ class EdgeApplication:
             headers = request_headers(scope["headers"], connection.certificate)
         except BadHead:
             raise _Refused(400, "bad_request") from None
-        body = _Body(self._connections, connection.address)
+        body = _RequestBody(self._connections, connection.address)
         try:
             await self._read(body, receive)
             path, query = scope["raw_path"], scope["query_string"]
@@ -100,7 +100,7 @@ class EdgeApplication:
         finally:
             body.release()
 
-    async def _read(self, body: "_Body", receive: Receive) -> None:
+    async def _read(self, body: "_RequestBody", receive: Receive) -> None:
         """All of it. Raises _Refused and _CutOff."""
         with trio.move_on_after(self._limits.body_seconds):
             while body.size <= MAX_UNREAD:
@@ -115,7 +115,7 @@ class EdgeApplication:
         raise _Refused(408, "request_timeout")
 
 
-class _Body:
+class _RequestBody:
     """The body of one request, and its part of the memory for bodies. Of one that is too large nothing is kept."""
 
     def __init__(self, connections: EdgeConnections, address: str) -> None:

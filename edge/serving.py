@@ -32,9 +32,9 @@ IDLE_SECONDS: Final = 60.0
 STREAMS: Final = 32
 
 
-class _Server(TCPServer):
+class _EdgeServer(TCPServer):
     """One connection, all of which ends once its client has gone. Hypercorn alone would let it wait for the time of an
-    idle connection, and for answers that no one will read."""
+    idle connection, and for answers without a reader."""
 
     connection: EdgeConnection
 
@@ -91,7 +91,7 @@ async def _handle(
         served = await _shaken(certificate, stream, connection)
         if served is not None:
             state = ConnectionState({CONNECTION: connection})
-            server = _Server(application, config, context, state, served)  # type: ignore[arg-type]
+            server = _EdgeServer(application, config, context, state, served)  # type: ignore[arg-type]
             server.connection = connection
             with connection.scope:
                 await server.run()

@@ -70,7 +70,7 @@ class Frames:
             data = self.sock.recv(65536)
             for event in self.h2.receive_data(data) if data else []:
                 if isinstance(event, h2.events.ResponseReceived):
-                    return int(dict(event.headers)[":status"])
+                    return next(int(value) for name, value in event.headers if name in (b":status", ":status"))
                 if isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated)):
                     return None
             if not data:
