@@ -14,7 +14,7 @@ from gateway_client.contract.leases import KEYS_HEADER
 from gateway_client.contract.leases import Lease as IssuedLease
 from gateway_client.contract.previews import CallPreview
 from gateway_client.contract.receipts import Receipt
-from gateway_client.core import Core, Limits, Repeat, encode_json, json_call, unproven
+from gateway_client.core import Core, Limits, Repeat, encode_json, json_call
 from gateway_client.decoding import decode
 from gateway_client.errors import (
     AlreadyExecuted,
@@ -272,11 +272,21 @@ class AgentCore(Core):
         body: dict[str, Any] = {"scopes": list(terms.scopes), "dpop_jwk": self._key.jwk}
         if terms.max_calls is not None:
             body["budgets"] = {"max_calls": terms.max_calls}
-        answer = yield from self.ask(json_call("POST", "/v1/leases", body), deadline, repeat, unproven)
+        answer = yield from self.ask(json_call("POST", "/v1/leases", body), deadline, repeat, self._credential)
         issued = decode(IssuedLease, answer.expect(200).json(), "lease")
         lease = lease_of(issued, self.clock.now(), knows_keys=KEYS_HEADER.lower() in answer.headers)
         self.leases.replace(lease)
         return lease
+
+    def _credential(self, _call: UnprovenCall) -> Headers:
+        """The headers by which an edge knows this agent; none for an agent on the gateway's host."""
+        read = self.leases.terms.token
+        if read is None:
+            return ()
+        token = read().strip()
+        if not token or not all("!" <= one <= "~" for one in token):
+            raise ValueError("the token can't be sent as a header")
+        return (("Authorization", f"Bearer {token}"),)
 
     def _proof(self, lease: Lease) -> "_Prove":
         return _Prove(self._prover, lease)

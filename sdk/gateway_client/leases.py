@@ -6,6 +6,7 @@ say so. Holds can be polled by their own session only, so the lease of each hold
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -29,13 +30,15 @@ class LeaseTerms:
     With `max_calls`, a session ends with its lease or its budget, and the client then raises lease_expired or
     budget_exhausted: call `renew()` for another one. `renews_budget` lets the client take a new lease, with a whole
     new budget, by itself. A lease that has less than `seconds_left` left when a call goes out is renewed first:
-    WAIT_SECONDS suits a program that polls the holds of its calls later.
+    WAIT_SECONDS suits a program that polls the holds of its calls later. `token` returns the token (JWT) by which a
+    gateway's edge knows this agent; it is called for each lease, so it may read a file that is replaced.
     """
 
     scopes: tuple[str, ...] = ("tools:call",)
     max_calls: int | None = None
     renews_budget: bool = False
     seconds_left: float = RENEW_SECONDS
+    token: Callable[[], str] | None = field(default=None, repr=False)
 
     @property
     def keeps_session(self) -> bool:

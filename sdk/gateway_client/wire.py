@@ -49,7 +49,8 @@ class SentRequest:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that errors must not repeat: token and proof."""
-        return tuple(value.removeprefix("DPoP ") for name, value in self.headers if name in {"Authorization", "DPoP"})
+        shown = (value for name, value in self.headers if name in {"Authorization", "DPoP"})
+        return tuple(value.removeprefix("DPoP ").removeprefix("Bearer ") for value in shown)
 
 
 @dataclass(frozen=True, slots=True)

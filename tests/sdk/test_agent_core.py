@@ -177,6 +177,24 @@ def test_a_budget_is_renewed_when_the_program_says_so() -> None:
     assert world.leases == 2
 
 
+def test_each_lease_is_asked_for_with_the_token_of_that_moment_and_no_call_is() -> None:
+    world, tokens = World(), iter(["first\n", "second"])
+    core = core_in(world, LeaseTerms(token=lambda: next(tokens)))
+    execute(world, core)
+    world.time += 299
+    execute(world, core)
+    shown = [dict(one.headers).get("Authorization", "")[:13] for one in world.sent]
+    assert [one for one in shown if not one.startswith("DPoP ")] == ["Bearer first", "Bearer second"]
+    assert world.sent[0].secrets == ("first",)
+
+
+def test_a_token_that_no_header_can_carry_is_not_sent() -> None:
+    world = World()
+    with pytest.raises(ValueError, match="can't be sent"):
+        execute(world, core_in(world, LeaseTerms(token=lambda: "a\r\nb")))
+    assert world.sent == []
+
+
 BEFORE_DISPATCH = [
     (429, "rate_limit_exceeded"), (503, "overloaded"), (503, "draining"), (503, "policy_engine_timeout"),
     (503, "policy_engine_unavailable"), (503, "replay_cache_unavailable"),

@@ -30,7 +30,7 @@ def test_every_example_runs(
     for left in operator.approvals(status="pending").approvals:
         operator.deny(left.approval_id)
     seen: dict[str, Any] = {}
-    assert len(EXAMPLES) == 11
+    assert len(EXAMPLES) == 12
 
     def pending() -> set[str]:
         return {item.approval_id for item in operator.approvals(status="pending").approvals}
