@@ -11,7 +11,7 @@ class Session(Noun, frozen=True, kw_only=True):
     principal: str
     owner: str | None
     identity_method: str | None
-    """How the principal was identified: `peercred`, `jwt`, or in dev mode `none`."""
+    """How the principal was identified: `peercred`, `jwt`, `x509`, or in dev mode `none`."""
     uid: int | None
     """The user of this host that asked for the lease; null where it is not known."""
     issued_at: str

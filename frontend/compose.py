@@ -8,6 +8,7 @@ from pathlib import Path
 
 from frontend.actions.modules import modules_folder
 from frontend.auth.authentication import Authentication
+from frontend.auth.certificates import CertificateJudge
 from frontend.auth.dpop import DpopVerifier
 from frontend.auth.lease import LeaseVerifier
 from frontend.auth.operators import Operators
@@ -133,7 +134,7 @@ def build_services(
         refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks, rates=rates,
         explaining=Explaining(registry, policy, learned.for_action, current.settings_now, use_newest, policy_files),
-        learned=learned,
+        learned=learned, certificates=CertificateJudge(clock, current.identity_now),
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,

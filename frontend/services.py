@@ -13,6 +13,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
+from frontend.auth.certificates import CertificateJudge
 from frontend.auth.tokens import TokenJudge
 from frontend.broker.client import BrokerClient
 from frontend.calls.approvals.settle import Settlement
@@ -71,6 +72,7 @@ class Services:
     readers: Readers
     authentication: Authentication
     tokens: TokenJudge
+    certificates: CertificateJudge
     policy: RunningEngine
     pools: Pools
     broker: BrokerClient

@@ -4,9 +4,11 @@ import msgspec
 
 
 class IdentityOrigin(msgspec.Struct, frozen=True):
-    """How a caller is known: by its user (`peercred`), a token (`jwt`), in dev mode also by nothing (`none`).
+    """How a caller is known: by its user (`peercred`), a token (`jwt`), a certificate (`x509`), in dev mode also by
+    nothing (`none`).
 
-    `issuer` and `subject` are those of its token; a user of this host has neither.
+    `issuer` and `subject` are those of its token. A certificate has a `subject` alone, its name, and a user of this
+    host has neither.
     """
 
     method: str

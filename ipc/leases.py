@@ -50,7 +50,7 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     identity_issuer: str | None = None
     """The issuer of the token by which the caller is known."""
     identity_subject: str | None = None
-    """The subject of that token."""
+    """The subject of that token, or the name of the caller's certificate."""
 
     @property
     def origin(self) -> IdentityOrigin:

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from ipc.certificates import CertificateSettings
 from ipc.issuers import IssuerSettings
 from ipc.networks import NetworkSettings
 from ipc.process.log_level import INFO
@@ -52,9 +53,18 @@ class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     principals: dict[str, PrincipalMapping] = {}
     """User id (decimal text) -> mapping."""
     edge_uids: tuple[int, ...] = ()
-    """Users that `gateway edge` runs as: a lease for a caller behind it needs a token."""
+    """Users that `gateway edge` runs as: a lease for a caller behind it needs a token or a client certificate."""
     issuers: tuple[IssuerSettings, ...] = ()
     """Issuers of these tokens."""
+    certificates: tuple[CertificateSettings, ...] = ()
+    """Names of client certificates that stand for a token."""
+
+    @property
+    def named_principals(self) -> frozenset[str]:
+        """The principals that the configuration names outright."""
+        mapped = frozenset(one.principal for one in self.principals.values())
+        issued = (one.named_principals for one in self.issuers)
+        return mapped.union(*issued, *(one.named_principals for one in self.certificates))
 
 
 class OperatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

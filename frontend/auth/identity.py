@@ -26,7 +26,8 @@ class Peer(Protocol):
 class Identity:
     """A caller that is known by name. `scopes_allowed` None: any; `method` goes into leases and audit events.
 
-    `issuer` and `subject` are those of its token, which ends at `ends_at` (Unix seconds).
+    `issuer` and `subject` are those of its token, or `subject` is the name of its certificate; either ends at `ends_at`
+    (Unix seconds).
     """
 
     principal: str

@@ -13,6 +13,7 @@ from typing import Any, Final
 import jwt
 import msgspec
 
+from frontend.auth.formed import why_not_formed
 from frontend.auth.identity import Identity
 from frontend.auth.jwks import KeyFile, key_for
 from frontend.clock import TimeSource
@@ -27,9 +28,6 @@ JWT: Final = "jwt"
 """`identity_method` of these identities."""
 _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]{2,2048}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,1024}", re.ASCII)
 _SUBJECT: Final = re.compile(rf"[!-~]{{1,{MAX_NAME}}}", re.ASCII)
-_PRINCIPAL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", re.ASCII)
-_OURS: Final = re.compile(r"gateway|(?:operator|uid|dev):.*", re.ASCII)
-"""Principals that the gateway itself gives."""
 _BY_HAND: Final[Any] = {
     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_sub": False, "verify_jti": False,
     "require": ["exp", "iss", "aud", "sub"],
@@ -119,14 +117,11 @@ class TokenJudge:
         """The principal that the row's form makes of the token."""
         head, _, claim = row.principal.rstrip("}").partition("{")
         value = claims.get(claim)
-        principal = f"{head}{value}"
-        if not isinstance(value, str) or not _PRINCIPAL.fullmatch(principal) or _OURS.fullmatch(principal):
+        if not isinstance(value, str):
             raise _refuse(f"the token of issuer {row.name} makes no principal")
-        settings = self._settings()
-        named = {one.principal for one in settings.principals.values()}
-        # SECURITY: an issuer can name its subjects as it likes, and must not give one the name of another caller.
-        if principal in named.union(*(other.named_principals for other in settings.issuers)):
-            raise _refuse(f"the token of issuer {row.name} makes a principal that the configuration gives to others")
+        principal = f"{head}{value}"
+        if (why := why_not_formed(principal, self._settings())) is not None:
+            raise _refuse(f"the token of issuer {row.name} {why}")
         return principal
 
 

@@ -28,11 +28,11 @@ class Question(msgspec.Struct, frozen=True):
     principal: str
     owner: str | None
     identity_method: str
-    """peercred, jwt, or in dev mode none; empty for a call that is only supposed."""
+    """peercred, jwt, x509, or in dev mode none; empty for a call that is only supposed."""
     identity_issuer: str | None
     """The issuer of the caller's token; None for a user of this host."""
     identity_subject: str | None
-    """The subject of that token."""
+    """The subject of that token, or the name of the caller's certificate."""
     action_id: str
     action_version: str
     action_risk_level: str

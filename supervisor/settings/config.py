@@ -29,7 +29,7 @@ from supervisor.settings.document import Document, apply_environment, read_docum
 from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.pool_shares import most_workers
 from supervisor.settings.problems import Problem, dotted, short
-from supervisor.settings.sections import issuers, networks
+from supervisor.settings.sections import certificates, issuers, networks
 from supervisor.settings.sections.operators import CredentialRefused, operator_settings
 from supervisor.settings.sections.quorums import check_quorums, quorum_rules
 from supervisor.settings.sections.section import ArraySection, Found
@@ -177,7 +177,9 @@ class _ConfigReader:
         identity["principals"] = {uid: row for uid, row in principals.items() if "principal" in row}
         self.check_quotas(identity["principals"])
         issuers.check_edge(identity, self.found_in(("identity",)))
-        identity["issuers"] = self.tables(("identity", "issuers"), identity.get("issuers", {}), issuers.SECTION)
+        certificates.check_beside_issuers(identity, self.found_in(("identity",)))
+        for name, section in (("issuers", issuers.SECTION), ("certificates", certificates.SECTION)):
+            identity[name] = self.tables(("identity", name), identity.get(name, {}), section)
         workers = values.get("workers", {})
         if "http" in workers:
             workers["http"].setdefault("max", WorkerSettings().http.max)

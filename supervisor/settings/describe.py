@@ -11,7 +11,7 @@ import msgspec
 
 from ipc.settings import Settings
 from supervisor.settings import schema
-from supervisor.settings.sections import issuers
+from supervisor.settings.sections import certificates, issuers
 from supervisor.settings.toml_lines import Path
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -21,6 +21,7 @@ _REQUIRED: dict[Path, tuple[str, ...]] = {
     ("identity", "peercred", "principals", "*"): ("principal",),
     ("identity", "issuers", "*"): tuple(issuers.REQUIRED),
     ("identity", "issuers", "*", "principals", "*"): ("principal",),
+    ("identity", "certificates", "*"): tuple(certificates.REQUIRED),
     ("operators", "*"): ("name",),
     ("webhooks", "*"): ("name", "url"),
     ("evidence", "witnesses", "*"): ("name", "url", "key"),

@@ -19,7 +19,7 @@ from ipc.roles import OPERATOR_ROLES
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, ValueKind, Wrong, kind, place
-from supervisor.settings.sections import addresses, issuers, networks, stores, webhooks, witnesses
+from supervisor.settings.sections import addresses, certificates, issuers, networks, stores, webhooks, witnesses
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,9 @@ _ISSUER = SettingsTable(
         "require": Names(value_kinds.text, Leaf(issuers.claim_value)),
         "principals": Names(issuers.token_text, SettingsTable(_SUBJECT)),
     }
+)
+_CERTIFICATE = SettingsTable(
+    {**_SUBJECT, "san": Leaf(certificates.san), "principal": Leaf(certificates.certificate_principal)}
 )
 
 MAX_FRONTS = 64
@@ -135,6 +138,7 @@ SCHEMA = SettingsTable(
                 "provider": Leaf(value_kinds.choice("peercred", "none")),
                 "edge_uids": Leaf(value_kinds.list_of(value_kinds.whole(0, 2**32 - 2))),
                 "issuers": TableArray(_ISSUER),
+                "certificates": TableArray(_CERTIFICATE),
                 "peercred": SettingsTable(
                     {
                         "allow_unmapped": Leaf(value_kinds.flag),

@@ -32,8 +32,8 @@ async def issue(
 ) -> Annotated[Answer, WrittenAs(Lease)]:
     """Issue a lease, bound to the caller's key.
 
-    Not authenticated by a lease: the socket identifies the caller, or behind the edge its token. Issuing works while
-    the key-value store is down, unless the lease has budgets to store.
+    Not authenticated by a lease: the socket identifies the caller, or behind the edge its token or client
+    certificate. Issuing works while the key-value store is down, unless the lease has budgets to store.
     """
     services.admission.refuse_new_leases()
     identity = await _identified(services, request)
@@ -91,7 +91,7 @@ async def _identified(services: Services, request: Request) -> Identity:
     settings = services.configuration.current.settings.identity
     try:
         if request.uid in settings.edge_uids:
-            identity = identify_remote(services.tokens, request.headers)
+            identity = identify_remote(services.tokens, services.certificates, request.headers)
         else:
             identity = identify(settings, request.peer)
     except GateError as error:

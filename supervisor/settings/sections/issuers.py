@@ -10,6 +10,7 @@ from ipc.issuers import MAX_NAME, IssuerSettings, SubjectMapping
 from ipc.keys.key_sets import KeySetRefused, fits, read_file
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, Wrong, kind
+from supervisor.settings.sections.certificates import could_make_the_same
 from supervisor.settings.sections.section import ArraySection, Found
 
 MAX_ISSUERS: Final = 32
@@ -78,8 +79,8 @@ def check_issuers(rows: Mapping[int, Mapping[str, Any]], found: Found) -> None:
         for setting in ("name", "issuer"):
             if setting in one and one[setting] == other.get(setting):
                 found((index, setting), f'"{one[setting]}" is there twice', "Put audiences of one issuer in one row.")
-        heads = [row.get("principal", "{sub}").partition("{")[0] for row in (one, other) if not row.get("principals")]
-        if len(heads) == 2 and (heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])):
+        forms = [row.get("principal", "{sub}") for row in (one, other) if not row.get("principals")]
+        if len(forms) == 2 and could_make_the_same(*forms):
             text = f'could make the same principals as "{one.get("name", "")}"'
             found((index, "principal"), text, 'Begin each with another text, like "corp:{sub}".')
     for index, row in rows.items():

@@ -6,6 +6,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
+from ipc.certificates import CertificateSettings
 from ipc.issuers import IssuerSettings, SubjectMapping
 from ipc.networks import ClientCertificate, NetworkSettings
 from ipc.quorum import QuorumRule
@@ -19,8 +20,8 @@ SET_BY_THE_GATEWAY = {
 }  # fmt: skip
 ONLY_IN_THE_FILE = {"operators.api_key_file"}
 TABLES = (
-    ClientCertificate, IssuerSettings, NetworkSettings, OperatorSettings, PrincipalMapping, QuorumRule, SubjectMapping,
-    WebhookSettings, WitnessSettings,
+    CertificateSettings, ClientCertificate, IssuerSettings, NetworkSettings, OperatorSettings, PrincipalMapping,
+    QuorumRule, SubjectMapping, WebhookSettings, WitnessSettings,
 )  # fmt: skip
 
 

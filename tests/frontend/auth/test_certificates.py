@@ -1,0 +1,176 @@
+"""Leases by client certificates: one table of good and hostile ones, each shown to a whole front with its notary."""
+
+import base64
+import ipaddress
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography import x509
+
+from frontend.http.peercred import PeerCredentials
+from frontend.http.requests import CompleteBody, Request
+from ipc.certificates import CertificateSettings
+from ipc.issuers import IssuerSettings, SubjectMapping
+from ipc.process.clock import parse_iso
+from ipc.settings import IdentitySettings, PrincipalMapping
+from tests.support.client_certificates import byte_sequence, client_certificate, dns, email, uri
+from tests.support.front_core import Core, front_core
+from tests.support.proofs import Key
+
+EDGE, LOCAL = 991, 1004
+AGENT = Key()
+ROWS = (
+    CertificateSettings("spiffe://corp/agent/*", "agent:{*}", ("tools:call", "a:b"), "team"),
+    CertificateSettings("spiffe://corp/agent/root", "the-root-agent"),
+    CertificateSettings("*.agents.example", "host:{san}"),
+    CertificateSettings("bob@corp.example", "bob"),
+)
+A = uri("spiffe://corp/agent/a")
+Make = Callable[[float], str]
+
+
+def shown(*names: x509.GeneralName, begins: int = -50, ends: int = 1000, padding: int = 0) -> Make:
+    return lambda now: byte_sequence(client_certificate(names, now + begins, now + ends, padding))
+
+
+def spelt(change: Callable[[str], str]) -> Make:
+    """The header of a good certificate, spelt in another way."""
+    return lambda now: change(shown(A)(now))
+
+
+GOOD: dict[str, tuple[Make, str, str]] = {
+    "a URI": (shown(A), "agent:a", "spiffe://corp/agent/a"),
+    "a URI of a more special row": (shown(uri("spiffe://corp/agent/root")), "the-root-agent", "spiffe://corp/agent/root"),
+    "a DNS name": (shown(dns("a1.agents.example")), "host:a1.agents.example", "a1.agents.example"),
+    "an address": (shown(email("bob@corp.example")), "bob", "bob@corp.example"),
+    "a name beside names that no row has": (
+        shown(dns("pod.cluster.local"), uri("spiffe://corp/agent/b"), email("x@y.example")), "agent:b", "spiffe://corp/agent/b",
+    ),
+    "a time that begins now": (shown(A, begins=0), "agent:a", "spiffe://corp/agent/a"),
+    "spaces around": (spelt(lambda text: f" {text}\t"), "agent:a", "spiffe://corp/agent/a"),
+}  # fmt: skip
+HOSTILE: dict[str, Make] = {
+    "no names": shown(), "no name that a row has": shown(uri("spiffe://evil/agent/a")),
+    "a name of another kind": shown(dns("bob@corp.example")), "a URI that stands as a DNS name": shown(dns("spiffe://corp/agent/a")),
+    "two URIs": shown(A, uri("spiffe://evil/x")),
+    "two names of rows": shown(A, dns("a.agents.example")),
+    "two names of one row": shown(dns("b.agents.example"), dns("a.agents.example")),
+    "one name twice": shown(dns("a.agents.example"), dns("a.agents.example")),
+    "many names": shown(*(dns(f"a{number}.example") for number in range(40)), dns("a.agents.example")),
+    "a wildcard for a segment": shown(uri("spiffe://corp/agent/*")),
+    "a wildcard for a label": shown(dns("*.agents.example")),
+    "two segments": shown(uri("spiffe://corp/agent/a/b")), "no segment": shown(uri("spiffe://corp/agent/")),
+    "an escaped slash": shown(uri("spiffe://corp/agent/a%2Fb")), "dots": shown(uri("spiffe://corp/agent/..")),
+    "a segment that makes no principal": shown(uri("spiffe://corp/agent/~")),
+    "a host of another case": shown(uri("spiffe://CORP/agent/a")),
+    "a label of another case": shown(dns("A.agents.example")),
+    "an address of another case": shown(email("Bob@corp.example")), "two labels": shown(dns("a.b.agents.example")),
+    "a dot at the end": shown(dns("a.agents.example.")), "a NUL": shown(dns("a.agents.example\0.evil.example")),
+    "a NUL at the end": shown(uri("spiffe://corp/agent/a\0")), "a new line": shown(uri("spiffe://corp/agent/a\n")),
+    "an IDN that looks alike": shown(dns("a.xn--agents-6of.example")),
+    "bytes beyond ASCII": lambda now: byte_sequence(
+        client_certificate([dns("a.agents.example")], now - 9, now + 900).replace(b"a.agents", b"\xc3\xa9agents")
+    ),
+    "an address of IP": shown(x509.IPAddress(ipaddress.ip_address("10.0.0.1"))),
+    "a long name": shown(uri("spiffe://corp/agent/" + "a" * 600)),
+    "ended": shown(A, ends=-1), "ended this second": shown(A, ends=0),
+    "not valid yet": shown(A, begins=5), "a huge certificate": shown(A, padding=13_000),
+    "no byte sequence": spelt(lambda text: text.strip(":")), "no end": spelt(lambda text: text[:-1]),
+    "a string": spelt(lambda text: f'"{text[1:-1]}"'), "a list": spelt(lambda text: f"{text}, {text}"),
+    "a parameter": spelt(lambda text: text + ";a=1"), "base64url": spelt(lambda _: ":--__:"), "nothing": lambda _: "",
+    "an empty sequence": lambda _: "::", "a wrong length": spelt(lambda text: f":A{text[1:]}"),
+    "a NUL in it": spelt(lambda text: text + "\0"),
+    "bytes behind": spelt(lambda text: byte_sequence(base64.b64decode(text[1:-1]) + b"\0")),
+    "a part of one": spelt(lambda text: byte_sequence(base64.b64decode(text[1:-1])[:-9])),
+    "PEM": lambda _: byte_sequence(b"-----BEGIN CERTIFICATE-----"), "zeros": lambda _: byte_sequence(bytes(500)),
+}  # fmt: skip
+
+
+def settings(*rows: CertificateSettings, **more: Any) -> IdentitySettings:
+    users = {str(LOCAL): PrincipalMapping("billing")}
+    return IdentitySettings(principals=users, edge_uids=(EDGE,), certificates=rows, **more)
+
+
+async def ask(core: Core, *headers: tuple[str, str], uid: int = EDGE) -> tuple[int, dict[str, Any]]:
+    body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk})
+    peer = PeerCredentials(1, uid, 1)
+    answer = await core.dispatch.respond(
+        Request("POST", "/v1/leases", "", [*headers], peer=peer, body=CompleteBody(body))
+    )
+    return answer.status, msgspec.json.decode(answer.body)
+
+
+async def test_good_certificates_give_leases_and_hostile_ones_none(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
+        core.services.rates.take = lambda *_: None  # type: ignore[method-assign]
+        for name, (make, principal, subject) in GOOD.items():
+            status, body = await ask(core, ("client-cert", make(core.clock.right)))
+            assert status == 200, (name, body)
+            (event, *_) = await core.events(event_type="LeaseIssued", principal=principal)
+            told = [event.get(one) for one in ("identity_method", "identity_issuer", "identity_subject")]
+            assert told == ["x509", None, subject], name
+        for name, make in HOSTILE.items():
+            status, body = await ask(core, ("client-cert", make(core.clock.right)))
+            assert (status, body.get("error")) == (403, "identity_forbidden"), (name, body)
+
+
+async def test_a_row_says_owner_and_scopes(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
+        for make, owner, scopes in (
+            (shown(A), "team", ("tools:call", "a:b")),
+            (shown(email("bob@corp.example")), None, ("tools:call",)),
+        ):
+            identity = core.services.certificates.judge(make(core.clock.right))
+            assert (identity.owner, identity.scopes_allowed) == (owner, scopes)
+
+
+async def test_certificates_are_looked_at_from_the_edge_alone(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
+        good = ("client-cert", shown(A)(core.clock.right))
+        assert (await ask(core, good, uid=LOCAL))[0] == 200
+        assert (await ask(core, ("client-cert", "nonsense"), uid=LOCAL))[0] == 200
+        assert (await ask(core, good, uid=7))[0] == 403
+        issued = await core.events(event_type="LeaseIssued", decision="allow")
+        assert {(one["principal"], one["identity_method"]) for one in issued} == {("billing", "peercred")}
+
+
+@pytest.mark.parametrize("more", [("client-cert", "again"), ("authorization", "Bearer a.b.c"), ("authorization", "")])
+async def test_a_certificate_beside_another_credential_gives_no_lease(tmp_path: Path, more: tuple[str, str]) -> None:
+    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
+        good = ("client-cert", shown(A)(core.clock.right))
+        status, body = await ask(core, good, more)
+        assert (status, body["error"]) == (403, "identity_forbidden")
+
+
+async def test_without_rows_a_certificate_is_not_looked_at(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0, identity=settings()) as core:
+        status, _ = await ask(core, ("client-cert", shown(A)(core.clock.right)))
+        assert status == 403
+        (event,) = await core.events(event_type="LeaseIssued")
+        assert "does not show exactly one" in event["reason"]
+
+
+async def test_a_lease_never_outlives_its_certificate(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
+        for life, least, most in ((40, 0, 40), (100_000, 290, 310)):
+            now = core.clock.right
+            _, body = await ask(core, ("client-cert", shown(A, ends=life)(now)))
+            assert least <= parse_iso(body["expires_at"]) - int(now) <= most
+
+
+@pytest.mark.parametrize("principal", ["billing", "corp", "the-root-agent", "gateway"])
+async def test_a_form_makes_no_principal_of_another_caller(tmp_path: Path, principal: str) -> None:
+    issuer = IssuerSettings(
+        "corp", "https://login.example", ("a",), "/none", ("RS256",), principals={"x": SubjectMapping("corp")}
+    )
+    rows = (
+        CertificateSettings("spiffe://corp/agent/*", "{*}"),
+        CertificateSettings("bob@corp.example", "the-root-agent"),
+    )
+    async with front_core(tmp_path, workers=0, identity=settings(*rows, issuers=(issuer,))) as core:
+        certificate = shown(uri(f"spiffe://corp/agent/{principal}"))(core.clock.right)
+        status, body = await ask(core, ("client-cert", certificate))
+        assert (status, body["error"]) == (403, "identity_forbidden")
