@@ -29,7 +29,7 @@ def tls_context(certificate: str, key: str, protocols: Sequence[str] = ("http/1.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
-    context.num_tickets = 0
+    context.num_tickets = 0  # each connection proves a certificate of its client itself
     context.set_alpn_protocols(list(protocols))
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
