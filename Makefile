@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all quick chaos servers lint bench run openapi conformance failure-modes docs docs-serve providers providers-check lock release clean setup
+.PHONY: help demo test test-all quick chaos servers lint bench run openapi conformance failure-modes kubernetes docs docs-serve providers providers-check lock release clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -60,6 +60,9 @@ conformance: $(READY) ## docs/conformance.md anew, from the rows of the contract
 
 failure-modes: $(READY) ## docs/failure-modes.md anew, from the table of faults
 	@$(BIN)/python -m tests.faults.report
+
+kubernetes: $(READY) servers ## the kustomize bases of contrib/kubernetes anew, from its chart
+	@$(BIN)/python -m tests.support.kubernetes
 
 docs: $(READY) ## the documents as a site, in build/site, every link checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Builds the Go programs that tests run for real: opa, sops, age and age-keygen, each of one fixed version. What runs from
-# the PATH or stands in FOLDER already is used, so that the second run is quick; opa and sops take some minutes, once.
+# Builds the Go programs that tests run for real: opa, sops, age, age-keygen, helm and kustomize, each of one fixed version.
+# What runs from the PATH or stands in FOLDER already is used, so that the second run is quick; opa, sops and helm take
+# some minutes, once.
 # Without Go nothing is built and tests that need one are skipped, which CI takes for a failure.
 # Usage: go_programs.sh FOLDER     afterwards FOLDER has each of them that is not on the PATH
 set -euo pipefail
 folder=$(realpath -m "$1")
-declare -A version=([age]=--version [age-keygen]=--version [opa]=version [sops]=--version)
+declare -A version=([age]=--version [age-keygen]=--version [helm]=version [kustomize]=version [opa]=version [sops]=--version)
 declare -A module=(
   [age]=filippo.io/age/cmd/age@v1.2.1
   [age-keygen]=filippo.io/age/cmd/age-keygen@v1.2.1
+  [helm]=helm.sh/helm/v3/cmd/helm@v3.19.5
+  [kustomize]=sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
   [opa]=github.com/open-policy-agent/opa@v1.22.2
   [sops]=github.com/getsops/sops/v3/cmd/sops@v3.9.4
 )

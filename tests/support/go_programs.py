@@ -10,7 +10,10 @@ import pytest
 from tests.support.manifests import REPOSITORY
 
 BUILT = REPOSITORY / ".venv" / "go"
-VERSION = {"age": "--version", "age-keygen": "--version", "opa": "version", "sops": "--version"}
+VERSION = {
+    "age": "--version", "age-keygen": "--version", "helm": "version", "kustomize": "version", "opa": "version",
+    "sops": "--version",
+}  # fmt: skip
 """The arguments that show that each program runs, as in the script."""
 
 
