@@ -28,13 +28,13 @@ class StandingRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action_id: str
     principal: str
     until: int
-    """Unix seconds."""
+    """Unix seconds. Of a revoked one: when it is forgotten."""
     epoch: int
     operator: str
     created_at: str
     signature: str
     is_ended: bool = False
-    """It was revoked. It is kept until its time is over, so that the same text is not added again."""
+    """It was revoked. It is kept so that the same text is not added again."""
 
 
 class StandingInForce(msgspec.Struct, frozen=True):
@@ -45,7 +45,8 @@ class StandingInForce(msgspec.Struct, frozen=True):
 
 
 class AddStanding(FrontOperation[StandingInForce | None], frozen=True):
-    """Store a standing approval with its event; None where one with this id is over, or there are too many.
+    """Store a standing approval with its event; None where one with this id is over, or there are too many, of its
+    operator or of all.
 
     `operator` has sent it, and must have signed it. The answer to a text that is in force already is its row.
     """

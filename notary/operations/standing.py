@@ -38,7 +38,7 @@ from notary.operations.signed import PATIENCE_SECONDS
 from notary.performing import performs
 from notary.signing.operators import check_key, operator_named
 from notary.store.outcomes import kept_of
-from notary.store.standing import MAX_STANDING
+from notary.store.standing import KEPT_REVOKED_SECONDS, MAX_OF_OPERATOR, MAX_REVOKED, MAX_STANDING
 from notary.tasks import NotAllowed
 from notary.unit import Transaction
 
@@ -68,7 +68,7 @@ def add_standing(unit: Transaction, asked: AddStanding) -> StandingInForce | Non
     known = unit.store.standing.get(terms.standing_id)
     if known is not None and known.signature == asked.signature and _is_in_force(unit, known):
         return StandingInForce(known, unit.store.standing.calls(known.standing_id))
-    if known is not None or len(unit.store.standing.listed()) >= MAX_STANDING:
+    if known is not None or not _has_room(unit, operator.name):
         return None
     row = StandingRow(
         terms.standing_id, terms.action_id, terms.principal, terms.until, unit.epoch, operator.name, iso(unit.now),
@@ -207,12 +207,20 @@ def _signed(unit: Transaction, signature: str) -> tuple[StandingTerms, OperatorS
     return signed.terms, operator, signed.text.jkt
 
 
+def _has_room(unit: Transaction, operator: str) -> bool:
+    """True if one more by this operator may stand."""
+    rows = unit.store.standing.listed()
+    in_force = [row.operator for row in rows if _is_in_force(unit, row)]
+    revoked = sum(row.is_ended and row.operator == operator for row in rows)
+    return len(in_force) < MAX_STANDING and in_force.count(operator) < MAX_OF_OPERATOR and revoked < MAX_REVOKED
+
+
 def _is_in_force(unit: Transaction, row: StandingRow) -> bool:
     return not row.is_ended and row.epoch == unit.epoch and unit.now < row.until
 
 
 def _end(unit: Transaction, row: StandingRow, event: AuditEvent) -> StandingInForce:
-    ended = msgspec.structs.replace(row, is_ended=True)
+    ended = msgspec.structs.replace(row, is_ended=True, until=min(row.until, int(unit.now) + KEPT_REVOKED_SECONDS))
     calls = unit.store.standing.calls(row.standing_id)
     unit.store.standing.put(ended)
     _append(unit, event, row, change={"principal": row.principal, "until": row.until, "calls": calls})

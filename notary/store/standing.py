@@ -11,7 +11,13 @@ from ipc.operations.standing import StandingRow
 from notary.database import OpenTransaction
 
 MAX_STANDING: Final = 256
-"""Standing approvals whose time is not over."""
+"""Standing approvals in force."""
+MAX_OF_OPERATOR: Final = 128
+"""Those in force that one operator has signed."""
+MAX_REVOKED: Final = 128
+"""Revoked ones of one operator that are still known: one more is not added."""
+KEPT_REVOKED_SECONDS: Final = 3600
+"""A revoked one stays known so long, or until its time is over: then its text is too old to be added again."""
 MOST_DUE: Final = 32
 """Those that one look ends."""
 TABLES: Final = (
@@ -106,7 +112,8 @@ class SqliteStanding:
         """See StandingStore."""
         self._connection.execute(
             "INSERT INTO standing_approvals (standing_id, action_id, principal, until, calls, record)"
-            " VALUES (?, ?, ?, ?, 0, ?) ON CONFLICT (standing_id) DO UPDATE SET record = excluded.record",
+            " VALUES (?, ?, ?, ?, 0, ?) ON CONFLICT (standing_id) DO UPDATE SET"
+            " record = excluded.record, until = excluded.until",
             (row.standing_id, row.action_id, row.principal, row.until, encode_row(row).decode()),
         )
 

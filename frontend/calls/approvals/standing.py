@@ -58,7 +58,10 @@ class StandingWriter:
         with notary_errors_as("approval_store_unavailable"):
             added = await self.notary.ask(AddStanding(signature, operator.name, event))
         if added is None:
-            message = "as many as may stand at the same time do, or this one was revoked: `gatectl approvals standing`"
+            message = (
+                "256 are in force, or 128 of yours, or you have revoked 128 within the hour, or this one was revoked: "
+                "`gatectl approvals standing list`"
+            )
             raise GateError("too_many_standing_approvals", message=message)
         return added
 

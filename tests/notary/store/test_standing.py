@@ -60,3 +60,13 @@ def test_those_are_due_whose_time_is_over(unit: UnitOfStore) -> None:
     with unit() as store:
         assert store.standing.due(END - 1) == []
         assert store.standing.due(END) == ["sta_1"]
+
+
+def test_a_row_that_is_put_again_is_due_at_its_new_end(unit: UnitOfStore) -> None:
+    with unit() as store:
+        store.standing.put(ROW)
+    with unit() as store:
+        store.standing.put(replace(ROW, is_ended=True, until=END - 60))
+    with unit() as store:
+        assert store.standing.due(END - 61) == []
+        assert store.standing.due(END - 60) == ["sta_1"]
