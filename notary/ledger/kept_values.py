@@ -27,6 +27,7 @@ TABLES: Final = (
     WHERE kind = 'kept' AND value IS NOT NULL
     """,
     "CREATE INDEX IF NOT EXISTS kept_values_by_seq ON kept_values (seq) WHERE value IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS kept_values_erased ON kept_values (erased_by, seq) WHERE erased_by IS NOT NULL",
 )
 POSTGRES_TABLES: Final = (
     """

@@ -9,7 +9,7 @@ from ipc.evidence import EventQuery, KeptFilter
 from notary.backends.postgres.statements import Statements, translated
 from notary.ledger import dead_letters, intents, outbox
 from notary.ledger.postgres import OWN, prepare
-from notary.operations import proving
+from notary.operations import cutting, erasing, proving
 from notary.reading import ends, queries, shown_kept
 from notary.tree import tiles
 from tests.support.postgres_server import PostgresServer
@@ -34,6 +34,7 @@ FILL = (
     f"""INSERT INTO kept_values
     SELECT 'intent_' || n, '/a', n, 'kept', convert_to(CAST(n % 5000 AS text), 'UTF8'), '\\x00'
     FROM generate_series(1, {EVENTS}) AS n""",
+    "UPDATE kept_values SET value = NULL, salt = NULL, erased_by = seq WHERE seq % 3 = 0",
     "ANALYZE",
 )  # fmt: skip
 ASKED: dict[str, tuple[str, list[Any]]] = {
@@ -72,6 +73,8 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
     "the newest event": ("SELECT max(time) FROM events", []),
     "the last event": (ends._LAST_EVENT, []),
     "the last epoch": (ends._LAST_RAISE, ["AdminRevokeAll"]),
+    "values erased since a copy": (cutting._ERASED_SINCE, [EVENTS - 9, EVENTS]),
+    "the events of a call": (erasing._OF_TRACE, ["trc_9", "uid:9", 0, 0]),
     "a tile": (tiles._READ, [0, 9]),
     "the last tile": (tiles._LAST, [0]),
     "deliveries that are due": (outbox.DUE, ["hook_1", 50, "hook_1", 9_000_000, 10]),

@@ -10,7 +10,7 @@ import pytest
 
 from ipc.messages.sealing import LedgerCut
 from notary.ledger.cut import Cut
-from notary.operations.cutting import SealedRange
+from notary.operations.cutting import _ERASED_SINCE, SealedRange
 from notary.sealing.copying import copy
 from tests.notary.running import Running, query
 from tests.notary.samples import NOW, record_call
@@ -77,3 +77,12 @@ def test_it_refuses_a_segment_with_values_that_were_erased_meanwhile(notary: Run
         ledger.execute("INSERT INTO kept_values (key, pointer, seq, kind, erased_by) VALUES (?, ?, ?, ?, ?)", row)
     told = asked(notary, copied)
     assert (told.is_refused, told.problem) == (True, "kept values were erased meanwhile: seal again")
+
+
+def test_its_look_for_erased_values_walks_none_of_the_others_in_a_ledger_of_before_too(notary: Running) -> None:
+    with notary.stranger() as ledger:
+        ledger.execute("DROP INDEX kept_values_erased")
+    notary.restart()
+    with notary.stranger() as ledger:
+        plan = [row[3] for row in ledger.execute(f"EXPLAIN QUERY PLAN {_ERASED_SINCE}", (7, 9))]
+    assert plan == ["SEARCH kept_values USING COVERING INDEX kept_values_erased (erased_by>?)"]
