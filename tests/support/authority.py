@@ -29,11 +29,11 @@ class Authority:
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str) -> Issued:
-        """A certificate for a host or a client of this name."""
+    def issue(self, name: str, *names: x509.GeneralName) -> Issued:
+        """A certificate for a host or a client of this name; `names` are its alternative names instead."""
         key = ec.generate_private_key(ec.SECP256R1())
         made = _certificate(_named(name), self._name, key.public_key(), is_authority=False)
-        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        made = made.add_extension(x509.SubjectAlternativeName(names or [x509.DNSName(name)]), critical=False)
         issued = Issued(self._folder / f"{name}.pem", self._folder / f"{name}-key.pem")
         issued.certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
         issued.key.write_bytes(
