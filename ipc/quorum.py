@@ -59,6 +59,8 @@ class CredentialOfOperator(Protocol):
     def groups(self) -> tuple[str, ...]: ...
     @property
     def roles(self) -> tuple[str, ...]: ...
+    @property
+    def owner(self) -> str | None: ...
 
 
 def needed(count: int, groups: dict[str, int]) -> Quorum:
@@ -107,13 +109,18 @@ def is_met(quorum: Quorum, members: Sequence[Iterable[str]]) -> bool:
     )
 
 
-def in_force(given: Iterable[GivenApproval], operators: Iterable[CredentialOfOperator]) -> tuple[GivenApproval, ...]:
-    """Approvals that still count: their operator has the same key and the role, and the groups of both times."""
+def in_force(
+    given: Iterable[GivenApproval], operators: Iterable[CredentialOfOperator], owner: str | None
+) -> tuple[GivenApproval, ...]:
+    """Approvals that still count: their operator has the same key and the role, and is not the caller's `owner`; with
+    the groups of both times."""
     known = {one.name: one for one in operators if APPROVE_ROLE in one.roles}
     counting = []
     for one in given:
         operator = known.get(one.approved_by)
-        if operator is not None and operator.dpop_jkt in (None, one.operator_jkt):
+        if operator is None or operator.dpop_jkt not in (None, one.operator_jkt):
+            continue
+        if operator.owner is None or operator.owner != owner:
             groups = tuple(name for name in one.groups if name in operator.groups)
             counting.append(msgspec.structs.replace(one, groups=groups))
     return tuple(counting)

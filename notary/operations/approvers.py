@@ -4,6 +4,8 @@ SECURITY: a front says who approves, and may have been taken over. Each way that
 approval of several, the claim that grants the call, and its opening.
 """
 
+from ipc.approvals import DecisionOutcome
+from ipc.quorum import GivenApproval, in_force
 from ipc.roles import APPROVE_ROLE
 from ipc.settings import OperatorSettings
 from notary.store.outcomes import KeptMembers
@@ -21,3 +23,8 @@ def approving_operator(unit: Transaction, name: str | None, jkt: str, kept: Kept
     if operator.owner is not None and operator.owner == kept.plan.owner:
         raise NotAllowed("an operator's approval of a call of their own")
     return operator
+
+
+def counting_approvals(unit: Transaction, outcome: DecisionOutcome, kept: KeptMembers) -> tuple[GivenApproval, ...]:
+    """The approvals among those that were given which still count, by the settings of now; `kept`: of their hold."""
+    return in_force(outcome.approvals, unit.state.settings.operators, kept.plan.owner)

@@ -13,9 +13,9 @@ from ipc.backends.store import ApprovalRecord
 from ipc.events import APPROVAL_GIVEN, AuditEvent
 from ipc.operations.holds import MoveHold
 from ipc.operations.quorum import ApprovalNoted, GiveApproval
-from ipc.quorum import GivenApproval, Quorum, in_force, is_met
+from ipc.quorum import GivenApproval, Quorum, is_met
 from notary.operations.allowed import check_event
-from notary.operations.approvers import approving_operator
+from notary.operations.approvers import approving_operator, counting_approvals
 from notary.operations.signed import check_claim
 from notary.performing import performs
 from notary.store.outcomes import KeptMembers, kept_of, outcome_of
@@ -42,7 +42,7 @@ def give_approval(unit: Transaction, asked: GiveApproval) -> ApprovalNoted | Non
         raise NotAllowed("an approval that its event tells otherwise")
     outcome = DecisionOutcome(claimed_by=own.approved_by, approval_signature=own.signature)
     check_claim(unit, approval, outcome, asked.event)
-    counting = _counting(unit, approval)
+    counting = counting_approvals(unit, outcome_of(approval), kept)
     if _has_approved(own, counting):
         return ApprovalNoted("repeated", counting)
     given = (*counting, own)
@@ -71,7 +71,8 @@ def claimed_outcome(unit: Transaction, asked: MoveHold, approval: ApprovalRecord
     outcome = msgspec.json.decode(asked.outcome, type=DecisionOutcome)
     if event is None:  # a denial, or a plan that will not run
         return msgspec.structs.replace(outcome, approvals=outcome_of(approval).approvals)
-    own, counting = _own(unit, kept, event, outcome.claimed_at or "", quorum), _counting(unit, approval)
+    own = _own(unit, kept, event, outcome.claimed_at or "", quorum)
+    counting = counting_approvals(unit, outcome_of(approval), kept)
     given = (*counting, own)
     if _has_approved(own, counting) or not is_met(quorum, [one.groups for one in given]):
         raise NotAllowed("the claim of a hold whose quorum is not met")
@@ -84,10 +85,6 @@ def evidence_of(outcome: DecisionOutcome | None, approval: ApprovalRecord) -> di
         return {}
     quorum = kept_of(approval).quorum
     return {"quorum": msgspec.to_builtins(quorum), "approvals": msgspec.to_builtins(outcome.approvals)}
-
-
-def _counting(unit: Transaction, approval: ApprovalRecord) -> tuple[GivenApproval, ...]:
-    return in_force(outcome_of(approval).approvals, unit.state.settings.operators)
 
 
 def _has_approved(own: GivenApproval, counting: tuple[GivenApproval, ...]) -> bool:

@@ -17,7 +17,7 @@ from ipc.network.loopback import own_addresses
 from ipc.operations.calls import Approver
 from ipc.quorum import is_met
 from ipc.texts.foreign_texts import clean_reason
-from notary.operations.approvers import approving_operator
+from notary.operations.approvers import approving_operator, counting_approvals
 from notary.signing.operators import signed_by
 from notary.store.outcomes import kept_of, outcome_of
 from notary.tasks import NotAllowed
@@ -64,9 +64,10 @@ def check_approver(unit: Transaction, approval: ApprovalRecord, approver: Approv
     if approver.signature is not None or approver.approvals or approver.quorum is not None:
         raise NotAllowed("an approver with a signature of the front's")
     if (quorum := kept.quorum) is not None:
-        if not is_met(quorum, [one.groups for one in outcome.approvals]):
+        given = counting_approvals(unit, outcome, kept)
+        if not is_met(quorum, [one.groups for one in given]):
             raise NotAllowed("a call whose quorum is not met")
-        approver = msgspec.structs.replace(approver, quorum=quorum, approvals=outcome.approvals)
+        approver = msgspec.structs.replace(approver, quorum=quorum, approvals=given)
     if signature is None:
         _check_optional(unit)
         return approver

@@ -60,8 +60,8 @@ def test_a_rule_for_the_action_wins_over_one_for_its_risk() -> None:
 def test_an_approval_counts_while_its_operator_has_key_role_and_group() -> None:
     given_ = GivenApproval("ada", "J" * 43, "jti", "2026-11-27T00:00:00.000Z", ("finance", "legal"))
     ada = OperatorSettings("ada", dpop_jkt="J" * 43, groups=("finance",))
-    (counting,) = in_force([given_], [ada])
+    (counting,) = in_force([given_], [ada], "team-a")
     assert counting.groups == ("finance",)
-    assert in_force([given_], [OperatorSettings("ada", dpop_jkt="K" * 43)]) == ()
-    assert in_force([given_], [OperatorSettings("ada", dpop_jkt="J" * 43, roles=("read",))]) == ()
-    assert in_force([given_], [OperatorSettings("bob", dpop_jkt="J" * 43)]) == ()
+    assert in_force([given_], [OperatorSettings("ada", dpop_jkt="K" * 43)], "team-a") == ()
+    assert in_force([given_], [OperatorSettings("ada", dpop_jkt="J" * 43, roles=("read",))], "team-a") == ()
+    assert in_force([given_], [OperatorSettings("bob", dpop_jkt="J" * 43)], "team-a") == ()
