@@ -17,6 +17,7 @@ import msgspec
 
 from ipc.process.exits import Exit
 from ipc.texts.visible import has_overlay
+from ipc.unfinished_segments import unfinished_in
 from notary.database import DatabaseGone
 from notary.reading.audit import CannotCheck, Findings, ForeignShape, check, neighbours, readable
 from notary.reading.kept_checkpoints import KeptCheckpoint, keys_by_name, read_kept
@@ -92,7 +93,16 @@ def main(arguments: list[str] | None = None) -> int:
         place, reason = problem_of_all
         print(_sentence(place, Findings(broken=Break(None, None, reason))))
         return Exit.CHECK_FAILED
+    if options.segments is not None:
+        _tell_unfinished(options.segments)
     return Exit.OK
+
+
+def _tell_unfinished(folder: Path) -> None:
+    """Say which files are none of the segments that were checked."""
+    for path in unfinished_in(folder):
+        mend = "the next gateway ledger seal into this folder removes it"
+        print(f"{path} is unfinished, and may have kept values: {mend}.", file=sys.stderr)
 
 
 def _sources(options: argparse.Namespace) -> list[Source]:

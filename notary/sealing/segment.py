@@ -17,6 +17,7 @@ import msgspec
 
 from ipc.events import INTENT_VERIFICATION
 from ipc.process.private_files import sync_folder, write_private
+from ipc.unfinished_segments import forget_unfinished
 from notary.backends.sqlite import connect
 from notary.database import OpenTransaction
 from notary.ledger import schema
@@ -41,7 +42,6 @@ _TABLES: Final = (
 _KEPT_COLUMNS: Final = "key, pointer, seq, kind, value, salt, erased_by"
 _KEPT: Final = f"SELECT {_KEPT_COLUMNS} FROM kept_values WHERE key = ? AND seq <= ?"  # noqa: S608 - columns
 _EVENTS: Final = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
-_UNFINISHED: Final = (".segment-*.sqlite3.partial*", "..segment-*.sqlite3.partial.*")
 _TILES: Final = (
     "SELECT level, number, hashes FROM tiles WHERE (level > 0 OR number >= ?) AND number <= ? ORDER BY level, number"
 )
@@ -184,9 +184,7 @@ def _forget_unfinished(folder: Path, ledger: OpenTransaction, beginning: Cut) ->
     for one that has more than the ledger, which was put back then."""
     (ledger_id,) = ledger.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
     tree = Tree(ledger)
-    for pattern in _UNFINISHED:
-        for path in folder.glob(pattern):
-            path.unlink()
+    forget_unfinished(folder)
     for path in folder.glob(f"segment-{beginning.leaves:012d}-*.sqlite3"):
         with closing(open_read_only(path)) as segment:
             (other,) = segment.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()

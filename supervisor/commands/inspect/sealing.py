@@ -7,10 +7,11 @@ in one unit and deletes the rows in slices: calls go on. Otherwise the program d
 import argparse
 import fcntl
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ import msgspec
 from ipc.messages.sealing import CopiedSegment
 from ipc.process.exits import Exit
 from ipc.settings import Settings
+from ipc.unfinished_segments import forget_unfinished
 from supervisor.commands import Commands
 from supervisor.commands.inspect.rollback import local_user, run_alone, run_for_ledger
 from supervisor.commands.named import add_gateway, named_settings
@@ -52,7 +54,7 @@ def _seal(options: argparse.Namespace) -> int:
     folder: Path = options.out.absolute()
     arguments = ["--before", options.before, "--out", str(folder), "--by", local_user()]
     arguments += ["--parent", str(os.getpid())]
-    with _held(folder):
+    with _held(folder), _leaving_nothing(folder):
         try:
             print(run_alone(_PROGRAM, settings, arguments, MOST_SECONDS), end="")
         except Refused as error:
@@ -78,6 +80,26 @@ def _held(folder: Path) -> Iterator[None]:
         raise Refused(Exit.LOCKED, f"another gateway ledger seal writes to {folder}.") from None
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _leaving_nothing(folder: Path) -> Iterator[None]:
+    """Remove the unfinished segment of a program that did not come to its end, also where a signal ends the command."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the next seal tells it
+            forget_unfinished(folder)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _seal_running(settings: Settings, arguments: list[str]) -> None:
