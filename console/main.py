@@ -28,6 +28,7 @@ from ipc.process.stderr import own_stderr
 from ipc.walls.privileges import refuse_new_privileges
 from serving.limits import ServingLimits
 from serving.server import serve_until_signal
+from serving.tls import TlsFilesWrong, add_tls_arguments, given_certificate
 
 ABOUT: Final = "/console.json"
 """Path of the page's first question: the URL that proofs must name."""
@@ -44,12 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     refuse_new_privileges()
     os.umask(0o077)
     os.set_inheritable(options.listen_fd, False)
+    try:
+        certificate = given_certificate(options)
+    except TlsFilesWrong as wrong:
+        print(f"gateway console: {wrong}.", file=sys.stderr)
+        return Exit.CONFIG
     sock = socket.socket(fileno=options.listen_fd)
     respond = responder(
         Guard(options.origin), load_page(), Forwarder(options.gateway), options.public_base_url
     )  # fmt: skip
     log.info("serving", address=options.origin, gateway=options.gateway, public_base_url=options.public_base_url)
-    trio.run(serve_until_signal, "console", sock, respond, LIMITS)
+    trio.run(serve_until_signal, "console", sock, respond, LIMITS, certificate)
     return Exit.OK
 
 
@@ -58,6 +64,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--listen-fd", type=int, required=True)
     for name in ("--origin", "--gateway", "--public-base-url"):
         parser.add_argument(name, required=True)
+    add_tls_arguments(parser)
     return parser.parse_args(arguments)
 
 

@@ -4,6 +4,7 @@ A change of the files is in force within 30 seconds, for connections that begin 
 change nothing: the certificate from before goes on, and a log line says so.
 """
 
+import argparse
 import os
 import ssl
 from collections.abc import Callable, Sequence
@@ -82,3 +83,17 @@ def _state(file: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def add_tls_arguments(parser: argparse.ArgumentParser) -> None:
+    """The files, as the command of the process gives them."""
+    parser.add_argument("--tls-certificate")
+    parser.add_argument("--tls-key")
+
+
+def given_certificate(options: argparse.Namespace) -> FollowedCertificate | None:
+    """What these files have; None without any. Raises TlsFilesWrong."""
+    if options.tls_certificate is None:
+        return None
+    files: tuple[str, str] = (options.tls_certificate, options.tls_key)
+    return FollowedCertificate(files, lambda: tls_context(*files))

@@ -26,6 +26,7 @@ from notary.tree.checkpoint import NoteRefused
 from notary.tree.notes import read_verifier_key
 from serving.limits import ServingLimits
 from serving.server import serve_until_signal
+from serving.tls import TlsFilesWrong, add_tls_arguments, given_certificate
 from witness.folder import OwnKey, held, make_key, read_key, read_records
 from witness.judge import TEXT_TYPE, Judge, LogKeys
 from witness.submissions import MAX_BODY
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PrivateFileError as error:
         print(f"gateway: {error}", file=sys.stderr)
         return error.exit_code
-    except NoteRefused as error:
+    except (NoteRefused, TlsFilesWrong) as error:
         print(f"gateway: {error}.", file=sys.stderr)
         return Exit.CONFIG
 
@@ -60,6 +61,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     serving.add_argument("--listen-fd", type=int, required=True)
     serving.add_argument("--address", required=True)
     serving.add_argument("--log-key", type=Path, action="append", required=True)
+    add_tls_arguments(serving)
     serving.set_defaults(run=_run)
     showing.set_defaults(run=_show_key)
     return parser.parse_args(arguments)
@@ -72,13 +74,14 @@ def _run(options: argparse.Namespace) -> int:
     refuse_core_dumps()
     os.umask(0o077)
     os.set_inheritable(options.listen_fd, False)
+    certificate = given_certificate(options)
     logs = read_logs(options.log_key)
     with held(options.state):
         key = _own_key(options)
         judge = Judge(options.state, key, logs, read_records(options.state, logs))
         log.info("serving", address=options.address, key=key.public.text, logs=sorted(logs))
         sock = socket.socket(fileno=options.listen_fd)
-        trio.run(serve_until_signal, "witness", sock, responder(judge), LIMITS)
+        trio.run(serve_until_signal, "witness", sock, responder(judge), LIMITS, certificate)
     return Exit.OK
 
 

@@ -12,6 +12,7 @@ import msgspec
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError, read_private
 from supervisor.commands import Commands
+from supervisor.commands.tls import add_tls_options, tls_arguments
 from supervisor.dev.ready import RUNNING
 from supervisor.dev.settings import default_state_dir
 from supervisor.programs import INTERPRETER
@@ -51,11 +52,13 @@ def add(commands: Commands) -> None:
     )
     console.add_argument(
         "--listen", metavar="WHERE", default=DEFAULT_LISTEN,
-        help="loopback ADDRESS:PORT, or unix:PATH for a reverse proxy (default %(default)s)",
+        help="ADDRESS:PORT, of another than this machine with TLS alone, or unix:PATH for a reverse proxy (default "
+        "%(default)s)",
     )  # fmt: skip
     console.add_argument(
-        "--origin", metavar="URL", help="URL of the page for browsers, if it is not http:// and --listen"
+        "--origin", metavar="URL", help="URL of the page for browsers, if it is not http:// or https:// and --listen"
     )
+    add_tls_options(console)
     console.set_defaults(run=_run)
 
 
@@ -64,13 +67,16 @@ def _run(options: argparse.Namespace) -> int:
     origin = None if options.origin is None else _url("--origin", options.origin)
     if origin is not None and urlsplit(origin).path:
         raise Refused(Exit.USAGE, f"--origin {options.origin!a}: must be a scheme and a host, without a path.")
-    listener = _listener(options.listen, origin)
-    shown = origin or f"http://{listener.address}"
+    tls = tls_arguments(options)
+    if tls and origin is not None and urlsplit(origin).scheme != "https":
+        raise Refused(Exit.USAGE, f"--origin {options.origin!a}: must be an https URL where TLS is served.")
+    listener = _listener(options.listen, origin, has_tls=bool(tls))
+    shown = origin or f"{'https' if tls else 'http'}://{listener.address}"
     if sys.stderr.isatty():
         print(f"gateway console for {public_base_url}\n  open      {shown}/", file=sys.stderr)
     os.set_inheritable(listener.sock.fileno(), True)
     sys.stdout.flush()
-    arguments = ["--listen-fd", str(listener.sock.fileno()), "--origin", shown, "--gateway", gateway]
+    arguments = ["--listen-fd", str(listener.sock.fileno()), "--origin", shown, "--gateway", gateway, *tls]
     os.execv(  # noqa: S606 - our own interpreter and module
         sys.executable, [*INTERPRETER, _MODULE, *arguments, "--public-base-url", public_base_url]
     )
@@ -107,22 +113,29 @@ def _running(state_dir: Path) -> _RunningDev:
         ) from None
 
 
-def _listener(where: str, origin: str | None) -> Listener:
+def _listener(where: str, origin: str | None, *, has_tls: bool) -> Listener:
     if where.startswith(_UNIX):
-        if origin is None:
-            raise Refused(Exit.USAGE, "browsers can't open a Unix socket: add --origin with the reverse proxy's URL.")
+        if origin is None or has_tls:
+            raise Refused(
+                Exit.USAGE,
+                "browsers can't open a Unix socket: add --origin with the reverse proxy's URL, whose TLS it is.",
+            )
         return listen_unix("console", str(Path.cwd() / where.removeprefix(_UNIX)), ADMIN_MODE)
     try:
         host, _ = split_address(where)
     except ValueError:
-        host = ""
-    if not host or not _is_here(host):
+        raise Refused(
+            Exit.USAGE, f"--listen {where!a}: must be ADDRESS:PORT, like {DEFAULT_LISTEN}, or unix:PATH."
+        ) from None
+    if not has_tls and not _is_here(host):
         raise Refused(
             Exit.USAGE,
             f"--listen {where!a}: must be an address of this machine alone, like {DEFAULT_LISTEN}, or unix:PATH; "
-            "other machines need a reverse proxy with TLS.",
+            "other machines need TLS: --tls-certificate and --tls-key, or a reverse proxy.",
         )
-    return listen_tcp(where)
+    if origin is None and ipaddress.ip_address(host).is_unspecified:
+        raise Refused(Exit.USAGE, f"--listen {where!a} is every address: add --origin with the one of the browsers.")
+    return listen_tcp(where, "console")
 
 
 def _is_here(host: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ipc.process.exits import Exit
 from supervisor.commands import Commands
+from supervisor.commands.tls import add_tls_options, tls_arguments
 from supervisor.programs import INTERPRETER
 from supervisor.refusal import Refused
 from supervisor.settings.sections.addresses import split_address
@@ -23,7 +24,7 @@ def add(commands: Commands) -> None:
         "run",
         help="serve POST /add-checkpoint",
         description="Cosign checkpoints of the logs whose keys are named, as long as each continues the one before. "
-        "Run it on another host than the gateway, by other people; TLS is a reverse proxy's.",
+        "Run it on another host than the gateway, by other people.",
     )
     key = witness_commands.add_parser("key", help="print the witness's verifier key; make the key if there is none")
     for command in (serving, key):
@@ -34,8 +35,9 @@ def add(commands: Commands) -> None:
             "--name", metavar="NAME", help="name of a new key: a URL without scheme; default HOST/witness"
         )
     place = serving.add_mutually_exclusive_group(required=True)
-    place.add_argument("--listen", metavar="ADDRESS:PORT", help="plain HTTP, for a reverse proxy")
-    place.add_argument("--socket", metavar="PATH", help="plain HTTP on a Unix socket")
+    place.add_argument("--listen", metavar="ADDRESS:PORT", help="HTTP, or HTTPS with --tls-certificate")
+    place.add_argument("--socket", metavar="PATH", help="plain HTTP on a Unix socket, for a reverse proxy")
+    add_tls_options(serving)
     serving.add_argument(
         "--log-key", type=Path, action="append", required=True, metavar="FILE",
         help="verifier keys of logs, one a line (gatectl audit checkpoint shows them); may be repeated",
@@ -45,9 +47,13 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    tls = tls_arguments(options)
+    if tls and options.socket is not None:
+        raise Refused(Exit.USAGE, "--socket is for a reverse proxy, whose TLS it is: leave --tls-certificate out.")
     listener = _listener(options)
     os.set_inheritable(listener.sock.fileno(), True)
     command = ["run", *_common(options), "--listen-fd", str(listener.sock.fileno()), "--address", listener.address]
+    command += tls
     return _become([*command, *(part for file in options.log_key for part in ("--log-key", str(file)))])
 
 

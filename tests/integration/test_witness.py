@@ -15,6 +15,7 @@ import pytest
 from gateway_client import verify_bundle
 
 from ipc.process.exits import Exit
+from tests.support.certificates import made_certificate
 from tests.support.gateway import ANSWER_SECONDS, Gateway, gateway, wait_for
 from tests.support.logs_of_others import PlayedLog
 from tests.support.witness_process import WitnessProcess, run, witness_process, witnessed_config
@@ -216,6 +217,23 @@ def test_a_witness_serves_on_a_unix_socket_and_takes_no_large_body(tmp_path: Pat
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(ANSWER_SECONDS) == Exit.OK
+
+
+def test_a_witness_serves_tls_where_it_has_a_certificate(tmp_path: Path) -> None:
+    certificate = made_certificate(tmp_path, "127.0.0.1")
+    more = ["--tls-certificate", str(certificate), "--tls-key", str(tmp_path / "key.pem")]
+    log = PlayedLog().grown(2)
+    with witness_process(tmp_path / "w") as witness:
+        witness.log_keys.write_text(f"{log.key.text}\n")
+        witness.trusts(certificate)
+        witness.start(*more)
+        assert witness.add(log.request(0)).status_code == 200
+        listen = ("run", "--state", tmp_path / "w2", "--log-key", witness.log_keys)
+        on_socket = run(*listen, "--socket", tmp_path / "socket", *more)
+        assert (on_socket.returncode, "reverse proxy" in on_socket.stderr) == (Exit.USAGE, True)
+        (tmp_path / "key.pem").write_text("")
+        damaged = run(*listen, "--listen", "127.0.0.1:0", *more)
+        assert (damaged.returncode, str(tmp_path / "key.pem") in damaged.stderr) == (Exit.CONFIG, True)
 
 
 def takes_connections(path: Path) -> bool:

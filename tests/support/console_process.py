@@ -1,5 +1,6 @@
 """A real `gateway console` for tests."""
 
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,12 +54,17 @@ def refused(*arguments: str) -> tuple[int, str]:
 
 
 @contextmanager
-def console(folder: Path, *arguments: str, listen: str = "127.0.0.1:0") -> Iterator[Console]:
-    """Serve until the block ends."""
+def console(
+    folder: Path, *arguments: str, listen: str = "127.0.0.1:0", certificate: Path | None = None
+) -> Iterator[Console]:
+    """Serve until the block ends, by TLS with a certificate of tests/support/certificates.py."""
     words = ["console", "--listen", listen, *arguments]
+    if certificate is not None:
+        words += ["--tls-certificate", str(certificate), "--tls-key", str(certificate.parent / "key.pem")]
     with serving_process(folder / "console.log", words, "address") as one:
         transport = httpx.HTTPTransport(uds=listen.removeprefix("unix:")) if listen.startswith("unix:") else None
-        # TLS is the reverse proxy's, in whose place this client is.
-        base = one.address.replace("https://", "http://")
-        with httpx.Client(base_url=base, timeout=ANSWER_SECONDS, transport=transport) as http:
+        # Without a certificate TLS is the reverse proxy's, in whose place this client is.
+        base = one.address if certificate is not None else one.address.replace("https://", "http://")
+        verify = True if certificate is None else ssl.create_default_context(cafile=str(certificate))
+        with httpx.Client(base_url=base, timeout=ANSWER_SECONDS, transport=transport, verify=verify) as http:
             yield Console(one.process, one.address, one.log, http)

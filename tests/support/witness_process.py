@@ -2,6 +2,7 @@
 
 import os
 import signal
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,13 @@ class WitnessProcess:
         assert made.returncode == 0, made.stderr
         self.key = made.stdout.strip()
         self.process: subprocess.Popen[bytes] | None = None
+        self._scheme = "http"
+        self._verify: ssl.SSLContext | bool = True
+
+    def trusts(self, certificate: Path) -> None:
+        """Ask it by TLS from now on, and trust this certificate."""
+        self._scheme = "https"
+        self._verify = ssl.create_default_context(cafile=str(certificate))
 
     @property
     def address(self) -> str:
@@ -57,13 +65,17 @@ class WitnessProcess:
         assert self.process is not None
         assert self.process.poll() is None, self.log.read_text()
         try:
-            return httpx.get(f"http://{self.address}/", timeout=ANSWER_SECONDS).status_code == 404
+            return self._ask("GET", "/").status_code == 404
         except httpx.TransportError:
             return False
 
     def add(self, body: bytes) -> httpx.Response:
         """Ask for a cosignature."""
-        return httpx.post(f"http://{self.address}{PATH}", content=body, timeout=ANSWER_SECONDS)
+        return self._ask("POST", PATH, body)
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> httpx.Response:
+        url = f"{self._scheme}://{self.address}{path}"
+        return httpx.request(method, url, content=body, timeout=ANSWER_SECONDS, verify=self._verify)
 
     def stop(self, sig: int = signal.SIGTERM) -> int:
         """End it; its exit code."""
