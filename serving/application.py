@@ -23,7 +23,7 @@ CONNECTION: Final = "served_connection"
 """Where the state of a scope has the connection."""
 MAX_HEADERS: Final = 100
 MAX_SWALLOWED: Final = 1024 * 1024
-"""Of a body that is too large, thrown away so that its client reads the answer."""
+"""Bytes that are thrown away of a body that is too large, so that its client reads the answer."""
 
 
 class _Gone(Exception):
@@ -43,7 +43,7 @@ class HandledRequests:
     async def __call__(
         self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
     ) -> None:
-        """Answer one request. WebSockets and HTTP/2 without TLS are none."""
+        """Answer one request. The connection of a WebSocket, or of HTTP/2 without TLS, is cut."""
         connection: ServedConnection = scope["state"][CONNECTION]
         if scope["type"] != "http" or scope["http_version"] not in ("1.0", "1.1"):
             connection.cut()

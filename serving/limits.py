@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class ServingLimits(NamedTuple):
-    """Of all connections and of each request; the times are seconds."""
+    """Bounds of all connections and of each request; the times are in seconds."""
 
     max_connections: int
     max_body: int

@@ -92,7 +92,7 @@ def add_tls_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def given_certificate(options: argparse.Namespace) -> FollowedCertificate | None:
-    """What these files have; None without any. Raises TlsFilesWrong."""
+    """The certificate that they name; None without one. Raises TlsFilesWrong."""
     if options.tls_certificate is None:
         return None
     files: tuple[str, str] = (options.tls_certificate, options.tls_key)
