@@ -51,6 +51,7 @@ SECONDS = {
     "tests/console/": 30,
     "tests/contrib/": 30,
     "tests/contrib/container/": 20,
+    "tests/contrib/kubernetes/": 40,
     "tests/edge/": 30,
     "tests/escape/": 40,
     "tests/faults/": 150,

@@ -40,23 +40,23 @@ appArmorProfile: {type: {{ . }}}
 - {name: GATEWAY__LISTEN_ADMIN_UDS_PATH, value: /run/gateway/admin/gate-admin.sock}
 - {name: GATEWAY__MANIFESTS_DIR, value: /etc/gateway/actions}
 - {name: GATEWAY__POLICY_DIR, value: /etc/gateway/policy}
-- {name: GATEWAY__LEASE_SIGNING_KEY_PATH, value: /etc/gateway/keys/lease.pem}
-- {name: GATEWAY__GRANT_SIGNING_KEY_PATH, value: /etc/gateway/keys/grant.pem}
-- {name: GATEWAY__RECEIPT_SIGNING_KEY_PATH, value: /etc/gateway/keys/receipt.pem}
-- {name: GATEWAY__RECEIPT_KEYS_JWKS_PATH, value: /etc/gateway/keys/receipt-keys.jwks.json}
-- {name: GATEWAY__SECRETS__FILE, value: /etc/gateway/secrets/secrets.json}
+- {name: GATEWAY__LEASE_SIGNING_KEY_PATH, value: /etc/gateway-private/keys/lease.pem}
+- {name: GATEWAY__GRANT_SIGNING_KEY_PATH, value: /etc/gateway-private/keys/grant.pem}
+- {name: GATEWAY__RECEIPT_SIGNING_KEY_PATH, value: /etc/gateway-private/keys/receipt.pem}
+- {name: GATEWAY__RECEIPT_KEYS_JWKS_PATH, value: /etc/gateway-private/keys/receipt-keys.jwks.json}
+- {name: GATEWAY__SECRETS__FILE, value: /etc/gateway-private/secrets/secrets.json}
 {{- if eq .Values.form "edge" }}
 - {name: GATEWAY__IDENTITY__EDGE_UIDS, value: "[{{ .Values.edge.uid }}]"}
 {{- end }}
 {{- with include "redisUrl" . }}
 - {name: GATEWAY__STORE__REDIS_URL, value: {{ . | quote }}}
-- {name: GATEWAY__STORE__REDIS_CA_FILE, value: /etc/gateway/redis/ca.crt}
-- {name: GATEWAY__STORE__REDIS_PASSWORD_FILE, value: /etc/gateway/redis/password}
+- {name: GATEWAY__STORE__REDIS_CA_FILE, value: /etc/gateway-private/redis/ca.crt}
+- {name: GATEWAY__STORE__REDIS_PASSWORD_FILE, value: /etc/gateway-private/redis/password}
 {{- end }}
 {{- with include "postgresUrl" . }}
 - {name: GATEWAY__LEDGER__URL, value: {{ . | quote }}}
-- {name: GATEWAY__LEDGER__CA_FILE, value: /etc/gateway/postgres/ca.crt}
-- {name: GATEWAY__LEDGER__PASSWORD_FILE, value: /etc/gateway/postgres/password}
+- {name: GATEWAY__LEDGER__CA_FILE, value: /etc/gateway-private/postgres/ca.crt}
+- {name: GATEWAY__LEDGER__PASSWORD_FILE, value: /etc/gateway-private/postgres/password}
 {{- end }}
 {{- with .Values.env }}
 {{ toYaml . }}
@@ -71,12 +71,12 @@ appArmorProfile: {type: {{ . }}}
 - {name: config, mountPath: /etc/gateway/config, readOnly: true}
 - {name: actions, mountPath: /etc/gateway/actions, readOnly: true}
 - {name: policy, mountPath: /etc/gateway/policy, readOnly: true}
-- {name: keys, mountPath: /etc/gateway/keys, readOnly: true}
-- {name: secrets, mountPath: /etc/gateway/secrets, readOnly: true}
+- {name: keys, mountPath: /etc/gateway-private/keys, readOnly: true}
+- {name: secrets, mountPath: /etc/gateway-private/secrets, readOnly: true}
 {{- if include "redisUrl" . }}
-- {name: redis, mountPath: /etc/gateway/redis, readOnly: true}
+- {name: redis, mountPath: /etc/gateway-private/redis, readOnly: true}
 {{- end }}
 {{- if include "postgresUrl" . }}
-- {name: postgres, mountPath: /etc/gateway/postgres, readOnly: true}
+- {name: postgres, mountPath: /etc/gateway-private/postgres, readOnly: true}
 {{- end }}
 {{- end }}

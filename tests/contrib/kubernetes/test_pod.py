@@ -1,0 +1,141 @@
+"""The pod of contrib/kubernetes/sidecar, played: files of ConfigMaps and Secrets are links that are swapped, the root
+is read-only, each container has its user and no capability."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ipc.process.exits import Exit
+from tests.support.gateway import wait_for
+from tests.support.key_files import keys_command
+from tests.support.pod_contents import ACTION, PUBLIC_URL, allow, contents, made, map_agent, pod_of
+from tests.support.pods import Pod
+
+AGENT = 20001
+CONFIG = ("--config", "/etc/gateway/config/gateway.toml")
+SOCKET = "/run/gateway/client/gate.sock"
+CALL = f"""
+from gateway_client import Address, AgentClient, GatewayError
+with AgentClient(Address.parse("unix://{SOCKET}", public_base_url="{PUBLIC_URL}")) as agent:
+    try:
+        print("executed", agent.execute("{ACTION}", {{"text": "a"}}).receipt_id)
+    except GatewayError as error:
+        print(error.code)
+"""
+
+
+@pytest.fixture(scope="module")
+def etc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the user of the cluster keeps. Playing a pod needs root; CI has it."""
+    if os.geteuid() != 0:
+        if os.environ.get("CI") == "true":
+            pytest.fail("a pod is played by root, and this is not")
+        pytest.skip("a pod is played by root: its containers have users of their own")
+    if lacking := [name for name in ("setpriv", "unshare") if shutil.which(name) is None]:
+        pytest.skip(f"there is no {', '.join(lacking)}")
+    folder = made(tmp_path_factory.mktemp("user") / "etc")
+    map_agent(folder, AGENT)
+    allow(folder, ACTION)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pod(etc: Path, tmp_path_factory: pytest.TempPathFactory) -> Pod:
+    return Pod(pod_of("sidecar"), contents(etc), tmp_path_factory.mktemp("pod"))
+
+
+@pytest.fixture(scope="module")
+def served(pod: Pod) -> Iterator[Pod]:
+    """The pod with its gateway, as soon as the startup probe is content."""
+    with pod.running("gateway") as process:
+
+        def is_ready() -> bool:
+            assert process.poll() is None, pod.log("gateway").read_text()
+            return probe(pod, "startupProbe").returncode == 0
+
+        wait_for(is_ready, "the startup probe", 60)
+        yield pod
+        process.terminate()
+        assert process.wait(60) == Exit.OK
+
+
+def probe(pod: Pod, name: str) -> "subprocess.CompletedProcess[str]":
+    return pod.run("gateway", *pod.container("gateway")[name]["exec"]["command"])
+
+
+def called(pod: Pod) -> str:
+    """The outcome of the agent's call: `executed`, or the code of the refusal."""
+    done = pod.run("agent", sys.executable, "-c", CALL)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()[0]
+
+
+def swap(pod: Pod, etc: Path, name: str) -> None:
+    """Put a ConfigMap or Secret in force as it is now."""
+    pod.contents = contents(etc)
+    (volume,) = [one for one in pod.spec["volumes"] if one["name"] == name]
+    pod.fill(volume)
+
+
+def test_the_doctor_gets_every_wall_in_its_container(pod: Pod) -> None:
+    done = pod.run("doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "worker http     user namespace     ok" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["gateway", "agent"])
+def test_a_container_writes_into_its_volumes_alone(pod: Pod, name: str) -> None:
+    tried = (
+        "for one in / /etc /var/lib /etc/gateway/policy /etc/gateway-private/keys; do touch $one/x && echo $one; done"
+    )
+    done = pod.run(name, "sh", "-c", f"{tried}; grep -E '^(Cap|NoNew)' /proc/self/status")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert dict(lines) == {
+        "CapInh:": "0" * 16, "CapPrm:": "0" * 16, "CapEff:": "0" * 16, "CapBnd:": "0" * 16, "CapAmb:": "0" * 16,
+        "NoNewPrivs:": "1",
+    }  # fmt: skip
+
+
+def test_the_agent_is_known_by_its_user_and_its_call_is_executed(served: Pod) -> None:
+    assert called(served) == "executed"
+    for name in ("readinessProbe", "livenessProbe"):
+        assert probe(served, name).returncode == 0
+    assert "beside ledger or keys" not in served.log("gateway").read_text(), "the front may look at each folder anew"
+
+
+def test_the_agent_can_not_replace_the_socket_and_sees_no_other(served: Pod) -> None:
+    done = served.run(
+        "agent", "sh", "-c", f"rm -f {SOCKET}; ln -s /tmp /run/gateway/client/x; ls /run/gateway/*; id -G"
+    )
+    assert "Read-only file system" in done.stderr
+    assert done.stdout.split() == ["gate.sock", "20001", "10001"]
+
+
+def test_a_swapped_policy_is_in_force_after_a_reload(served: Pod, etc: Path) -> None:
+    for actions, outcome in (((), "policy_denied"), ((ACTION,), "executed")):
+        allow(etc, *actions)
+        swap(served, etc, "policy")
+        done = served.run("gateway", "gateway", "reload", *CONFIG)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert called(served) == outcome
+
+
+def test_a_swapped_lease_key_is_followed(served: Pod, etc: Path) -> None:
+    transport = httpx.HTTPTransport(uds=str(served.volume("client") / "gate.sock"))
+    with httpx.Client(transport=transport, base_url="http://localhost", timeout=60) as http:
+
+        def newest() -> str:
+            return str(http.get("/.well-known/jwks.json").json()["keys"][0]["kid"])
+
+        before = newest()
+        done = keys_command("rotate", "--purpose", "lease", "--config", etc / "gateway.toml")
+        assert done.returncode == 0, done.stderr
+        swap(served, etc, "keys")
+        wait_for(lambda: newest() != before, "the new key", 60)
+    assert called(served) == "executed"
