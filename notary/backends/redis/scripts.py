@@ -46,7 +46,7 @@ function kinds.count(key, minute, change, oldest, ttl)
   for _, field in ipairs(redis.call('HKEYS', key)) do
     if field ~= 'v' and tonumber(field) <= tonumber(oldest) then redis.call('HDEL', key, field) end
   end
-  redis.call('PEXPIRE', key, ttl)
+  if ttl ~= 'none' then redis.call('PEXPIRE', key, ttl) end
   return {'count', key, minute, tostring(-tonumber(change)), oldest, ttl}
 end
 local function negated(text)

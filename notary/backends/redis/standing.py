@@ -3,29 +3,30 @@
 A unit that uses one depends on its row and its count: of two hosts that open its last call, one finds the other's.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from ipc.operations.standing import StandingRow
-from notary.backends.redis.changes import Changes, milliseconds, number
+from notary.backends.redis.changes import Changes, number
 from notary.backends.redis.keys import RedisKeys
 from notary.store.contract import StoreGone
 from notary.store.standing import MOST_DUE, decode_row, encode_row
 
 _CALLS = "1"
 """The one field of a count."""
-_KEPT_SECONDS = 3600.0
-"""A count lives a little longer than what it counts."""
+_VERSION = "v"
+_NO_END = "none"
+"""SECURITY: a count goes with its row alone. A life computed by a gateway whose clock is ahead would be too short, and
+the row would be good for all its calls again."""
 
 
 class RedisStanding:
     """See StandingStore. It sees its own changes."""
 
-    def __init__(self, changes: Changes, keys: RedisKeys, clock: Callable[[], float]) -> None:
+    def __init__(self, changes: Changes, keys: RedisKeys) -> None:
         self._changes = changes
         self._keys = keys
-        self._clock = clock
         self._rows: dict[str, StandingRow | None] = {}
         self._calls: dict[str, int] = {}
 
@@ -78,18 +79,19 @@ class RedisStanding:
         self._count(standing_id, -1)
 
     def forget(self, row: StandingRow) -> None:
-        """See StandingStore. The count goes by itself."""
+        """See StandingStore."""
         self._changes.step("hdel", self._keys.standing, row.standing_id)
         self._changes.step("hdel", self._keys.standing_until, row.standing_id)
         self._changes.step("hdel", self._keys.standing_of(row.action_id, row.principal), row.standing_id)
+        for field in (_CALLS, _VERSION):  # an empty hash is gone
+            self._changes.step("hdel", self._keys.standing_calls(row.standing_id), field)
         self._rows[row.standing_id] = None
 
     def _count(self, standing_id: str, change: int) -> None:
-        row = self.get(standing_id)
-        if row is None:
+        if self.get(standing_id) is None:
             return
-        calls, lives = self.calls(standing_id), milliseconds(row.until - self._clock() + _KEPT_SECONDS)
-        self._changes.step("count", self._keys.standing_calls(standing_id), _CALLS, str(change), "0", lives)
+        calls = self.calls(standing_id)
+        self._changes.step("count", self._keys.standing_calls(standing_id), _CALLS, str(change), "0", _NO_END)
         self._calls[standing_id] = max(0, calls + change)
 
     def _own(self) -> list[StandingRow]:

@@ -25,6 +25,8 @@ from notary.store.quotas import KEPT_SECONDS, WINDOW_MINUTES, minute_of
 _NO_SESSION: Final = Budget(found=False, debited=False, remaining=0)
 _LONGEST_LEASE_SECONDS: Final = 3600.0
 """The bound of `lease_ttl_seconds`."""
+_KEPT_REVOKED_SECONDS: Final = 86_400.0
+"""SECURITY: a gateway whose clock is ahead forgets no session that lives by the clock of another one."""
 _QUOTA_MS: Final = milliseconds((WINDOW_MINUTES + 1) * 60 + KEPT_SECONDS)
 
 
@@ -41,7 +43,7 @@ class RedisStore:
         self._holds = RedisHolds(self._changes, shared.keys, shared.notary, shared.clock)
         self.caps = RedisCaps(self._changes, shared.keys, shared.clock)
         self.keyed = RedisKeyedCalls(self._changes, shared.keys, shared.clock)
-        self.standing = RedisStanding(self._changes, shared.keys, shared.clock)
+        self.standing = RedisStanding(self._changes, shared.keys)
         self._budgets: dict[str, list[int] | None] = {}
         """Session -> what it began with, what it has left."""
         self._calls: dict[str, dict[int, int]] = {}
@@ -139,9 +141,9 @@ class RedisStore:
 
     def end_session(self, session_id: str, principal: str, epoch: int, expires_at: float) -> None:
         """See Store. The longest lease says for how long the key lives."""
-        lives = milliseconds(_LONGEST_LEASE_SECONDS + CONTINUES_SECONDS + KEPT_SECONDS)
-        now = repr(self._shared.clock())
-        self._changes.step("session", self._keys.revoked, session_id, repr(expires_at), lives, now)
+        lives = milliseconds(_LONGEST_LEASE_SECONDS + CONTINUES_SECONDS + _KEPT_REVOKED_SECONDS)
+        over = repr(self._shared.clock() - _KEPT_REVOKED_SECONDS)
+        self._changes.step("session", self._keys.revoked, session_id, repr(expires_at), lives, over)
         self._changes.step("zrem", self._keys.sessions(epoch, principal), session_id)
         self._changes.revoked[session_id] = expires_at
         self._holds.void(session_id)

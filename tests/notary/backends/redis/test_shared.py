@@ -103,6 +103,19 @@ def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(
     assert started.ask(make_open(event=call_event(session_id=session_id))).code == "invalid_lease"
 
 
+def test_a_session_stays_revoked_when_a_gateway_whose_clock_is_ahead_revokes_another(
+    start: StartNotary,
+) -> None:
+    one, ahead = start("one"), start("ahead")
+    ahead.clock.time += 3 * 3600
+    sessions = {running: running.front.ask(make_issue()).session_id for running in (one, ahead)}
+    for running, session_id in sessions.items():
+        event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+        running.front.ask(RevokeSession(session_id, event))
+    started = one.restart()
+    assert started.ask(make_open(event=call_event(session_id=sessions[one]))).code == "invalid_lease"
+
+
 def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other(start: StartNotary) -> None:
     one, other = start("one"), start("other")
     sessions = {one.front.ask(make_issue()).session_id for _ in range(3)}

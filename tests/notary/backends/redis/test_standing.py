@@ -9,7 +9,9 @@ import trio
 from ipc.settings import OperatorSettings, StoreSettings
 from tests.support.front_core import HOLD, Core, front_core, signed
 from tests.support.proofs import Key
+from tests.support.redis_server import RedisServer
 from tests.support.standing_approvals import signed_standing
+from tests.support.worker_desk import until
 
 ADA, API = Key(), f"key-ada-{'0' * 32}"
 OPERATORS = (OperatorSettings("ada", dpop_jkt=ADA.jkt, api_key=API),)
@@ -67,3 +69,20 @@ async def test_two_hosts_run_no_more_calls_than_it_is_good_for_and_one_ends_it_a
         assert await called(one, 100) == 200
         assert (await ask(one, "DELETE", f"{STANDING}/{second}"))[0] == 200
         assert await called(other, 101) == 202
+
+
+async def test_a_count_lives_as_long_as_its_standing_approval_whatever_the_clock(
+    tmp_path: Path, store: StoreSettings, redis_server: RedisServer, prefix: str
+) -> None:
+    async with front_core(tmp_path, store=store, operators=OPERATORS) as core:
+        core.policy.answer = HOLD
+        standing_id = await add(core, max_calls=1, until=int(core.clock.right) + 7200)
+        assert await called(core, 1) == 200
+        (count,) = [name for name in redis_server.names(prefix) if standing_id in name]
+        assert redis_server.ask("PTTL", count) == -1
+        core.clock.ahead += 7200
+
+        def is_gone() -> bool:
+            return not any("standing" in name for name in redis_server.names(prefix))
+
+        await until(is_gone)
