@@ -56,13 +56,27 @@ class Servers:
         self._lookups = trio.CapacityLimiter(MAX_LOOKUPS)
 
     async def post(self, url: str, headers: dict[str, str], body: bytes) -> ServerAnswer:
-        """Send one request; the caller gives it a deadline. No redirect is followed. Raises NotReached."""
+        """Send one request with a secret, by the caller's deadline. No redirect is followed. Raises NotReached."""
         parts = urlsplit(url)
-        host, port = (parts.hostname or "").lower(), parts.port or _PORTS[parts.scheme]
-        self._check_scheme(parts, host)
+        if parts.scheme != "https" and not may_send_plain(_host_of(parts), self._networks):
+            self._need_mapped(parts, "a secret is never sent without TLS")
+        return await self._answered("POST", parts, headers | {"content-length": str(len(body))}, body)
+
+    async def get(self, url: str, headers: dict[str, str]) -> ServerAnswer:
+        """Read what is there, by the caller's deadline. No redirect is followed. Raises NotReached."""
+        parts = urlsplit(url)
+        if parts.scheme != "https":
+            self._need_mapped(parts, "keys are never read without TLS")
+        return await self._answered("GET", parts, headers, b"")
+
+    def _need_mapped(self, parts: SplitResult, refusal: str) -> None:
+        if _host_of(parts) not in self._resolve:
+            raise NotReached(refusal)
+
+    async def _answered(self, method: str, parts: SplitResult, headers: dict[str, str], body: bytes) -> ServerAnswer:
         network = _JudgedNetwork(self)
         try:
-            return await self._sent(network, parts, host, port, headers, body)
+            return await self._sent(network, method, parts, headers, body)
         except (Blocked, EndpointUnreached) as error:
             raise NotReached(str(error)) from None
         except (httpcore.ProtocolError, httpcore.NetworkError):
@@ -72,15 +86,16 @@ class Servers:
                 await network.close()
 
     async def _sent(
-        self, network: Network, parts: SplitResult, host: str, port: int, headers: dict[str, str], body: bytes
+        self, network: Network, method: str, parts: SplitResult, headers: dict[str, str], body: bytes
     ) -> ServerAnswer:
+        host, port = _host_of(parts), parts.port or _PORTS[parts.scheme]
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         at = host if parts.port is None else f"{host}:{port}"
-        all_headers = {"host": at, "connection": "close", "content-length": str(len(body))} | headers
+        all_headers = {"host": at, "connection": "close", "accept-encoding": "identity"} | headers
         url = httpcore.URL(scheme=parts.scheme, host=host, port=port, target=target)
         connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self._public, network_backend=network)
         async with connection.stream(
-            "POST", url, headers=list(all_headers.items()), content=OutgoingBody(body)
+            method, url, headers=list(all_headers.items()), content=OutgoingBody(body)
         ) as response:
             kinds = [value.decode("latin-1") for name, value in response.headers if name.lower() == b"content-type"]
             return ServerAnswer(response.status, ",".join(kinds), await response.aread())
@@ -115,9 +130,9 @@ class Servers:
         """By the system's authorities."""
         return self._public
 
-    def _check_scheme(self, parts: SplitResult, host: str) -> None:
-        if parts.scheme != "https" and host not in self._resolve and not may_send_plain(host, self._networks):
-            raise NotReached("a secret is never sent without TLS")
+
+def _host_of(parts: SplitResult) -> str:
+    return (parts.hostname or "").lower()
 
 
 class _JudgedNetwork(Network):

@@ -13,6 +13,7 @@ from typing import Final
 import trio
 
 from broker.connecting import Servers
+from broker.issuer_keys import IssuerKeys, NoKeys, fetch_keys
 from broker.token_server import FetchedToken, NoToken, fetch_token
 from broker.tokens import Tokens
 from broker.walls import walls
@@ -25,6 +26,7 @@ from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import FRONT_TO_BROKER, SUPERVISOR_TO_BROKER, ProtocolError
 from ipc.limits import MAX_BROKER_FRAME, MAX_CONTROL_FRAME
 from ipc.messages.brokering import (
+    AskKeys,
     AskToken,
     AttachAsker,
     BrokerReady,
@@ -71,7 +73,7 @@ async def _serve(sock: socket.socket) -> Exit:
         async def fetch(asked: AskToken, seconds: float) -> FetchedToken:
             return await fetch_token(servers, asked.way, asked.client_secret, seconds)
 
-        desk = Desk(Tokens(fetch, nursery))
+        desk = Desk(Tokens(fetch, nursery), IssuerKeys(partial(fetch_keys, servers), nursery))
         await control.send(BrokerReady())
         release_collector()
         while True:
@@ -84,8 +86,9 @@ async def _serve(sock: socket.socket) -> Exit:
 class Desk:
     """Answers the questions of all fronts."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, keys: IssuerKeys) -> None:
         self._tokens = tokens
+        self._keys = keys
         self._open: Counter[str] = Counter()
         """By principal."""
 
@@ -99,7 +102,7 @@ class Desk:
                 try:
                     while True:
                         asked = await channel.receive()
-                        assert isinstance(asked, AskToken), "the union has nothing else"
+                        assert isinstance(asked, AskToken | AskKeys), "the union has nothing else"
                         self._take(channel, asked, nursery)
                 except (ChannelClosed, OSError):
                     pass
@@ -109,7 +112,7 @@ class Desk:
         finally:
             channel.close()
 
-    def _take(self, channel: Channel, asked: AskToken, nursery: trio.Nursery) -> None:
+    def _take(self, channel: Channel, asked: AskToken | AskKeys, nursery: trio.Nursery) -> None:
         reason = None
         if self._open.total() >= MAX_QUESTIONS:
             reason = f"{MAX_QUESTIONS} questions are open"
@@ -121,8 +124,9 @@ class Desk:
         self._open[asked.principal] += 1
         nursery.start_soon(self._answer, channel, asked)
 
-    async def _answer(self, channel: Channel, asked: AskToken) -> None:
-        answer: Message = BrokerRefused(asked.number, f"no token came within {asked.seconds:g} s")
+    async def _answer(self, channel: Channel, asked: AskToken | AskKeys) -> None:
+        wanted = "keys" if isinstance(asked, AskKeys) else "token"
+        answer: Message = BrokerRefused(asked.number, f"no {wanted} came within {asked.seconds:g} s")
         try:
             with trio.move_on_after(asked.seconds):
                 answer = await self._answered(asked)
@@ -132,10 +136,12 @@ class Desk:
             if not self._open[asked.principal]:
                 del self._open[asked.principal]
 
-    async def _answered(self, asked: AskToken) -> Message:
+    async def _answered(self, asked: AskToken | AskKeys) -> Message:
         try:
+            if isinstance(asked, AskKeys):
+                return await self._keys.keys(asked)
             return TokenGiven(asked.number, await self._tokens.token(asked))
-        except NoToken as error:
+        except (NoToken, NoKeys) as error:
             return BrokerRefused(asked.number, str(error))
 
 

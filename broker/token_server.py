@@ -66,8 +66,7 @@ async def fetch_token(servers: Servers, way: AsToken, client_secret: str, second
     pair = f"{quote_plus(way.client_id)}:{quote_plus(client_secret)}"
     headers = {
         "authorization": "Basic " + base64.b64encode(pair.encode()).decode(), "accept": "application/json",
-        "accept-encoding": "identity", "content-type": "application/x-www-form-urlencoded",
-        "user-agent": "action-gateway",
+        "content-type": "application/x-www-form-urlencoded", "user-agent": "action-gateway",
     }  # fmt: skip
     answer = None
     with trio.move_on_after(seconds):

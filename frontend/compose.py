@@ -138,7 +138,7 @@ def build_services(
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,
-        broker=execution.secrets.broker, tokens=TokenJudge(clock, current.identity_now),
+        broker=execution.secrets.broker, tokens=TokenJudge(clock, current.identity_now, execution.secrets.broker),
     )  # fmt: skip
 
 

@@ -18,6 +18,8 @@ class BrokerDeadlines:
 
     token_seconds: float = 10.0
     """For a token, or as long as its call may take."""
+    keys_seconds: float = 10.0
+    """For the keys of an issuer."""
     grace_seconds: float = 2.0
     """Added to that: a broker that has not answered then is given up."""
 

@@ -27,9 +27,11 @@ class IssuerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The claim `iss`, character by character."""
     audience: tuple[str, ...]
     """The claim `aud` holds one of them."""
-    jwks_file: str
-    """The issuer's public keys, a JWK set (RFC 7517)."""
     algorithms: tuple[str, ...]
+    jwks_file: str | None = None
+    """The issuer's public keys, a JWK set (RFC 7517). Either this or `jwks_url`."""
+    jwks_url: str | None = None
+    """The address from which the broker fetches them."""
     principal: str = "{sub}"
     """The principal of a subject; the claim in braces is replaced by its value. Not read with `principals`."""
     scopes: tuple[str, ...] = ("tools:call",)

@@ -4,7 +4,7 @@ Bounds of a set, and the refusal of one with a secret or a private key: ipc/keys
 """
 
 import os
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import jwt
 
@@ -13,6 +13,18 @@ from frontend.telemetry.logs import log
 from ipc.keys.key_sets import KeySetRefused, fits, read_file
 
 LEAST_RSA_BITS: Final = 2048
+
+
+class KeySource(Protocol):
+    """The keys of one issuer."""
+
+    async def fitting(self, kid: str | None, algorithm: str) -> list[dict[str, Any]]:
+        """All keys, as new as a token of this header needs. Raises GateError identity_provider_unavailable."""
+
+
+def knows(keys: list[dict[str, Any]], kid: str | None, algorithm: str) -> bool:
+    """One of the keys may verify a token of this header."""
+    return any(fits(one, algorithm) and (kid is None or one.get("kid") == kid) for one in keys)
 
 
 def key_for(keys: list[dict[str, Any]], kid: str | None, algorithm: str) -> Any:
@@ -37,7 +49,7 @@ class KeyFile:
         self._keys: list[dict[str, Any]] | None = None
         self._said = ""
 
-    def keys(self) -> list[dict[str, Any]]:
+    async def fitting(self, _kid: str | None, _algorithm: str) -> list[dict[str, Any]]:
         """The keys as the file has them now. Raises GateError identity_provider_unavailable."""
         try:
             status = os.stat(self._path)

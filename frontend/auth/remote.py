@@ -11,7 +11,9 @@ from frontend.errors import GateError
 CLIENT_CERT = "client-cert"
 
 
-def identify_remote(tokens: TokenJudge, certificates: CertificateJudge, headers: list[tuple[str, str]]) -> Identity:
+async def identify_remote(
+    tokens: TokenJudge, certificates: CertificateJudge, headers: list[tuple[str, str]]
+) -> Identity:
     """Identify by exactly one `Authorization: Bearer`, or one `Client-Cert` where certificates give identities.
 
     Raises GateError: see TokenJudge.judge and CertificateJudge.judge.
@@ -25,4 +27,4 @@ def identify_remote(tokens: TokenJudge, certificates: CertificateJudge, headers:
             "identity_forbidden", cause="a caller behind the edge does not show exactly one token or certificate",
             message="a lease needs one token (Authorization: Bearer), or a client certificate and no token",
         )  # fmt: skip
-    return tokens.judge(shown[0][2].strip(" "))
+    return await tokens.judge(shown[0][2].strip(" "))

@@ -13,9 +13,10 @@ from typing import Any, Final
 import jwt
 import msgspec
 
+from frontend.auth.fetched_keys import FetchedKeys, KeyBroker
 from frontend.auth.formed import why_not_formed
 from frontend.auth.identity import Identity
-from frontend.auth.jwks import KeyFile, key_for
+from frontend.auth.jwks import KeyFile, KeySource, key_for
 from frontend.clock import TimeSource
 from frontend.errors import GateError
 from ipc.issuers import MAX_NAME, IssuerSettings
@@ -55,25 +56,27 @@ def _refuse(cause: str) -> GateError:
 class TokenJudge:
     """Judges tokens by the rows of the configuration in force. Remembers no token: each is judged anew."""
 
-    def __init__(self, clock: TimeSource, settings: Callable[[], IdentitySettings]) -> None:
+    def __init__(self, clock: TimeSource, settings: Callable[[], IdentitySettings], broker: KeyBroker) -> None:
         self._clock = clock
         self._settings = settings
-        self._files: dict[str, KeyFile] = {}
+        self._broker = broker
+        self._sources: dict[str, KeySource] = {}
+        """By name of the row."""
 
-    def judge(self, token: str) -> Identity:
+    async def judge(self, token: str) -> Identity:
         """The identity of the caller that shows this token.
 
-        Raises GateError: identity_forbidden, identity_provider_unavailable where the issuer's keys can't be read,
+        Raises GateError: identity_forbidden, identity_provider_unavailable where the issuer's keys are missing,
         clock_error.
         """
-        now = self._clock.now()
         if len(token) > MAX_TOKEN_CHARACTERS or _COMPACT.fullmatch(token) is None:
             raise _refuse("the token is no signed JWT of a bounded size")
         header, row = self._header(token)
         if header.alg not in row.algorithms:
             raise _refuse(f"the token is signed in an algorithm that issuer {row.name} may not use")
-        file = self._files.setdefault(row.jwks_file, KeyFile(row.jwks_file))
-        key = key_for(file.keys(), header.kid, header.alg)
+        keys = await self._source(row).fitting(header.kid, header.alg)
+        now = self._clock.now()
+        key = key_for(keys, header.kid, header.alg)
         if key is None:
             raise _refuse(f"no key of issuer {row.name} verifies the token")
         claims = _verified(token, key, header.alg, row)
@@ -83,6 +86,16 @@ class TokenJudge:
         if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
             raise _refuse(f"the token of issuer {row.name} has a subject that can't be used")
         return self._identity(row, subject, claims, expires)
+
+    def _source(self, row: IssuerSettings) -> KeySource:
+        source = self._sources.get(row.name)
+        if source is None:
+            if row.jwks_url is not None:
+                source = FetchedKeys(self._broker, row.name, row.jwks_url)
+            else:
+                source = KeyFile(row.jwks_file or "")
+            self._sources[row.name] = source
+        return source
 
     def _header(self, token: str) -> tuple[TokenHeader, IssuerSettings]:
         """The header of a token that nothing has verified yet, and the row of the issuer that it names."""

@@ -18,7 +18,7 @@ from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import BROKER_TO_FRONT, ProtocolError
 from ipc.limits import MAX_BROKER_FRAME
-from ipc.messages.brokering import AskToken, BrokerRefused, BrokerToFront, TokenGiven
+from ipc.messages.brokering import AskKeys, AskToken, BrokerRefused, BrokerToFront, KeysGiven, TokenGiven
 from ipc.messages.message import Message
 from ipc.secret_ways import AsToken
 
@@ -49,6 +49,10 @@ class _OpenQuestion:
     def settle(self, answer: Message | None, problem: str = "") -> None:
         self.answer, self.problem = answer, problem
         self.is_settled.set()
+
+
+def _no_answer(answer: Message) -> BrokerSilent:
+    return BrokerSilent(answer.reason if isinstance(answer, BrokerRefused) else "the broker gave another answer")
 
 
 class BrokerClient:
@@ -107,9 +111,18 @@ class BrokerClient:
         answer = await self._asked(asked, seconds)
         if isinstance(answer, TokenGiven):
             return answer.token
-        raise BrokerSilent(answer.reason if isinstance(answer, BrokerRefused) else "the broker gave another answer")
+        raise _no_answer(answer)
 
-    async def _asked(self, question: AskToken, seconds: float) -> Message:
+    async def keys(self, url: str, *, issuer: str, newer_than: float, is_unknown: bool) -> KeysGiven:
+        """The keys of an issuer, within `deadlines.keys_seconds`; see AskKeys. Raises BrokerSilent."""
+        seconds = self.deadlines.keys_seconds
+        asked = AskKeys(next(self._numbers), f"issuer {issuer}", seconds, url, newer_than, is_unknown)
+        answer = await self._asked(asked, seconds)
+        if isinstance(answer, KeysGiven):
+            return answer
+        raise _no_answer(answer)
+
+    async def _asked(self, question: AskToken | AskKeys, seconds: float) -> Message:
         if len(self._open) >= MAX_OPEN:
             raise BrokerSilent(f"{MAX_OPEN} questions to the broker are open")
         one = self._open[question.number] = _OpenQuestion()
@@ -136,7 +149,7 @@ class BrokerClient:
         self._supply.replace_broker(pid, f"no answer within {seconds:g} s")
         raise BrokerSilent(f"the broker did not answer within {seconds:g} s")
 
-    async def _send(self, channel: TrioChannel[Message], question: Message, pid: int) -> None:
+    async def _send(self, channel: TrioChannel[Message], question: AskToken | AskKeys, pid: int) -> None:
         try:
             await channel.send(question)
         except OSError:
@@ -168,7 +181,7 @@ class BrokerClient:
                 one.settle(None, "the broker ended before it answered")
 
     def _settle(self, answer: Message) -> None:
-        assert isinstance(answer, TokenGiven | BrokerRefused), "the table lets nothing else come"
+        assert isinstance(answer, TokenGiven | KeysGiven | BrokerRefused), "the table lets nothing else come"
         one = self._open.get(answer.number)
         if one is not None:  # else its time is over
             one.settle(answer)

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 
 from ipc.messages.attesting import LookAtFile, NoPermit, Permit, Seen, Tied
 from ipc.messages.brokering import (
+    AskKeys,
     AskToken,
     AttachAsker,
     AttachBroker,
     BrokerReady,
     BrokerRefused,
+    KeysGiven,
     NeedBroker,
     ReplaceBroker,
     StartBroker,
@@ -242,10 +244,14 @@ SUPERVISOR_TO_BROKER: Table = {("new", StartBroker): "started", ("started", Atta
 BROKER_TO_SUPERVISOR: Table = {("starting", BrokerReady): "ready"}
 
 # Messages from a front to the broker.
-FRONT_TO_BROKER: Table = {("open", AskToken): "open"}
+FRONT_TO_BROKER: Table = {("open", AskToken): "open", ("open", AskKeys): "open"}
 
 # Messages from the broker to a front.
-BROKER_TO_FRONT: Table = {("open", TokenGiven): "open", ("open", BrokerRefused): "open"}
+BROKER_TO_FRONT: Table = {
+    ("open", TokenGiven): "open",
+    ("open", KeysGiven): "open",
+    ("open", BrokerRefused): "open",
+}
 
 # Messages from the notary to a worker.
 NOTARY_TO_WORKER: Table = {

@@ -67,6 +67,28 @@ class AskToken(Message, frozen=True):
         return f"AskToken({self.number})"
 
 
+class AskKeys(Message, frozen=True):
+    """The public keys of an issuer (a JWK set), within `seconds`. Answered by KeysGiven or BrokerRefused."""
+
+    number: int
+    principal: str
+    """The issuer's own share of the questions that may be open."""
+    seconds: float
+    url: str
+    newer_than: float
+    """When the set was fetched that the front has (`time.monotonic()`): one that was fetched later is given at once."""
+    is_unknown: bool = False
+    """A token names a key that is in none of them."""
+
+
+class KeysGiven(Message, frozen=True):
+    """The set as the issuer sent it, and when it was fetched (`time.monotonic()`)."""
+
+    number: int
+    keys: bytes
+    fetched_at: float
+
+
 class TokenGiven(Message, frozen=True):
     """The token, for one call."""
 
@@ -91,5 +113,5 @@ def digest_of(token: str) -> str:
 
 SupervisorToBroker = StartBroker | AttachAsker
 BrokerToSupervisor = BrokerReady
-FrontToBroker = AskToken
-BrokerToFront = TokenGiven | BrokerRefused
+FrontToBroker = AskToken | AskKeys
+BrokerToFront = TokenGiven | KeysGiven | BrokerRefused

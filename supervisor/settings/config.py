@@ -178,6 +178,9 @@ class _ConfigReader:
         self.check_quotas(identity["principals"])
         issuers.check_edge(identity, self.found_in(("identity",)))
         certificates.check_beside_issuers(identity, self.found_in(("identity",)))
+        issuers.check_addresses(
+            identity.get("issuers", {}), egress.get("unsafe_resolve", {}), self.found_in(("identity", "issuers"))
+        )
         for name, section in (("issuers", issuers.SECTION), ("certificates", certificates.SECTION)):
             identity[name] = self.tables(("identity", name), identity.get(name, {}), section)
         workers = values.get("workers", {})

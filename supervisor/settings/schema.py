@@ -68,6 +68,7 @@ _ISSUER = SettingsTable(
         "issuer": Leaf(issuers.token_text),
         "audience": Leaf(issuers.audience),
         "jwks_file": Leaf(value_kinds.path),
+        "jwks_url": Leaf(webhooks.url),
         "algorithms": Leaf(value_kinds.list_of(value_kinds.choice(*ALGORITHMS))),
         **_SUBJECT,
         "principal": Leaf(issuers.principal_form),

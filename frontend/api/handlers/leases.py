@@ -91,7 +91,7 @@ async def _identified(services: Services, request: Request) -> Identity:
     settings = services.configuration.current.settings.identity
     try:
         if request.uid in settings.edge_uids:
-            identity = identify_remote(services.tokens, services.certificates, request.headers)
+            identity = await identify_remote(services.tokens, services.certificates, request.headers)
         else:
             identity = identify(settings, request.peer)
     except GateError as error:

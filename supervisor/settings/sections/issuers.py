@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ipc.issuers import MAX_NAME, IssuerSettings, SubjectMapping
 from ipc.keys.key_sets import KeySetRefused, fits, read_file
@@ -18,7 +19,6 @@ REQUIRED: Final = {
     "name": "Name the issuer: logs call it so.",
     "issuer": 'Name it as its tokens do in "iss", like "https://login.example".',
     "audience": 'Name what its tokens for this gateway have in "aud", like "https://gate.example".',
-    "jwks_file": "Name the file of its public keys, a JWK set.",
     "algorithms": 'Name how it signs, like ["RS256"].',
 }
 """Settings that every issuer has, each with what to do where it is missing."""
@@ -64,7 +64,7 @@ def required(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def issuer_settings(row: Mapping[str, Any]) -> IssuerSettings:
     """One checked table -> the settings of an issuer; for an invalid table, the readable part."""
-    given = {"name": "", "issuer": "", "audience": (), "jwks_file": "", "algorithms": ()} | dict(row)
+    given = {"name": "", "issuer": "", "audience": (), "algorithms": ()} | dict(row)
     subjects = given.pop("principals", {})
     mapped = {subject: SubjectMapping(**one) for subject, one in subjects.items() if "principal" in one}
     return IssuerSettings(**given, principals=mapped)
@@ -90,9 +90,20 @@ def check_issuers(rows: Mapping[int, Mapping[str, Any]], found: Found) -> None:
             found((index, "jwks_file"), text, mend)
 
 
+def check_addresses(rows: Mapping[int, Mapping[str, Any]], resolve: Mapping[str, str], found: Found) -> None:
+    """Find addresses of keys without TLS; a dev gateway may name servers of this host in `resolve`."""
+    for index, row in rows.items():
+        parts = urlsplit(row.get("jwks_url", ""))
+        if parts.scheme == "http" and parts.hostname not in resolve:
+            found((index, "jwks_url"), "is not https, and others on the way could make keys", "Use its https address.")
+
+
 def _of_keys(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Look at the file of keys, with what a token of this issuer needs of it."""
     file, algorithms = row.get("jwks_file"), row.get("algorithms", ())
+    if (file is None) == (row.get("jwks_url") is None):
+        text = "is missing" if file is None else "stands beside jwks_url"
+        yield text, "Name a file of the issuer's public keys, or in jwks_url their address."
     if file is None:
         return
     try:

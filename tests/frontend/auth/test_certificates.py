@@ -164,7 +164,7 @@ async def test_a_lease_never_outlives_its_certificate(tmp_path: Path) -> None:
 @pytest.mark.parametrize("principal", ["billing", "corp", "the-root-agent", "gateway"])
 async def test_a_form_makes_no_principal_of_another_caller(tmp_path: Path, principal: str) -> None:
     issuer = IssuerSettings(
-        "corp", "https://login.example", ("a",), "/none", ("RS256",), principals={"x": SubjectMapping("corp")}
+        "corp", "https://login.example", ("a",), ("RS256",), "/none", principals={"x": SubjectMapping("corp")}
     )
     rows = (
         CertificateSettings("spiffe://corp/agent/*", "{*}"),

@@ -16,7 +16,7 @@ ISSUER = """[[identity.issuers]]
 name = "corp"
 issuer = "https://login.example"
 audience = "https://gate.example"
-jwks_file = "corp.jwks"
+jwks_url = "https://login.example/keys"
 algorithms = ["RS256"]
 """
 

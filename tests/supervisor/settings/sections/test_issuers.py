@@ -22,6 +22,7 @@ audience = "https://gate.example"
 jwks_file = "corp.jwks"
 algorithms = ["RS256"]
 """
+BY_URL = TABLE.replace('jwks_file = "corp.jwks"', 'jwks_url = "https://login.example/keys"')
 OTHER = TABLE.replace("corp", "other").replace("login", "other")
 MAPPED = 'principals = {"spiffe://corp/a" = {principal = "a"}}\n'
 
@@ -49,7 +50,7 @@ def test_an_issuer_has_the_documented_defaults(loaded: Load, tmp_path: Path) -> 
     assert settings.identity.edge_uids == (991,)
     assert settings.identity.issuers == (
         IssuerSettings(
-            "corp", "https://login.example", ("https://gate.example",), str(tmp_path / "corp.jwks"), ("RS256",),
+            "corp", "https://login.example", ("https://gate.example",), ("RS256",), str(tmp_path / "corp.jwks"), None,
             "{sub}", ("tools:call",), None, {}, {},
         ),
     )  # fmt: skip
@@ -69,6 +70,10 @@ def test_subjects_have_mappings_of_their_own_and_claims_may_be_required(loaded: 
         *((["\n".join(line for line in TABLE.splitlines() if not line.startswith(name)) + "\n"],
            f"identity.issuers[0].{name}: is missing")
           for name in ("name", "issuer", "audience", "jwks_file", "algorithms")),
+        ([TABLE + 'jwks_url = "https://login.example/keys"\n'], "stands beside jwks_url"),
+        ([BY_URL.replace("https://login.example/", "http://login.example/")], "is not https"),
+        ([BY_URL.replace("login.example/", "user@login.example/")], "must hold"),
+        ([BY_URL.replace("login.example/keys", "10.0.0.1/keys")], "must name its host by a name"),
         ([TABLE.replace("RS256", "none")], "must be"), ([TABLE.replace("RS256", "HS256")], "must be"),
         ([TABLE + 'principal = "corp"\n'], "one claim in braces"),
         ([TABLE + 'principal = "{a}:{sub}"\n'], "one claim in braces"),
@@ -119,6 +124,16 @@ def test_a_file_of_keys_that_will_not_do_is_named_with_its_row(
     assert problem.text.startswith(f"identity.issuers[1].jwks_file: {tmp_path / 'other.jwks'} {said}"), problem.text
     assert problem.mend
     assert found.settings is None
+
+
+def test_an_address_of_keys_is_https_or_in_dev_a_server_that_the_configuration_names(loaded: Load) -> None:
+    settings = loaded(BY_URL).settings
+    assert settings is not None
+    (one,) = settings.identity.issuers
+    assert (one.jwks_file, one.jwks_url) == (None, "https://login.example/keys")
+    dev = 'dev_mode = true\n[egress.unsafe_resolve]\n"login.example" = "127.0.0.1:9"\n' + EDGE
+    found = loaded(BY_URL.replace("https://login.example/", "http://login.example/"), head=dev)
+    assert not any("jwks_url" in one.text for one in found.problems), found.problems
 
 
 @pytest.mark.parametrize("more", ['principal = "b:{sub}"\n', MAPPED])
