@@ -4,8 +4,8 @@ A slow client so never holds a place at the gateway. Each request has its bounds
 the answer, and how many its address has under way.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, Protocol
 
 import msgspec
 import trio
@@ -17,7 +17,7 @@ from edge.heads import BadHead, answer_headers, request_headers, stated_length
 from frontend.telemetry.logs import begin_trace, log, trace_now
 from ipc.edge_settings import EdgeLimitSettings
 
-Message = dict[str, Any]
+Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 CONNECTION: Final = "edge_connection"
@@ -39,13 +39,26 @@ class _CutOff(Exception):
     """The client has gone, or is cut off."""
 
 
+class OwnEndpoint(Protocol):
+    """An endpoint that the edge answers itself."""
+
+    def serves(self, path: bytes) -> bool:
+        """True for its paths."""
+
+    async def answer(self, scope: Message, body: bytes, receive: Receive, send: Send) -> None:
+        """Answer a request whose body has been read."""
+
+
 class EdgeApplication:
     """All requests."""
 
-    def __init__(self, gateway: ClientSocket, connections: EdgeConnections, limits: EdgeLimitSettings) -> None:
+    def __init__(
+        self, gateway: ClientSocket, connections: EdgeConnections, limits: EdgeLimitSettings, own: OwnEndpoint | None
+    ) -> None:
         self._gateway = gateway
         self._connections = connections
         self._limits = limits
+        self._own = own
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         connection: EdgeConnection = scope["state"][CONNECTION]
@@ -86,10 +99,15 @@ class EdgeApplication:
         try:
             await self._read(body, receive)
             path, query = scope["raw_path"], scope["query_string"]
+            if stated_length(scope["headers"]) not in (None, body.size):
+                raise _Refused(400, "bad_request")
+            if self._own is not None and self._own.serves(path):
+                await self._own.answer(scope, body.whole(), receive, sender.pass_on)
+                return
             endpoint = edge_endpoint(scope["method"], path, query)
             if endpoint is None:
                 raise _Refused(404, "not_found")
-            if (body.size and endpoint.method == "GET") or stated_length(scope["headers"]) not in (None, body.size):
+            if body.size and endpoint.method == "GET":
                 raise _Refused(400, "bad_request")
             target = path + b"?" + query if query else path
             async with self._gateway.asked(endpoint, target, headers, body.whole()) as answer:
@@ -164,6 +182,11 @@ class _Sender:
         self._connection = connection
         self._left = seconds
         self.has_begun = False
+
+    async def pass_on(self, message: Message) -> None:
+        """A message of an endpoint of the edge's own."""
+        self.has_begun = True
+        await self._sent(message)
 
     async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.has_begun = True

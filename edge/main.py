@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py."""
     options = _options(arguments)
     settings = msgspec.json.decode(options.settings, type=EdgeSettings)
+    if options.client_library is not None:
+        sys.path.append(options.client_library)
     setproctitle("gateway: edge")
     own_stderr()
     configure_logs("edge")
@@ -59,6 +61,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--settings", required=True)
     parser.add_argument("--listen-fd", type=int)
     parser.add_argument("--address")
+    parser.add_argument("--client-library")
     return parser.parse_args(arguments)
 
 

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
@@ -23,6 +23,9 @@ from edge.heads import MAX_HEAD
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeSettings
 from serving.tls import FollowedCertificate
+
+if TYPE_CHECKING:
+    from edge.mcp.endpoint import McpEndpoint
 
 DRAIN_SECONDS: Final = 30.0
 """For answers under way once the signal has come; the rest is cut."""
@@ -46,7 +49,8 @@ class _EdgeServer(TCPServer):
 async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: FollowedCertificate | None) -> None:
     """Serve until a signal comes."""
     connections = EdgeConnections(settings.limits)
-    application = EdgeApplication(ClientSocket(settings.client_socket), connections, settings.limits)
+    mcp = _mcp_endpoint(settings)
+    application = EdgeApplication(ClientSocket(settings.client_socket), connections, settings.limits, mcp)
     context = WorkerContext(None)
     handle = partial(_handle, connections, certificate, ASGIWrapper(application), _hypercorn(), context)  # type: ignore[arg-type]
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
@@ -55,6 +59,8 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
             watching.start_soon(connections.watch)
             if certificate is not None:
                 watching.start_soon(certificate.follow)
+            if mcp is not None:
+                watching.start_soon(mcp.run)
             async with trio.open_nursery() as handlers:
                 accepting = trio.CancelScope()
                 handlers.start_soon(_accept, accepting, handle, listener, handlers)
@@ -66,6 +72,14 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
                 watching.start_soon(_cut, connections, handlers.cancel_scope)
             watching.cancel_scope.cancel()
     log.info("stopped")
+
+
+def _mcp_endpoint(settings: EdgeSettings) -> "McpEndpoint | None":
+    if settings.mcp is None:
+        return None
+    from edge.mcp.endpoint import McpEndpoint
+
+    return McpEndpoint(settings, settings.mcp)
 
 
 async def _accept(scope: trio.CancelScope, handle: Any, listener: trio.SocketListener, handlers: trio.Nursery) -> None:

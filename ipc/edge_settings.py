@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=3600)]
+Url = Annotated[str, msgspec.Meta(pattern="^https?://[!#-;=?-~]{1,500}$")]
 Count = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 
 
@@ -33,6 +34,13 @@ class EdgeLimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_connections_per_address: Count = 64
 
 
+class EdgeMcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[mcp]`: `POST /mcp` is served, too."""
+
+    authorization_servers: Annotated[tuple[Url, ...], msgspec.Meta(min_length=1, max_length=8)]
+    """Issuers of access tokens, for clients that look for one."""
+
+
 class EdgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -45,3 +53,4 @@ class EdgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls: EdgeTlsSettings | None = None
     """None: plain HTTP, on loopback alone."""
     limits: EdgeLimitSettings = EdgeLimitSettings()
+    mcp: EdgeMcpSettings | None = None

@@ -5,6 +5,7 @@ import ipaddress
 import os
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -38,12 +39,23 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     settings = _settings(options.config)
     arguments = ["--settings", msgspec.json.encode(settings).decode()]
+    if settings.mcp is not None:
+        arguments += ["--client-library", _client_library(options.config)]
     if not options.check:
         listener = listen_tcp(settings.listen, "edge")
         os.set_inheritable(listener.sock.fileno(), True)
         arguments += ["--listen-fd", str(listener.sock.fileno()), "--address", listener.address]
     sys.stdout.flush()
     os.execv(sys.executable, [*INTERPRETER, _MODULE, *arguments])  # noqa: S606 - our own interpreter and module
+
+
+def _client_library(file: Path) -> str:
+    """The folder that has the client library. Raises Refused."""
+    found = find_spec("gateway_client")
+    if found is None or found.origin is None or find_spec("mcp") is None:
+        mend = "pip install './sdk[mcp]' in a clone of the repository"
+        raise Refused(Exit.CONFIG, f"{file}: [mcp] needs the client library with its extra mcp: {mend}.")
+    return str(Path(found.origin).parents[1])
 
 
 def _settings(file: Path) -> EdgeSettings:

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "witness": {"witness", "serving", "ipc", "frontend", "notary"},
     "console": {"console", "serving", "ipc", "frontend"},
     "bridge": {"bridge", "serving", "ipc", "frontend"},
-    "edge": {"edge", "serving", "ipc", "frontend"},
+    "edge": {"edge", "serving", "ipc", "frontend", "gateway_client"},
     "importing": {"importing", "ipc", "frontend"},
     "broker": {"broker", "ipc", "frontend"},
 }
@@ -48,7 +48,7 @@ OF_OTHERS = {
         "serving.",
     ),
     "bridge": ("frontend.http.answers", "frontend.http.requests", "frontend.telemetry.logs", "serving."),
-    "edge": ("frontend.telemetry.logs", "serving."),
+    "edge": ("frontend.telemetry.logs", "serving.", "gateway_client."),
     "importing": ("frontend.manifests.", "frontend.schemas.", "frontend.files.problems"),
     "broker": (
         "frontend.http.client_bodies",

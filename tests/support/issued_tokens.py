@@ -38,7 +38,7 @@ edge_uids = [{os.geteuid()}]
 [[identity.issuers]]
 name = "corp"
 issuer = "{ISSUER}"
-audience = "{PUBLIC}"
+audience = ["{PUBLIC}", "{PUBLIC}/mcp"]
 jwks_file = "{folder / "corp.jwks"}"
 algorithms = ["ES256"]
 [identity.issuers.principals.anonymous]

@@ -63,6 +63,7 @@ def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: McpOptions) 
     lookups = Lookups(client, options.receipt_keys)
     call = Calling(client, catalog, holds, lookups, options.wait_seconds, options.max_in_flight)
     bus = InMemorySubscriptionBus()
+    listen = ListenHandler(bus, max_subscriptions=MAX_LISTENERS)
     watch = WatchLoop(catalog, bus, options.refresh_seconds)
 
     async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -76,7 +77,7 @@ def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: McpOptions) 
     server: Server[Any] = Server(
         "action-gateway", title="Action gateway", version=__version__, instructions=INSTRUCTIONS,
         on_list_tools=list_tools, on_call_tool=call_tool,
-        on_subscriptions_listen=ListenHandler(bus, max_subscriptions=MAX_LISTENERS),
+        on_subscriptions_listen=listen if options.refresh_seconds > 0 else None,
     )  # fmt: skip
     serve_tasks(server, holds)
     return server
