@@ -11,7 +11,7 @@ import msgspec
 
 from ipc.events import STANDING_ADDED, STANDING_ENDED, STANDING_REVOKED, AuditEvent
 from ipc.keys.signed_approvals import SignatureRefused
-from ipc.keys.standing_approvals import StandingTerms, check_ledger, check_standing, read_standing, told
+from ipc.keys.standing_approvals import StandingTerms, check_ledger, check_standing, told
 from ipc.network.loopback import ledger_origin, own_addresses
 from ipc.operations.calls import Open
 from ipc.operations.holds import Hold
@@ -27,7 +27,6 @@ from ipc.operations.standing import (
     StandingUse,
 )
 from ipc.process.clock import iso
-from ipc.process.logs import log
 from ipc.roles import APPROVE_ROLE
 from ipc.settings import OperatorSettings
 from ipc.texts.identifiers import new
@@ -36,7 +35,8 @@ from notary.ledger.intents import StandingWord
 from notary.operations.allowed import check_event
 from notary.operations.signed import PATIENCE_SECONDS
 from notary.performing import performs
-from notary.signing.operators import check_key, operator_named
+from notary.signing.operators import check_owner, operator_named
+from notary.signing.standing_texts import checked_standing, tell_once
 from notary.store.outcomes import kept_of
 from notary.store.standing import KEPT_REVOKED_SECONDS, MAX_OF_OPERATOR, MAX_REVOKED, MAX_STANDING
 from notary.tasks import NotAllowed
@@ -187,7 +187,7 @@ def _serves(
         terms, operator, _ = _signed(unit, row.signature)
         check_ledger(terms, own_addresses(unit.state.settings), ledger_origin(unit.state.settings))
     except SignatureRefused as refused:
-        log.warning("a standing approval serves no call", standing_id=row.standing_id, cause=str(refused))
+        tell_once(row.standing_id, str(refused))
         return False
     if terms.standing_id != row.standing_id or not terms.covers(action_id, principal, values, unit.now):
         return False
@@ -199,9 +199,9 @@ def _serves(
 def _signed(unit: Transaction, signature: str) -> tuple[StandingTerms, OperatorSettings, str]:
     """The terms, the operator who signed them and may approve now, and the key's thumbprint. Raises
     SignatureRefused."""
-    signed = read_standing(signature)
+    signed = checked_standing(signature)
     operator = operator_named(signed.terms.operator, unit.state.settings.operators)
-    check_key(signed.text, operator)
+    check_owner(signed.text, operator)
     if APPROVE_ROLE not in operator.roles:
         raise SignatureRefused("its operator may not approve")
     return signed.terms, operator, signed.text.jkt

@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 
 from ipc.keys.signed_approvals import SignatureRefused
-from ipc.keys.standing_approvals import read_standing
 from ipc.process.clock import parse_iso
 from notary.ledger.receipts import LedgerReceipt
-from notary.signing.operators import check_signature
+from notary.signing.standing_texts import checked_standing
 
 MOST_NAMES: Final = 64
 """Names of ledgers that are remembered of one: it has one, and another one after each change of its settings."""
@@ -64,8 +63,7 @@ def problem_of_standing(receipt: LedgerReceipt, standing_id: str | None) -> str 
     if named is None and receipt.standing_signature is UNSET:
         return None
     try:
-        signed = read_standing(receipt.standing_signature or "")
-        check_signature(signed.text)
+        signed = checked_standing(receipt.standing_signature or "")
         started = parse_iso(receipt.started_at)
     except (SignatureRefused, ValueError):
         return "has a standing approval that no key has signed"
@@ -77,6 +75,6 @@ def problem_of_standing(receipt: LedgerReceipt, standing_id: str | None) -> str 
 
 def _name_in(signature: str | None) -> str:
     try:
-        return read_standing(signature or "").terms.aud[1]
+        return checked_standing(signature or "").terms.aud[1]
     except SignatureRefused:
         return ""

@@ -22,7 +22,8 @@ def signed_by(text: str, name: str, operators: Iterable[OperatorSettings]) -> Si
     """The claims that this operator's own key has signed. Raises SignatureRefused."""
     operator = operator_named(name, operators)
     signed = read(text)
-    check_key(signed.text, operator)
+    check_owner(signed.text, operator)
+    check_signature(signed.text)
     return signed
 
 
@@ -34,14 +35,13 @@ def operator_named(name: str, operators: Iterable[OperatorSettings]) -> Operator
     raise SignatureRefused("the settings have no operator of this name")
 
 
-def check_key(signed: SignedText, operator: OperatorSettings) -> None:
-    """Raises SignatureRefused unless this operator's own key has signed it.
+def check_owner(signed: SignedText, operator: OperatorSettings) -> None:
+    """Raises SignatureRefused unless the key in its header is this operator's own.
 
     An operator without `dpop_jkt` has no key of their own, and exists in dev mode only: any key will do for them.
     """
     if operator.dpop_jkt not in (None, signed.jkt):
         raise SignatureRefused("another key than this operator's dpop_jkt has signed it")
-    check_signature(signed)
 
 
 def check_signature(signed: SignedText) -> None:

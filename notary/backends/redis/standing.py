@@ -34,6 +34,10 @@ class RedisStanding:
         """See StandingStore."""
         found = set(self._changes.look("HKEYS", self._keys.standing_of(action_id, principal)))
         found |= {one.standing_id for one in self._own() if (one.action_id, one.principal) == (action_id, principal)}
+        unread = sorted(found - self._rows.keys())
+        if unread:  # one question for all of them
+            texts = self._changes.read_all([("HGET", self._keys.standing, standing_id) for standing_id in unread])
+            self._rows |= {standing_id: _read(text) for standing_id, text in zip(unread, texts, strict=True)}
         return _sorted(self.get(standing_id) for standing_id in found)
 
     def get(self, standing_id: str) -> StandingRow | None:
