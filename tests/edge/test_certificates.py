@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.authority import Authority, Issued
+from tests.support.authority import Authority
 from tests.support.certificates import made_certificate
 from tests.support.edge_process import Edge, edge, edge_config
 from tests.support.edge_wire import SECONDS, connected
@@ -51,18 +51,27 @@ def handed_on(behind: HostileGateway) -> list[bytes]:
     return [line.partition(b": ")[2] for line in lines if line.lower().startswith(b"client-cert:")]
 
 
-def der(issued: Issued) -> bytes:
-    return ssl.PEM_cert_to_DER_cert(issued.certificate.read_text())
+def holder(authority: Authority, name: str = "agent.example") -> Path:
+    """A client's certificate and its key, in one file."""
+    issued = authority.issue(name)
+    issued.certificate.write_text(issued.certificate.read_text() + issued.key.read_text())
+    return issued.certificate
+
+
+def header(certificate: Path) -> bytes:
+    """As RFC 9440 writes it."""
+    pem, _, _ = certificate.read_text().partition("-----BEGIN PRIVATE")
+    return b":" + base64.b64encode(ssl.PEM_cert_to_DER_cert(pem)) + b":"
 
 
 def test_the_certificate_that_tls_verified_is_handed_on_and_no_other(clients: Authority, tmp_path: Path) -> None:
-    agent = clients.issue("agent.example")
-    claimed = {"Client-Cert": f":{base64.b64encode(der(clients.issue('other.example'))).decode()}:"}
+    agent = holder(clients)
+    claimed = {"Client-Cert": header(holder(clients, "other.example")).decode()}
     with edge_asking(tmp_path, ASKED) as (before, behind):
         for http2 in (False, True):
             shown = before.client(agent, http2=http2)
             assert shown.get("/healthz", headers=claimed).status_code == 200
-            assert handed_on(behind) == [b":" + base64.b64encode(der(agent)) + b":"]
+            assert handed_on(behind) == [header(agent)]
             assert before.client(http2=http2).get("/healthz", headers=claimed).status_code == 200
             assert handed_on(behind) == []
 
@@ -73,11 +82,11 @@ def test_a_client_without_a_verified_certificate_is_refused_where_one_is_require
     (tmp_path / "others").mkdir()
     others = Authority(tmp_path / "others", "clients")
     with edge_asking(tmp_path, REQUIRED) as (before, behind):
-        for certificate in (None, others.issue("agent.example")):
+        for certificate in (None, holder(others)):
             with pytest.raises(httpx.TransportError):
                 before.client(certificate).get("/healthz")
         assert behind.requests == []
-        assert before.client(clients.issue("agent.example")).get("/healthz").status_code == 200
+        assert before.client(holder(clients)).get("/healthz").status_code == 200
 
 
 def test_a_certificate_of_another_authority_is_refused_though_none_is_required(
@@ -87,7 +96,7 @@ def test_a_certificate_of_another_authority_is_refused_though_none_is_required(
     others = Authority(tmp_path / "others", clients.file.stem)
     with edge_asking(tmp_path, ASKED) as (before, behind):
         with pytest.raises(httpx.TransportError):
-            before.client(others.issue("agent.example")).get("/healthz")
+            before.client(holder(others)).get("/healthz")
         assert behind.requests == []
 
 

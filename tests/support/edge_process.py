@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 
-from tests.support.authority import Issued
 from tests.support.gateway import ANSWER_SECONDS, START_SECONDS
 from tests.support.processes import GATEWAY
 from tests.support.serving_process import ServingProcess, serving_process
@@ -30,14 +29,14 @@ class Edge(ServingProcess):
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
-    def trusting(self, certificate: Issued | None = None) -> ssl.SSLContext:
-        """TLS of a client; `certificate` is its own."""
+    def trusting(self, certificate: Path | None = None) -> ssl.SSLContext:
+        """TLS of a client; `certificate` is its own, with the key in the same file."""
         context = ssl.create_default_context(cafile=self.roots)
         if certificate is not None:
-            context.load_cert_chain(certificate.certificate, certificate.key)
+            context.load_cert_chain(certificate)
         return context
 
-    def client(self, certificate: Issued | None = None, *, http2: bool = False, **settings: Any) -> httpx.Client:
+    def client(self, certificate: Path | None = None, *, http2: bool = False, **settings: Any) -> httpx.Client:
         """A client on another host."""
         verify = False if self.roots is None else self.trusting(certificate)
         client = httpx.Client(
