@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from tests.support.authority import Authority, Issued
+from tests.support.authority import Authority
 from tests.support.certificates import made_certificate
 from tests.support.client_certificates import byte_sequence, dns, uri
 from tests.support.edge_process import PUBLIC, Edge, edge, edge_config
@@ -53,8 +53,11 @@ def before(gate: Gateway, authority: Authority, folder: Path) -> Iterator[Edge]:
         yield running
 
 
-def holder(authority: Authority, *names: x509.GeneralName) -> Issued:
-    return authority.issue("agent", *names)
+def holder(authority: Authority, *names: x509.GeneralName) -> Path:
+    """A file with a certificate of these names and its key."""
+    issued = authority.issue("agent", *names)
+    issued.certificate.write_bytes(issued.certificate.read_bytes() + issued.key.read_bytes())
+    return issued.certificate
 
 
 def asked(client: httpx.Client, prover: Prover, **headers: str) -> httpx.Response:
@@ -93,7 +96,7 @@ def test_a_certificate_with_another_name_gives_no_lease(
 
 
 def test_a_certificate_that_is_only_shown_in_a_header_gives_no_lease(before: Edge, authority: Authority) -> None:
-    shown = x509.load_pem_x509_certificate(holder(authority, uri(KNOWN)).certificate.read_bytes())
+    shown = x509.load_pem_x509_certificate(holder(authority, uri(KNOWN)).read_bytes())
     text = byte_sequence(shown.public_bytes(serialization.Encoding.DER))
     assert asked(before.client(), Prover(), **{"Client-Cert": text}).status_code == 403
     # Nor does it take the place of the one that was proven.
