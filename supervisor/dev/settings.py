@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ipc.process.exits import Exit
+from ipc.settings import OperatorSettings
 from supervisor.dev.keys import OPERATOR
 from supervisor.refusal import Refused
 from supervisor.settings.checks.ceilings import ceiling_problems, ceilings_here
@@ -87,7 +88,7 @@ def load_dev(options: DevOptions, environ: Mapping[str, str]) -> Loaded:
         (("identity", "provider"), "none"),
     ):
         document.default(path, value, LABEL)
-    loaded = check(document, context, problems)
+    loaded = check(document, context, problems, (OperatorSettings(OPERATOR),))
     refused = [*overlap_problems(loaded), *ceiling_problems(loaded, ceilings_here())]
     if loaded.settings is None:
         return replace(loaded, problems=(*loaded.problems, *refused))

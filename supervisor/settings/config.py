@@ -5,7 +5,7 @@ fault and its remedy. Whether settings are safe for production is `supervisor/se
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -71,11 +71,14 @@ def open_document(file: FilePath | None, environ: Mapping[str, str]) -> tuple[Do
     return document, context, problems
 
 
-def check(document: Document, context: PathContext, problems: list[Problem]) -> Loaded:
-    """Check a document against the schema. `problems` are those found before; a broken file is not checked further."""
+def check(
+    document: Document, context: PathContext, problems: list[Problem], made: Sequence[OperatorSettings] = ()
+) -> Loaded:  # fmt: skip
+    """Check a document against the schema. `problems` are those found before; a broken file is not checked further.
+    `made`: operators beside those of the file."""
     if document.is_broken:
         return Loaded(document, tuple(problems), None)
-    reader = _ConfigReader(document, context, list(problems))
+    reader = _ConfigReader(document, context, list(problems), made)
     values = reader.read(schema.SCHEMA, document.data, ())
     assert isinstance(values, dict)
     judged = reader.settings(values)
@@ -86,9 +89,12 @@ def check(document: Document, context: PathContext, problems: list[Problem]) -> 
 class _ConfigReader:
     """Walks the document beside the schema; wrong values are noted as problems and left out of the result."""
 
-    def __init__(self, document: Document, context: PathContext, problems: list[Problem]) -> None:
+    def __init__(
+        self, document: Document, context: PathContext, problems: list[Problem], made: Sequence[OperatorSettings]
+    ) -> None:  # fmt: skip
         self.document = document
         self.context = context
+        self.made = made
         self.problems = problems
         self.unread: set[Path] = set()
         self.places: dict[Path, str] = {}
@@ -201,7 +207,7 @@ class _ConfigReader:
                 self.require(("opa_url",), f"{name} is for that OPA.")
         if quorum := values.get("approvals", {}).pop("quorum", {}):
             if not self.unread:
-                check_quorums(quorum, operators, self.note)
+                check_quorums(quorum, [*operators, *self.made], self.note)
             values["approvals"]["quorum"] = quorum_rules(quorum)
         self.check_ledger(values.get("ledger", {}))
         if values.get("approvals", {}).get("require_signature"):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ipc.quorum import QuorumRule
+from supervisor.dev.settings import DevOptions, load_dev
 from supervisor.settings.sections.operators import digest_of
 from tests.supervisor.settings.test_config import JKT, KEY, NEEDED, problems_of, settings_of
 
@@ -119,3 +120,21 @@ def test_a_quorum_is_read_with_groups_and_roles_of_operators() -> None:
     assert settings.approvals.quorum == (QuorumRule(action_id="pay", groups={"finance": 2}),)
     readers = TWO.replace('groups = ["finance"]\n', 'groups = ["finance"]\nroles = ["read"]\n')
     assert any('"finance" has 0 operators' in problem for problem in problems_of(NEEDED + readers + rule))
+
+
+@pytest.mark.parametrize(
+    ("rule", "problems"),
+    [
+        ("count = 2", []), ("count = 3", ["3 approvals, and only 2 operators could give them"]),
+        ("groups = { finance = 1 }", ['"finance" has 0 operators, 1 are needed']),
+    ],
+)  # fmt: skip
+def test_the_operator_that_gateway_dev_makes_counts_for_a_quorum_and_is_in_no_group(
+    tmp_path: Path, rule: str, problems: list[str]
+) -> None:
+    file = tmp_path / "gateway.toml"
+    ada = f'[[operators]]\nname = "ada"\napi_key = "{KEY}"\n'
+    file.write_text(f'{ada}[[approvals.quorum]]\naction_id = "pay"\n{rule}\n')
+    found = load_dev(DevOptions(config=file, state_dir=tmp_path / "state"), {"HOME": str(tmp_path)}).problems
+    assert [said for said in problems if said not in str(found)] == []
+    assert len(found) == len(problems), found
