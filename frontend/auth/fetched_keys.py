@@ -25,8 +25,13 @@ KEPT_SECONDS: Final = 3600.0
 REFRESH_SECONDS: Final = 30.0
 """Between two tries to fetch a set anew that still serves."""
 MAX_WAITING: Final = 64
+RETRY_AFTER_SECONDS: Final = 5
 WAIT_SECONDS: Final = 15.0
 """For keys that have to be fetched."""
+
+
+def _unavailable(cause: str) -> GateError:
+    return GateError("identity_provider_unavailable", cause=cause, retry_after=RETRY_AFTER_SECONDS)
 
 
 class KeyBroker(Protocol):
@@ -58,13 +63,13 @@ class FetchedKeys:
             self._refresh_soon()
             return self._keys
         if self._turn.statistics().tasks_waiting >= MAX_WAITING:
-            raise GateError("identity_provider_unavailable", cause="many requests wait for the keys of an issuer")
+            raise _unavailable("many requests wait for the keys of an issuer")
         began = self._now()
         with trio.move_on_after(WAIT_SECONDS):
             async with self._turn:
                 await self._fetch_for(kid, algorithm, began)
                 return self._keys
-        raise GateError("identity_provider_unavailable", cause="the keys of an issuer did not come in time")
+        raise _unavailable("the keys of an issuer did not come in time")
 
     async def _fetch_for(self, kid: str | None, algorithm: str, began: float) -> None:
         """Fetch a set, unless one has come meanwhile that has the key, or was fetched since `began`."""
@@ -75,7 +80,7 @@ class FetchedKeys:
                 await self._fetch(is_unknown=True)
         except (BrokerSilent, KeySetRefused) as error:
             self._say(str(error))
-            raise GateError("identity_provider_unavailable", cause="the keys of an issuer can't be fetched") from None
+            raise _unavailable("the keys of an issuer can't be fetched") from None
 
     @property
     def _age(self) -> float:

@@ -8,6 +8,21 @@ from ipc.settings import IdentitySettings
 _PRINCIPAL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", re.ASCII)
 _OURS: Final = re.compile(r"gateway|(?:operator|uid|dev):.*", re.ASCII)
 """Principals that the gateway itself gives."""
+_SPIFFE: Final = "spiffe:"
+_SPIFFE_ID: Final = re.compile(r"spiffe://[a-z0-9._-]{1,255}(?:/[A-Za-z0-9._-]+)*", re.ASCII)
+"""SPIFFE-ID, section 2. Neither part may hold a colon."""
+
+
+def spelled(subject: str) -> str | None:
+    """A text as principals hold it: `spiffe:corp:agent:a` for the SPIFFE ID `spiffe://corp/agent/a`, else as it is.
+
+    None for a text that begins like a SPIFFE ID and is none: no two texts make the same principal.
+    """
+    if not subject.startswith(_SPIFFE):
+        return subject
+    if not _SPIFFE_ID.fullmatch(subject) or not {".", ".."}.isdisjoint(subject.split("/")):
+        return None
+    return _SPIFFE + subject.removeprefix(f"{_SPIFFE}//").replace("/", ":")
 
 
 def why_not_formed(principal: str, settings: IdentitySettings) -> str | None:

@@ -14,7 +14,7 @@ import jwt
 import msgspec
 
 from frontend.auth.fetched_keys import FetchedKeys, KeyBroker
-from frontend.auth.formed import why_not_formed
+from frontend.auth.formed import spelled, why_not_formed
 from frontend.auth.identity import Identity
 from frontend.auth.jwks import KeyFile, KeySource, key_for
 from frontend.clock import TimeSource
@@ -130,9 +130,10 @@ class TokenJudge:
         """The principal that the row's form makes of the token."""
         head, _, claim = row.principal.rstrip("}").partition("{")
         value = claims.get(claim)
-        if not isinstance(value, str):
+        text = spelled(value) if isinstance(value, str) else None
+        if text is None:
             raise _refuse(f"the token of issuer {row.name} makes no principal")
-        principal = f"{head}{value}"
+        principal = f"{head}{text}"
         if (why := why_not_formed(principal, self._settings())) is not None:
             raise _refuse(f"the token of issuer {row.name} {why}")
         return principal

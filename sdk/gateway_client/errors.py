@@ -208,7 +208,8 @@ class Unavailable(GatewayError):
     @property
     def is_retryable(self) -> bool:
         """True, except where something may be written, or where another socket has to be asked."""
-        return not self.may_have_run and self.code not in _NOT_REPEATABLE
+        is_of_this_socket = self.code in _NOT_REPEATABLE and self.retry_after is None
+        return not self.may_have_run and not is_of_this_socket
 
 
 class ActionFailed(GatewayError):

@@ -145,6 +145,7 @@ def test_an_error_says_what_is_worth_another_try_and_never_of_what_may_have_run(
     assert refusal(503, "draining").error().is_retryable
     assert refusal(401, "replay_detected").error().is_retryable
     assert not refusal(503, "identity_provider_unavailable").error().is_retryable
+    assert answer(503, {"error": "identity_provider_unavailable"}, retry_after="5").error().is_retryable
     assert not refusal(422, "schema_violation").error().is_retryable
     assert not Unreachable("connection_lost").is_retryable
     unsent = Unreachable("timed_out", was_sent=False)

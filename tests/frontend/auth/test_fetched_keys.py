@@ -56,7 +56,7 @@ async def kids(keys: FetchedKeys, kid: str | None) -> list[str]:
 async def is_unavailable(keys: FetchedKeys, kid: str) -> bool:
     with pytest.raises(GateError) as refused:
         await keys.fitting(kid, "ES256")
-    return refused.value.code == "identity_provider_unavailable"
+    return (refused.value.code, refused.value.retry_after) == ("identity_provider_unavailable", 5)
 
 
 async def test_a_set_that_was_fetched_for_this_token_is_not_fetched_twice(

@@ -127,6 +127,10 @@ HOSTILE: dict[str, Make] = {
     "nbf beyond the leeway": token(nbf=40), "iat beyond the leeway": token(iat=40), "nbf of true": token(nbf=True),
     "no subject": token(sub=None), "an empty subject": token(sub=""), "a subject with a line": token(sub="a\nb"),
     "a long subject": token(sub="a" * 600), "a subject that makes no principal": token(sub="a/b"),
+    **{f"no SPIFFE ID: {one}": token(sub=one) for one in (
+        "spiffe:corp:agent:a", "spiffe://corp/a:b", "spiffe://corp/", "spiffe://corp//a", "spiffe://corp/../a",
+        "spiffe://corp/./a", "spiffe://Corp/a", "spiffe:///a", "spiffe://corp/a?b", "spiffe://u@corp/a", "SPIFFE://c/a",
+    )},
 }  # fmt: skip
 
 
@@ -158,6 +162,19 @@ async def test_good_tokens_give_leases_and_hostile_ones_none(tmp_path: Path) -> 
             status, body = await ask(core, make(core.clock.right))
             assert (status, body.get("error")) == (403, "identity_forbidden"), (name, body)
         assert {one["decision"] for one in await core.events(event_type="LeaseIssued")} == {"allow", "deny"}
+
+
+async def test_a_spiffe_id_makes_a_principal_of_its_own(tmp_path: Path) -> None:
+    write_keys(tmp_path)
+    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path, principal="{sub}"))) as core:
+        for subject in ("spiffe://corp/ns/a-b/sa/bot_1", "spiffe://corp", "corp:ns:a"):
+            assert (await ask(core, token(sub=subject)(core.clock.right)))[0] == 200
+        events = await core.events(event_type="LeaseIssued")
+        assert [(one["principal"], one["identity_subject"]) for one in reversed(events)] == [
+            ("spiffe:corp:ns:a-b:sa:bot_1", "spiffe://corp/ns/a-b/sa/bot_1"),
+            ("spiffe:corp", "spiffe://corp"),
+            ("corp:ns:a", "corp:ns:a"),
+        ]
 
 
 async def test_one_subject_of_two_issuers_is_two_principals(tmp_path: Path) -> None:
