@@ -112,7 +112,7 @@ class EdgeApplication:
             target = path + b"?" + query if query else path
             async with self._gateway.asked(endpoint, target, headers, body.whole()) as answer:
                 await sender.begin(answer.status, answer_headers(answer.headers))
-                async for part in answer.aiter_stream():
+                async for part in answer.parts():
                     await sender.more(part)
                 await sender.end()
         finally:

@@ -7,22 +7,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-import httpcore
 import trio
 
 from edge.endpoints import EdgeEndpoint
+from edge.exchange import BrokenExchange, GatewayConnection
 from edge.heads import Headers
 
 PLACES: Final = 128
 """Requests at the gateway at once."""
 PLACE_SECONDS: Final = 10.0
 CONNECT_SECONDS: Final = 5.0
-WRITE_SECONDS: Final = 30.0
 KEEP_SECONDS: Final = 5.0
 """Far below the time after which a gateway closes a connection that is idle."""
-
-
-_ORIGIN: Final = httpcore.Origin(b"http", b"localhost", 80)
 
 
 class NoAnswer(Exception):
@@ -40,52 +36,49 @@ class ClientSocket:
     def __init__(self, path: str) -> None:
         self._path = path
         self._places = trio.CapacityLimiter(PLACES)
-        self._kept: list[httpcore.AsyncHTTPConnection] = []
+        self._kept: list[GatewayConnection] = []
 
     @asynccontextmanager
     async def asked(
         self, endpoint: EdgeEndpoint, target: bytes, headers: Headers, body: bytes
-    ) -> AsyncIterator[httpcore.Response]:
+    ) -> AsyncIterator[GatewayConnection]:
         """The gateway's answer, whose body is still to be read. Raises NoAnswer, also while it is read."""
-        url = httpcore.URL(scheme=b"http", host=b"localhost", port=80, target=target)
-        seconds = {"connect": CONNECT_SECONDS, "write": WRITE_SECONDS, "read": endpoint.seconds}
         sent = [(b"host", b"localhost"), *headers]
         if endpoint.method == "POST":
             sent.append((b"content-length", b"%d" % len(body)))
-        async with self._connection() as connection:
-            try:
-                async with connection.stream(
-                    endpoint.method, url, headers=sent, content=body or None, extensions={"timeout": seconds}
-                ) as answer:
-                    yield answer
-            except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                raise NoAnswer(503, "gateway_unreachable") from None
-            except httpcore.TimeoutException:
-                raise NoAnswer(504, "gateway_timeout") from None
-            except (httpcore.NetworkError, httpcore.ProtocolError):
-                raise NoAnswer(502, "gateway_broke_off") from None
-
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
-        """One that is idle, or a new one; kept afterwards if it can be used again. Raises NoAnswer."""
+        place = object()
         with trio.move_on_after(PLACE_SECONDS) as waiting:
-            await self._places.acquire_on_behalf_of(place := object())
+            await self._places.acquire_on_behalf_of(place)
         if waiting.cancelled_caught:
             raise NoAnswer(503, "gateway_busy")
-        connection = self._usable()
         try:
-            yield connection
+            connection = await self._connection()
+            is_kept = False
+            try:
+                await connection.ask(endpoint.method.encode(), target, sent, body, endpoint.seconds)
+                yield connection
+                is_kept = connection.keep()
+            except trio.TooSlowError:
+                raise NoAnswer(504, "gateway_timeout") from None
+            except BrokenExchange:
+                raise NoAnswer(502, "gateway_broke_off") from None
+            finally:
+                if is_kept:
+                    self._kept.append(connection)
+                else:
+                    connection.close()
         finally:
             self._places.release_on_behalf_of(place)
-            if connection.is_idle():
-                self._kept.append(connection)
-            else:
-                with trio.CancelScope(shield=True):
-                    await connection.aclose()
 
-    def _usable(self) -> httpcore.AsyncHTTPConnection:
+    async def _connection(self) -> GatewayConnection:
+        """One that is kept, or a new one. Raises NoAnswer."""
         while self._kept:
             connection = self._kept.pop()
-            if not connection.has_expired():
+            if connection.is_usable(KEEP_SECONDS):
                 return connection
-        return httpcore.AsyncHTTPConnection(_ORIGIN, uds=self._path, keepalive_expiry=KEEP_SECONDS)
+            connection.close()
+        try:
+            with trio.fail_after(CONNECT_SECONDS):
+                return GatewayConnection(await trio.open_unix_socket(self._path))
+        except (OSError, trio.TooSlowError):
+            raise NoAnswer(503, "gateway_unreachable") from None
