@@ -37,6 +37,7 @@ HELD = {
     "approvals": {"given": 1, "needed": 2, "groups": {"finance": 1}, "by": [{"approved_by": "ada"}]},
 }  # fmt: skip
 PAID = {"action_id": "refund_create", "pointer": "/amount", "window_seconds": 86_400}
+LONG = "x" * 128
 CAPS = [
     PAID
     | {
@@ -46,6 +47,7 @@ CAPS = [
         "used": [
             {"subject": "support-agent", "total": "12.5", "unknown": "0"},
             {"subject": "billing-agent", "total": "950", "unknown": "40"},
+            {"subject": LONG, "total": "123456789.000000001", "unknown": "0"},
         ],
     },
     PAID
@@ -97,13 +99,16 @@ def test_the_first_page_tells_what_was_called_at_every_width(page: Browser, serv
 
 
 def test_the_use_of_caps_is_told_in_words_the_fullest_first_and_by_bars(page: Browser, served: Console) -> None:
+    page.resize(390, 844)
     signed_in(page, served)
     go(page, "overview", "Use of caps")
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    page.sees("123456789.000000001 of 1000 in 1 d")
     page.sees("950 of 1000 in 1 d, 40 of it in calls whose outcome is unknown")
     table = "[...document.querySelectorAll('h2')].find((one) => one.textContent === 'Use of caps').parentElement"
     cells = f"[...{table}.querySelectorAll('tbody tr')].map((row) => [row.children[0].textContent.split(' · ')[1]"
     assert page.run(f"{cells}, row.querySelector('rect').getAttribute('width')])") == [
-        ["billing-agent", "95%"], ["all together", "19%"], ["support-agent", "1%"],
+        [LONG, "100%"], ["billing-agent", "95%"], ["all together", "19%"], ["support-agent", "1%"],
     ]  # fmt: skip
     page.sees("962.5 of 5000 in 90 s")
 
