@@ -15,6 +15,9 @@ MAX_KEYS: Final = 64
 _TYPES: Final = {"ES": "EC", "Ed": "OKP", "PS": "RSA", "RS": "RSA"}
 """Beginning of an algorithm's name -> type of its keys."""
 
+_USES: Final = ("sig", "jwt-svid")
+"""The second one is that of SPIFFE bundles (SPIFFE Trust Domain and Bundle, section 4.2.2)."""
+
 
 class KeySet(msgspec.Struct, frozen=True):
     """The `keys` of a JWK set."""
@@ -42,7 +45,7 @@ def read_set(data: bytes) -> list[dict[str, Any]]:
     # SECURITY: with a key that others may know, every token could be made by them.
     if any(name in one for one in found for name in ("d", "k")):
         raise KeySetRefused("holds a private key or a secret")
-    return [one for one in found if one.get("use", "sig") == "sig"]
+    return [one for one in found if one.get("use", "sig") in _USES]
 
 
 def read_file(path: str) -> list[dict[str, Any]]:

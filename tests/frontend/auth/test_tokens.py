@@ -52,6 +52,7 @@ def other_row(folder: Path) -> IssuerSettings:
 
 def write_keys(folder: Path) -> None:
     keys = [public(EC_KEY, "e"), public(RSA_KEY, "r"), public(WEAK, "weak"), public(EC_KEY, "enc", use="enc")]
+    keys += [public(EC_KEY, "spiffe", use="jwt-svid"), public(EC_KEY, "ca", use="x509-svid")]
     keys += [public(EC_KEY, "twice"), public(OTHER_KEY, "twice")]
     (folder / "corp.jwks").write_text(json.dumps({"keys": keys}))
     (folder / "other.jwks").write_text(json.dumps({"keys": [public(OTHER_KEY, "e")]}))
@@ -99,6 +100,7 @@ def hmac_with(secret: bytes) -> Make:
 GOOD: dict[str, Make] = {
     "ES256": token(), "RS256": token(RSA_KEY, "RS256", "r"), "an array of audiences": token(aud=["x", AUDIENCE]),
     "nbf within the leeway": token(nbf=25), "iat within the leeway": token(iat=25), "no iat": token(iat=None),
+    "a key of a SPIFFE bundle": token(kid="spiffe"),
     "an id of a key that only its algorithm tells": token(RSA_KEY, "RS256", "r", typ="at+jwt"),
 }  # fmt: skip
 HOSTILE: dict[str, Make] = {
@@ -114,7 +116,8 @@ HOSTILE: dict[str, Make] = {
     "our key under the other issuer's name": token(iss=OTHER),
     "an unknown kid": token(kid="z"), "no kid where several keys fit": token(kid=None),
     "a kid of two keys": token(kid="twice"), "a kid that is a path": token(kid="../../../dev/null"),
-    "a key for encryption": token(kid="enc"), "a weak RSA key": token(WEAK, "RS256", "weak"),
+    "a key for encryption": token(kid="enc"), "a key of authorities of certificates": token(kid="ca"),
+    "a weak RSA key": token(WEAK, "RS256", "weak"),
     "a key in the header": token(OTHER_KEY, kid=None, head={"jwk": public(OTHER_KEY, "e")}),
     "an address of keys in the header": token(OTHER_KEY, head={"jku": "https://evil.example/keys", "kid": "n"}),
     "an extension": token(head={"crit": ["x"], "x": 1}),
@@ -175,6 +178,21 @@ async def test_a_spiffe_id_makes_a_principal_of_its_own(tmp_path: Path) -> None:
             ("spiffe:corp", "spiffe://corp"),
             ("corp:ns:a", "corp:ns:a"),
         ]
+
+
+async def test_a_token_of_a_kubernetes_service_account_names_it(tmp_path: Path) -> None:
+    """Claims as the API server signs them (Kubernetes, "Managing Service Accounts", bound tokens)."""
+    write_keys(tmp_path)
+    bound = {"namespace": "agents", "node": {"name": "n1", "uid": "u1"}, "pod": {"name": "bot-7d9", "uid": "u2"},
+             "serviceaccount": {"name": "bot", "uid": "u3"}, "warnafter": 1_900_000_000}  # fmt: skip
+    subject = "system:serviceaccount:agents:bot"
+    shown = token(
+        RSA_KEY, "RS256", "r", aud=[AUDIENCE], sub=subject, nbf=0, jti="6f1c", **{"kubernetes.io": bound}
+    )  # fmt: skip
+    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path, principal="k8s:{sub}"))) as core:
+        assert (await ask(core, shown(core.clock.right)))[0] == 200
+        (event,) = await core.events(event_type="LeaseIssued")
+        assert (event["principal"], event["identity_subject"]) == (f"k8s:{subject}", subject)
 
 
 async def test_one_subject_of_two_issuers_is_two_principals(tmp_path: Path) -> None:
