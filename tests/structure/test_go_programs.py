@@ -75,6 +75,14 @@ def test_what_is_missing_is_built_once(tools: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_program_is_named_as_tests_ask_for_it(tools: Path, tmp_path: Path) -> None:
+    put(tools / "opa", "exit 0")
+    (tools / "openid-provider").unlink()
+    put(tools / "go", BUILDS)
+    assert run(tools, tmp_path / "go").returncode == 0
+    assert [one.name for one in (tmp_path / "go").iterdir()] == ["openid-provider"]
+
+
 def test_what_is_installed_is_used_if_it_runs(tools: Path, tmp_path: Path) -> None:
     put(tools / "opa", "exit 0")
     done = run(tools, tmp_path / "go")
