@@ -66,7 +66,7 @@ class EdgeApplication:
             connection.abort()
             return
         begin_trace()
-        sender = _Sender(send, connection, self._limits.send_seconds)
+        sender = _Sender(send, connection, self._limits.send_seconds, is_http2=scope["http_version"] == "2")
         if not self._connections.begin_request(connection.address):
             await sender.refuse(503, "edge_busy")
             return
@@ -177,8 +177,9 @@ class _RequestBody:
 class _Sender:
     """The answer's way to the client, with one budget of time for all that is sent."""
 
-    def __init__(self, send: Send, connection: EdgeConnection, seconds: float) -> None:
+    def __init__(self, send: Send, connection: EdgeConnection, seconds: float, *, is_http2: bool) -> None:
         self._send = send
+        self._is_http2 = is_http2
         self._connection = connection
         self._left = seconds
         self.has_begun = False
@@ -189,8 +190,11 @@ class _Sender:
         await self._sent(message)
 
     async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """In HTTP/1.1 the head is sent with the body's first part, or with its end."""
         self.has_begun = True
+        self._connection.holds_back = not self._is_http2
         await self._sent({"type": "http.response.start", "status": status, "headers": headers})
+        self._connection.holds_back = False
 
     async def more(self, part: bytes) -> None:
         await self._sent({"type": "http.response.body", "body": part, "more_body": True})

@@ -29,6 +29,9 @@ class EdgeConnection:
         self.late: dict[object, float] = {}
         """Sends under way, and when each is late."""
 
+        self.holds_back = False
+        """What is sent now waits for the next send, in `held_back`."""
+        self.held_back = b""
         self.is_ending = False
         """No further request is served: where one request ends may be read in two ways."""
         self.scope = trio.CancelScope()

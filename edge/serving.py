@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
+from hypercorn.events import Event, RawData
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
@@ -40,6 +41,17 @@ class _EdgeServer(TCPServer):
     idle connection, and for answers without a reader."""
 
     connection: EdgeConnection
+
+    async def protocol_send(self, event: Event) -> None:
+        """Send what was held back together with what comes next."""
+        held = self.connection.held_back
+        if not isinstance(event, RawData):
+            await super().protocol_send(event)
+        elif self.connection.holds_back:
+            self.connection.held_back = held + event.data
+        else:
+            self.connection.held_back = b""
+            await super().protocol_send(RawData(held + event.data) if held else event)
 
     async def _read_data(self) -> None:
         await super()._read_data()
