@@ -2,7 +2,7 @@
 
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,9 +65,9 @@ def edge_tells(config: Path, *arguments: str) -> tuple[int, str]:
 
 
 @contextmanager
-def edge(config: Path, roots: Path | None = None) -> Iterator[Edge]:
-    """Serve until the block ends."""
-    with serving_process(config.with_suffix(".log"), ["edge", "--config", str(config)], "address") as one:
+def edge(config: Path, roots: Path | None = None, within: Sequence[str] = ()) -> Iterator[Edge]:
+    """Serve until the block ends; `within` is the start of a command (hosts.py)."""
+    with serving_process(config.with_suffix(".log"), ["edge", "--config", str(config)], "address", within) as one:
         running = Edge(one.process, one.address, one.log, roots)
         try:
             yield running

@@ -32,11 +32,14 @@ class ServingProcess:
 
 
 @contextmanager
-def serving_process(log: Path, arguments: Sequence[str], member: str) -> Iterator[ServingProcess]:
-    """Run `gateway` with these arguments until the block ends; `member` of its line `serving` is the address."""
+def serving_process(
+    log: Path, arguments: Sequence[str], member: str, within: Sequence[str] = ()
+) -> Iterator[ServingProcess]:
+    """Run `gateway` with these arguments until the block ends; `member` of its line `serving` is the address, and
+    `within` the start of a command (hosts.py)."""
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [GATEWAY, *arguments], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
+            [*within, GATEWAY, *arguments], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
         )  # fmt: skip
 
     def serving() -> str | None:
