@@ -1,7 +1,7 @@
 """`python -m console.main …`: behind `gateway console`, which has opened the listening socket.
 
 Serves the operators' page and forwards what it asks of the gateway, until SIGTERM or SIGINT. No part of a gateway: it
-can be ended at any time, and holds nothing that outlives a request.
+can be ended at any time, and holds nothing that outlives a request but the keys of a link (console/sign_in.py).
 """
 
 import argparse
@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,11 +20,13 @@ from console.assets import load_page
 from console.endpoints import MAX_BODY, endpoint_for
 from console.forwarding import Forwarder
 from console.guard import SECURITY_HEADERS, Guard
+from console.sign_in import PATH as SIGN_IN
+from console.sign_in import SignInLink
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from frontend.telemetry.logs import configure_logs, log
 from ipc.process.exits import Exit
-from ipc.process.parent import refuse_core_dumps
+from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process.stderr import own_stderr
 from ipc.walls.privileges import refuse_new_privileges
 from serving.limits import ServingLimits
@@ -39,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py."""
     options = _options(arguments)
     setproctitle("gateway: console")
+    if options.parent is not None:
+        die_with_parent(options.parent)
+        leave_signals_to_parent()
     own_stderr()
     configure_logs("console")
     refuse_core_dumps()
@@ -51,8 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gateway console: {wrong}.", file=sys.stderr)
         return Exit.CONFIG
     sock = socket.socket(fileno=options.listen_fd)
+    # A console that is started again finds no file: the link has been read.
+    link = SignInLink(options.sign_in) if options.sign_in is not None and options.sign_in.exists() else None
     respond = responder(
-        Guard(options.origin), load_page(), Forwarder(options.gateway), options.public_base_url
+        Guard(options.origin), load_page(), Forwarder(options.gateway), options.public_base_url, link
     )  # fmt: skip
     log.info("serving", address=options.origin, gateway=options.gateway, public_base_url=options.public_base_url)
     trio.run(serve_until_signal, "console", sock, respond, LIMITS, certificate)
@@ -64,12 +72,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--listen-fd", type=int, required=True)
     for name in ("--origin", "--gateway", "--public-base-url"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--parent", type=int)
+    parser.add_argument("--sign-in", type=Path)
     add_tls_arguments(parser)
     return parser.parse_args(arguments)
 
 
 def responder(
-    guard: Guard, page: Mapping[str, Answer], forwarder: Forwarder, public_base_url: str
+    guard: Guard, page: Mapping[str, Answer], forwarder: Forwarder, public_base_url: str, link: SignInLink | None
 ) -> Callable[[Request], Awaitable[Answer]]:
     """The handler of requests."""
     about = json_answer(200, {"public_base_url": public_base_url})
@@ -80,6 +90,8 @@ def responder(
             return refused
         if request.method == "GET" and (is_page or request.path == ABOUT):
             return page.get(request.path, about)
+        if link is not None and (request.method, request.path) == ("POST", SIGN_IN):
+            return link.used(await request.read_body(MAX_BODY))
         endpoint = endpoint_for(request.method, request.path)
         if endpoint is None:
             return json_answer(404, {"error": "not_found"})

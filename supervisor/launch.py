@@ -5,7 +5,6 @@ middle, a stop and a crash leave nothing behind: no process, no socket file, no 
 """
 
 import os
-import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from supervisor.children.signals import RECEIVED
 from supervisor.children.walls import with_walls
 from supervisor.life.command_socket import listen_for_commands
 from supervisor.logs import configure_logs, log
-from supervisor.programs import Programs
+from supervisor.programs import BesideProgram, Programs
 from supervisor.refusal import Refused
 from supervisor.settings.checks.ceilings import ceilings_here, fitting_connections, sized
 from supervisor.settings.checks.production import weakened
@@ -51,8 +50,8 @@ class PreparedGateway:
     configured: Settings | None = None
     """The settings as the configuration file gave them at the start; `reread` reads them again."""
     reread: Reread | None = None
-    upstream: socket.socket | None = None
-    """The socket for a dev gateway's own upstream; None without one."""
+    beside: tuple[BesideProgram, ...] = ()
+    """Programs beside a dev gateway."""
 
 
 Prepare = Callable[[ExitStack], PreparedGateway]
@@ -90,7 +89,7 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         _keep_open(prepared.listeners, notifier, environ)
         state = SupervisorState(
             settings, programs, Children({**environ, VARIABLE: settings.log_level}), _rereading(prepared, cleanup),
-            notifier, watchdog_seconds(environ), prepared.upstream,
+            notifier, watchdog_seconds(environ), prepared.beside,
         )  # fmt: skip
         commands = listen_for_commands(Path(settings.state_dir), cleanup)
         code = await supervise(state, prepared.listeners, received, prepared.announce, commands)

@@ -2,11 +2,13 @@
 
 import os
 import site
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 from pathlib import Path
+from typing import NamedTuple
 
 from ipc.process.log_level import VARIABLE
 from ipc.process.stderr import TERMINAL
@@ -84,9 +86,18 @@ class Programs:
             self,
             front=(*prefix, *self.front), notary=(*prefix, *self.notary), policy=(*prefix, *self.policy),
             spare_policy=(*prefix, *self.spare_policy) if self.spare_policy else (), reader=(*prefix, *self.reader),
-            template=(*prefix, *self.template), upstream=(*prefix, *self.upstream),
+            template=(*prefix, *self.template), upstream=(*prefix, *self.upstream), console=(*prefix, *self.console),
             deliverer=(*prefix, *self.deliverer), broker=(*prefix, *self.broker),
         )  # fmt: skip
 
     upstream: tuple[str, ...] = ("contrib.bank.main",)
-    """Only for `gateway dev`."""
+    """Only for `gateway dev`, as is `console`."""
+    console: tuple[str, ...] = ("console.main",)
+
+
+class BesideProgram(NamedTuple):
+    """A program beside a dev gateway, and the listening socket that it serves."""
+
+    name: str
+    program: tuple[str, ...]
+    sock: socket.socket

@@ -3,7 +3,6 @@
 Owns no process. Any part calls `halt` when the gateway can't go on; the first reason counts.
 """
 
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ from supervisor.children.standings import Standings
 from supervisor.condition import Condition
 from supervisor.lifecycle import Lifecycle
 from supervisor.logs import log
-from supervisor.programs import Programs
+from supervisor.programs import BesideProgram, Programs
 from supervisor.settings.rereading import Rereading
 from supervisor.systemd.notify import Notifier
 
@@ -36,8 +35,8 @@ class SupervisorState:
     """The service manager that started the gateway, where one did."""
     watchdog_seconds: float | None = None
     """After so long without a beat it ends the gateway; None: never."""
-    upstream: socket.socket | None = None
-    """The socket of a dev gateway's upstream; None without one."""
+    beside: tuple[BesideProgram, ...] = ()
+    """Programs beside a dev gateway."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     condition: Condition = field(default_factory=Condition)
     standings: Standings = field(default_factory=Standings)

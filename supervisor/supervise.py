@@ -37,13 +37,13 @@ from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules
 from ipc.process.exits import Exit
 from supervisor.children.signals import answer_signals
+from supervisor.keepers.beside import keep_beside
 from supervisor.keepers.brokers import BrokerKeeper
 from supervisor.keepers.deliverers import DelivererKeeper
 from supervisor.keepers.front_memory import FrontMemory
 from supervisor.keepers.fronts import Answers, FrontKeeper, FrontLife
 from supervisor.keepers.notaries import NotaryKeeper
 from supervisor.keepers.templates import TemplateKeeper
-from supervisor.keepers.upstream import keep_upstream
 from supervisor.life import census
 from supervisor.life.command_socket import Answer, Question, answer_commands
 from supervisor.life.following import Followers
@@ -132,8 +132,8 @@ class _Gateway:
         nursery.start_soon(self.template.run)
         nursery.start_soon(self.deliverer.run)
         nursery.start_soon(self.broker.run)
-        if self.state.upstream is not None:
-            nursery.start_soon(keep_upstream, self.state, self.state.upstream)
+        for beside in self.state.beside:
+            nursery.start_soon(keep_beside, self.state, beside)
         for keeper in self.keepers:
             nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.attach, self.front_ended)
 

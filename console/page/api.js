@@ -54,6 +54,9 @@ export const get = (path, query = {}, abort = null) => proved("GET", path, query
 /** Ask for something to be done or worked out. */
 export const post = (path, body, abort = null) => proved("POST", path, {}, body, abort);
 
+/** What a sign-in link brings, once: {name, api_key, private_key}. */
+export const useLink = (secret) => sent("POST", "/sign-in", {}, null, { "Content-Type": "application/json" }, { secret });
+
 /** Read what needs no proof: the actions. */
 export const open = (path, abort = null) => sent("GET", path, {}, abort);
 

@@ -24,13 +24,31 @@ export async function gateways() {
 /** Make a key for this gateway and keep it. Returns what is kept. */
 export async function make(gateway, name) {
   const pair = await crypto.subtle.generateKey(ALGORITHM, false, ["sign"]);
-  const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", pair.publicKey);
-  const jwk = { kty, crv, x, y };
-  const thumbprint = b64url(await sha256(JSON.stringify({ crv, kty, x, y }))); // RFC 7638: members in this order
-  const made = { gateway, name, key: pair.privateKey, jwk, thumbprint };
+  const made = await described(gateway, name, pair.privateKey, pair.publicKey);
   await asked((await store("readwrite")).add(made));
   if (navigator.storage?.persist) await navigator.storage.persist();
   return made;
+}
+
+/**
+ * Keep a key that a sign-in link has brought, PKCS #8 in base64, in place of the same operator's. Returns what is kept;
+ * undefined, and nothing changes, where this browser has a key of another operator.
+ */
+export async function adopt(gateway, name, encoded) {
+  const bytes = Uint8Array.from(atob(encoded), (one) => one.charCodeAt(0));
+  const copied = await crypto.subtle.importKey("pkcs8", bytes, ALGORITHM, true, ["sign"]);
+  const key = await crypto.subtle.importKey("pkcs8", bytes, ALGORITHM, false, ["sign"]);
+  const brought = await described(gateway, name, key, copied);
+  const before = await kept(gateway);
+  if (before !== undefined && before.name !== name) return undefined;
+  await asked((await store("readwrite")).put(brought));
+  return brought;
+}
+
+async function described(gateway, name, key, copied) {
+  const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", copied);
+  const thumbprint = b64url(await sha256(JSON.stringify({ crv, kty, x, y }))); // RFC 7638: members in this order
+  return { gateway, name, key, jwk: { kty, crv, x, y }, thumbprint };
 }
 
 /** Forget the key: it is gone for ever. */

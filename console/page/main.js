@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { el, fill, problem, say } from "./dom.js";
 import { poll } from "./live.js";
-import { signInView } from "./signing_in.js";
+import { secretOfLink, signInByLink, signInView } from "./signing_in.js";
 import { stateLine } from "./state.js";
 import { actionView, actionsView } from "./views/actions.js";
 import { auditView } from "./views/audit.js";
@@ -46,8 +46,12 @@ async function begin() {
   if (!answer.ok) throw new Error(`the console answers ${answer.status}`);
   gateway = await answer.json();
   document.getElementById("gateway").textContent = gateway.public_base_url;
+  const secret = secretOfLink();
+  const wrong = secret === null ? null : await signInByLink(secret, gateway, lock);
   addEventListener("hashchange", show);
-  await show();
+  if (api.isSignedIn()) unlocked();
+  else await show();
+  if (wrong !== null) content.prepend(problem(wrong));
 }
 
 function lock(why) {

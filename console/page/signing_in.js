@@ -12,6 +12,28 @@ export async function signInView(root, gateway, session) {
   else unlockView(root, held, session);
 }
 
+/** The secret of a sign-in link in the address, which is taken out of it; null without one. */
+export function secretOfLink() {
+  const [, secret] = location.hash.match(/^#\/sign-in\/([A-Za-z0-9_-]{1,128})$/) ?? [];
+  if (secret !== undefined) history.replaceState(null, "", location.pathname);
+  return secret ?? null;
+}
+
+/** Sign in by the secret of a link. Returns null, or a sentence that says why not. */
+export async function signInByLink(secret, gateway, lock) {
+  try {
+    const brought = await api.useLink(secret);
+    const held = await keys.adopt(gateway.public_base_url, brought.name, brought.private_key);
+    if (held === undefined) return "This browser has a key of another operator: sign in with it, or forget it first.";
+    api.signIn(held, brought.api_key, lock);
+    await api.get("/v1/admin/status");
+    return null;
+  } catch (error) {
+    api.forgetSession();
+    return told(error);
+  }
+}
+
 /** The lines that the gateway's configuration needs. */
 export function registration(held, digest) {
   return `[[operators]]\nname = "${held.name}"\n`

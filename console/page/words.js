@@ -6,6 +6,7 @@ const REFUSALS = {
   console_unreachable: "The console's own process does not answer. Is gateway console still running?",
   foreign_request: "The console refused the request as another site's. Open the address that gateway console printed.",
   gateway_unreachable: "The console can't reach the gateway.",
+  link_used: "This link has been used, or is another console's.",
   gateway_timeout: "The gateway did not answer in time. What was asked may still happen: look again.",
   gateway_not_understood: "What the gateway answered could not be read.",
   not_understood: "What was answered could not be read.",

@@ -38,14 +38,18 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="answer the list of actions in the form that latchgate-langchain reads",
     )
+    develop.add_argument(
+        "--console", action="store_true", help="also serve the operators' page, and print a link that signs in once"
+    )
     develop.set_defaults(run=_dev)
 
 
 def _dev(options: argparse.Namespace) -> int:
     has_upstream = not options.no_upstream
     given = settings.DevOptions(
-        options.listen, options.state_dir, options.config, options.ready_file, has_upstream, options.compat_envelope
-    )
+        options.listen, options.state_dir, options.config, options.ready_file, has_upstream, options.compat_envelope,
+        options.console,
+    )  # fmt: skip
     loaded = settings.load_dev(given, os.environ)
     if loaded.settings is None:
         print(report(loaded.problems), end="", file=sys.stderr)
@@ -53,4 +57,4 @@ def _dev(options: argparse.Namespace) -> int:
     from supervisor.dev.start import prepare_dev
     from supervisor.launch import launch
 
-    return leave(launch(prepare_dev(loaded, given, os.environ), os.environ, options.programs))
+    return leave(launch(prepare_dev(loaded, given, os.environ, options.programs), os.environ, options.programs))

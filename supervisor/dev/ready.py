@@ -30,7 +30,7 @@ class ReadyOperator(msgspec.Struct, frozen=True):
     private_key_file: str
 
 
-class Ready(msgspec.Struct, frozen=True, tag_field="event", tag="ready"):
+class Ready(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="ready"):
     """The ready line; its first member is `"event":"ready"`."""
 
     base_url: str
@@ -40,6 +40,8 @@ class Ready(msgspec.Struct, frozen=True, tag_field="event", tag="ready"):
     client_socket: str
     admin_socket: str
     operator: ReadyOperator
+    console: str | None = None
+    """The link that signs the operator in once; left out without a console."""
 
 
 PRINT_SECONDS = 1.0

@@ -43,6 +43,8 @@ class DevOptions:
     """Serve upstream.gateway.test, unless the configuration sends that name elsewhere."""
     has_envelope: bool = False
     """Send the list of actions as an object: `compat.actions_envelope`."""
+    has_console: bool = False
+    """Serve the operators' page beside the gateway."""
 
 
 def default_state_dir(environ: Mapping[str, str]) -> Path:

@@ -8,7 +8,6 @@ import ipaddress
 import os
 import re
 import shlex
-import socket
 import tempfile
 import textwrap
 from collections.abc import Mapping
@@ -19,26 +18,29 @@ import msgspec
 
 from ipc.process.exits import Exit
 from ipc.settings import Settings
+from supervisor.dev.console import dev_console
 from supervisor.dev.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
 from supervisor.dev.policy import own_policy
 from supervisor.dev.ready import Ready, ReadyOperator, announcer, forget_running, prepare_ready_file
 from supervisor.dev.settings import LABEL, DevOptions, is_default_state_dir, load_dev
-from supervisor.keepers import upstream
 from supervisor.launch import Prepare, PreparedGateway, listen, listen_merged
+from supervisor.programs import BesideProgram, Programs
 from supervisor.refusal import Refused
 from supervisor.settings.checks.production import weakened
 from supervisor.settings.config import Loaded
 from supervisor.settings.sections.addresses import split_address
 from supervisor.settings.value_kinds import MAX_SOCKET_PATH
-from supervisor.sockets import Listener, PortInUse, free_port
+from supervisor.sockets import Listener, PortInUse, free_port, listen_tcp
 from supervisor.state_dir import hold_state_dir
 
+UPSTREAM = "upstream.gateway.test"
+"""The host name that the example actions use."""
 _SOCKETS = ("gate.sock", "gate-admin.sock")
 _EXAMPLE = "text_digest"
 _ACTION_ID = re.compile(r"^action_id:\s*[\"']?([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
 
 
-def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str]) -> Prepare:
+def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str], programs: Programs) -> Prepare:
     """Prepare `gateway dev`. The port comes first: if it is in use, nothing has been made yet.
 
     Without a policy_dir of its own it gets one in the state directory, a copy of the example: operators may change it.
@@ -66,11 +68,15 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
         final = _with_credentials(chosen, credentials)
         final = _with_sockets(final, loaded, environ, cleanup)
         final, world = _with_upstream(final, options, cleanup)
+        beside = () if world is None else (BesideProgram("upstream", programs.upstream, world.sock),)
         listeners = (merged, *listen(final, cleanup))
         ready = _ready(final, credentials, base_url)
+        if options.has_console:
+            console, link = dev_console(final, ready.operator, programs, cleanup)
+            beside, ready = (*beside, console), msgspec.structs.replace(ready, console=link)
         is_found = is_default_state_dir(state_dir, environ)
         announce = announcer(ready, friendly_lines(final, ready, is_found=is_found), options.ready_file)
-        return PreparedGateway(final, listeners, announce, settings, lambda: load_dev(options, environ), world)
+        return PreparedGateway(final, listeners, announce, settings, lambda: load_dev(options, environ), beside)
 
     return prepare
 
@@ -87,22 +93,15 @@ def _listen(address: str, cleanup: ExitStack) -> Listener:
         raise Refused(Exit.UNAVAILABLE, f"{address} is in use by another program; {choose}.") from None
 
 
-def _with_upstream(
-    settings: Settings, options: DevOptions, cleanup: ExitStack
-) -> tuple[Settings, socket.socket | None]:
+def _with_upstream(settings: Settings, options: DevOptions, cleanup: ExitStack) -> tuple[Settings, Listener | None]:
     """The examples' upstream at a socket of our own, where the configuration names no other. Raises Refused."""
     mapped = settings.egress.unsafe_resolve
-    if not options.has_upstream or upstream.NAME in mapped:
+    if not options.has_upstream or UPSTREAM in mapped:
         return settings, None
-    try:
-        sock = upstream.listen_upstream()
-    except OSError as error:
-        raise Refused(Exit.UNAVAILABLE, f"cannot listen for {upstream.NAME}: {error.strerror}.") from None
-    cleanup.callback(sock.close)
-    egress = msgspec.structs.replace(
-        settings.egress, unsafe_resolve={**mapped, upstream.NAME: upstream.address_of(sock)}
-    )
-    return msgspec.structs.replace(settings, egress=egress), sock
+    listener = listen_tcp("127.0.0.1:0", "upstream")
+    cleanup.callback(listener.close)
+    egress = msgspec.structs.replace(settings.egress, unsafe_resolve={**mapped, UPSTREAM: listener.address})
+    return msgspec.structs.replace(settings, egress=egress), listener
 
 
 def _is_default(loaded: Loaded, name: str) -> bool:
@@ -191,6 +190,7 @@ def friendly_lines(settings: Settings, ready: Ready, *, is_found: bool) -> str:
         f"  admin     {ready.admin_socket}",
         f"  operator  {ready.operator.name}: key in {ready.operator.key_file}",
         f"  proofs    {ready.operator.private_key_file}",
+        *(() if ready.console is None else (f"  console   {ready.console}",)),
         *textwrap.wrap(
             f"  WEAKENED  never for production: {', '.join(weakened(settings))}",
             79,
