@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SLOW = {
     "tests/chaos/": "kills, freezes and starves gateways under load",
     "tests/contrib/container/": "builds the tree of an image",
+    "tests/contrib/kubernetes/test_rolling_restart.py": "replaces two pods under load",
     "tests/faults/": "every fault of every dependency, with its outage and the recovery",
     "tests/notary/sealing/test_kills.py": "kills a program at each of a hundred steps",
     "tests/integration/test_descriptors.py": "kills each kind of child eight times",
@@ -51,7 +52,8 @@ SECONDS = {
     "tests/console/": 30,
     "tests/contrib/": 30,
     "tests/contrib/container/": 20,
-    "tests/contrib/kubernetes/": 40,
+    "tests/contrib/kubernetes/": 30,
+    "tests/contrib/kubernetes/test_rolling_restart.py": 60,
     "tests/edge/": 30,
     "tests/escape/": 40,
     "tests/faults/": 150,
