@@ -80,7 +80,7 @@ lock: ## resolve the lock files anew (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --group dev -o requirements-dev.lock
 
-release: $(READY) ## source archives, wheels, bill of materials and checksums of this commit, in dist; publishes nothing
+release: $(READY) ## source archives, wheels, a Debian package, bill of materials and checksums of this commit, in dist; publishes nothing
 	@bash scripts/release.sh $(BIN)/python dist
 
 clean: ## remove what the other targets made

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what a release consists of, from a commit and nothing else: source archives and wheels of the gateway and of its
-# client, a bill of materials (CycloneDX) of what the gateway runs with, container images where docker or podman is at hand
-# (images.sh), and their SHA-256. Publishes nothing.
+# client, a bill of materials (CycloneDX) of what the gateway runs with, a Debian package (deb.sh), container images where
+# docker or podman is at hand (images.sh), and their SHA-256. Publishes nothing.
 # Usage: release.sh PYTHON FOLDER     FOLDER is made anew
 set -euo pipefail
 python=$(realpath -s "$1") folder=$(realpath -m "$2")
@@ -34,6 +34,7 @@ for project in . sdk; do
 done
 "$python" -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible --short-PURLs \
   --of JSON -o "$folder/action-gateway-$version.cdx.json" requirements.lock 2>"$work/said" || { cat "$work/said" >&2; exit 1; }
+bash scripts/deb.sh "$python" "$work/tree" "$folder" "$version"
 bash scripts/images.sh "$work/tree" "$folder" "$version"
 (cd "$folder" && sha256sum -- * > "$work/sums" && mv "$work/sums" SHA256SUMS)
 say "in $folder:"

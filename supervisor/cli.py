@@ -99,14 +99,15 @@ def command_parser() -> argparse.ArgumentParser:
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"gateway {_version()}")
+    parser.add_argument("--version", action="version", version=f"gateway {version()}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for group in _GROUPS:
         group.add(commands)
     return parser
 
 
-def _version() -> str:
+def version() -> str:
+    """The version of this gateway."""
     return Settings(state_dir="", public_base_url="").version
 
 

@@ -2,7 +2,7 @@
 # `gateway check` as the service sees it: as its user, with its credentials and the settings of its unit. Starts and
 # changes nothing. Run as root. Usage: check.sh [ARGUMENTS OF gateway check]
 set -eu
-unit=/etc/systemd/system/gateway.service
+unit=$(systemctl show --value -p FragmentPath gateway.service)
 set -- /opt/action-gateway/bin/gateway check --config /etc/gateway/gateway.toml "$@"
 for one in $(sed -n 's/^LoadCredential=//p' "$unit"); do set -- -p "LoadCredential=$one" "$@"; done
 # shellcheck disable=SC2016  # the gateway itself knows the folder of its credentials

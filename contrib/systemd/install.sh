@@ -14,15 +14,7 @@ install -D -m 0644 "$here/tmpfiles.d/gateway.conf" /etc/tmpfiles.d/gateway.conf
 systemd-sysusers /etc/sysusers.d/gateway.conf
 systemd-tmpfiles --create /etc/tmpfiles.d/gateway.conf
 
-if [ ! -e /etc/gateway/gateway.toml ]; then
-  "$gateway" init --production /etc/gateway --operator "${1:-admin}"
-  # The gateway reads configuration and actions and keeps grants in the policy; keys and secrets stay root's.
-  chown root:gateway /etc/gateway /etc/gateway/gateway.toml
-  chown -R root:gateway /etc/gateway/actions
-  chown -R gateway:gateway /etc/gateway/policy
-  chmod 0750 /etc/gateway /etc/gateway/actions
-  chmod 0640 /etc/gateway/gateway.toml /etc/gateway/actions/*
-fi
+"$here/configure.sh" "$@"
 
 for unit in gateway.service gateway.socket gateway-admin.socket gateway-metrics.socket; do
   install -m 0644 "$here/$unit" /etc/systemd/system/

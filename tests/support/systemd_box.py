@@ -160,7 +160,14 @@ def installed(inside: Box) -> Iterator[Installed]:
     inside.put("/etc/ld.so.conf.d/000-interpreter.conf", f"{INTERPRETER}/lib\n")
     inside.run("ldconfig")
     inside.put("/opt/action-gateway/bin/gateway", _WRAPPER, 0o755)
-    said = inside.run(f"{SOURCE}/contrib/systemd/install.sh", "ann").stdout
+    with configured(inside, inside.run(f"{SOURCE}/contrib/systemd/install.sh", "ann").stdout) as gate:
+        yield gate
+
+
+@contextmanager
+def configured(inside: Box, said: str) -> Iterator[Installed]:
+    """The gateway that was configured in the box, by what that printed; with one agent who may call text_digest and
+    spin."""
     key = re.search(r"^ +(key-ann-[0-9a-f]{32})$", said, re.MULTILINE)
     assert key is not None, said
     config = inside.path("/etc/gateway/gateway.toml")

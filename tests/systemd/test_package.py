@@ -1,0 +1,109 @@
+"""The Debian package, as a release builds it, in a systemd of its own: installed, configured, upgraded, removed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.systemd_box import Box, Installed, box, configured, missing
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD_SECONDS = 1200
+SHARED, HOME = "/usr/share/action-gateway", "/usr/lib/action-gateway"
+UNITS = ("gateway.socket", "gateway-admin.socket", "gateway.service")
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(
+        list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of this tree. Its libraries come from the package index, as those of `make setup` do."""
+    needed = ("dpkg-deb", "/usr/bin/python3.11")
+    if reason := missing() or next((f"there is no {name}" for name in needed if not shutil.which(name)), None):
+        pytest.skip(reason)
+    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("out")
+    for name in run("git", "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
+        if not name.startswith("tests/") and (ROOT / name).exists():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", out, tree)
+    run("bash", "scripts/deb.sh", sys.executable, tree, out, "0.1.0")
+    (built,) = out.glob("action-gateway_0.1.0_*.deb")
+    return built
+
+
+@pytest.fixture(scope="module")
+def newer(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same under a higher version."""
+    folder, out = tmp_path_factory.mktemp("newer"), tmp_path_factory.mktemp("out") / "newer.deb"
+    run("dpkg-deb", "-R", package, folder)
+    control = folder / "DEBIAN" / "control"
+    control.write_text(control.read_text().replace("Version: 0.1.0", "Version: 0.1.1"))
+    run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", folder, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def inside(package: Path) -> Iterator[Box]:
+    """A systemd with nothing of ours but what the package brings."""
+    with box() as booted:
+        yield booted
+
+
+@pytest.fixture(scope="module")
+def gate(inside: Box, package: Path) -> Iterator[Installed]:
+    """The package, installed and configured as it says, and started."""
+    assert f"next, as root: {SHARED}/configure.sh" in install(inside, package)
+    with configured(inside, inside.run(f"{SHARED}/configure.sh", "ann").stdout) as gateway:
+        checked = inside.run(f"{SHARED}/check.sh")
+        assert "no problems" in checked.stdout
+        inside.run("systemctl", "enable", "--now", *UNITS)
+        yield gateway
+
+
+def install(inside: Box, package: Path) -> str:
+    shutil.copy(package, inside.path("/var/tmp/package.deb"))
+    return inside.run("dpkg", "-i", "/var/tmp/package.deb").stdout
+
+
+def test_an_installed_package_serves_with_debians_own_python(gate: Installed, inside: Box) -> None:
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+    assert inside.run("gateway", "--version").stdout == "gateway 0.1.0\n"
+    program = inside.path(f"/proc/{inside.show('gateway.service', 'MainPID')}/exe")
+    assert os.readlink(program) == "/usr/bin/python3.11"
+
+
+def test_a_package_has_a_page_for_each_command_and_completes_them(gate: Installed, inside: Box) -> None:
+    for page in ("gateway", "gateway-run", "gateway-ledger", "gateway-edge"):
+        assert inside.run("man", "-w", page).stdout == f"/usr/share/man/man1/{page}.1.gz\n"
+    completion = "/usr/share/bash-completion/completions/gateway"
+    asked = f'. {completion}; COMP_WORDS=(gateway led); COMP_CWORD=1; _gateway; echo "${{COMPREPLY[@]}}"'
+    assert inside.run("bash", "-c", asked).stdout == "ledger\n"
+
+
+def test_an_upgrade_keeps_all_and_a_removal_keeps_evidence_and_keys(gate: Installed, inside: Box, newer: Path) -> None:
+    before = inside.show("gateway.service", "MainPID")
+    receipt = gate.agent().execute("text_digest", {"text": "x"}).json()["receipt_id"]
+    configuration = inside.path("/etc/gateway/gateway.toml").read_text()
+    assert "next, as root" not in install(inside, newer)
+    assert inside.show("gateway.service", "MainPID") not in (before, "0")
+    assert gate.agent().get(f"/v1/receipts/{receipt}").status_code == 200
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+    inside.run("dpkg", "-r", "action-gateway")
+    assert [inside.show(unit, "ActiveState") for unit in UNITS] == ["inactive"] * 3
+    assert not inside.path(HOME).exists()
+    said = inside.run("dpkg", "-P", "action-gateway").stdout
+    assert "/var/lib/gateway stays" in said
+    assert inside.path("/etc/gateway/gateway.toml").read_text() == configuration
+    assert inside.path("/var/lib/gateway/ledger.sqlite3").exists()
+    assert inside.run("dpkg", "-s", "action-gateway", check=False).returncode == 1
