@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the units of this folder, and makes configuration and users where there are none. Nothing is started, nothing
 # that is there is written over but the units themselves. Run as root, after installing the gateway:
-#   python3 -m venv /opt/action-gateway && /opt/action-gateway/bin/pip install action-gateway
+#   python3 -m venv /opt/action-gateway && /opt/action-gateway/bin/pip install .     # in a clone of the repository
 # Usage: install.sh [OPERATOR]     the name of the first operator (default: admin)
 set -eu
 here=$(dirname "$(readlink -f "$0")")

@@ -17,7 +17,7 @@ from importing.refusal import ImportRefused, ended
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError, read_private
 
-MISSING = "gateway import mcp needs the package mcp: pip install 'action-gateway[mcp]'."
+MISSING = "gateway import mcp needs the package mcp: pip install '.[mcp]' in a clone of the repository."
 
 
 class McpImport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
