@@ -94,7 +94,7 @@ def revoke_standing(unit: Transaction, asked: RevokeStanding) -> StandingInForce
 def list_standing(unit: Transaction, _asked: ListStanding) -> tuple[StandingInForce, ...]:
     """See ListStanding."""
     unit.part = "approvals"
-    rows = [row for row in unit.store.standing.listed() if _is_in_force(unit, row)]
+    rows = [row for row in unit.store.standing.listed() if _is_in_force(unit, row) and _is_signed(row)]
     return tuple(StandingInForce(row, unit.store.standing.calls(row.standing_id)) for row in rows)
 
 
@@ -114,7 +114,7 @@ def end_standing(unit: Transaction, _asked: EndStanding) -> None:
         if row is None:
             continue
         if not row.is_ended:
-            _end(unit, row, _own_event(TIME_OVER))
+            _end(unit, row, _own_event(TIME_OVER if row.epoch == unit.epoch else REVOKED))
         unit.part = "approvals"
         unit.store.standing.forget(row)
 
@@ -185,7 +185,10 @@ def _serves(
         return False
     try:
         terms, operator, _ = _signed(unit, row.signature)
-        check_ledger(terms, own_addresses(unit.state.settings), ledger_origin(unit.state.settings))
+        origin = ledger_origin(unit.state.settings)
+        if terms.aud[1] != origin and not unit.store.is_in_ledger:
+            return False  # it is for calls of another gateway, which shares the store
+        check_ledger(terms, own_addresses(unit.state.settings), origin)
     except SignatureRefused as refused:
         tell_once(row.standing_id, str(refused))
         return False
@@ -213,6 +216,16 @@ def _has_room(unit: Transaction, operator: str) -> bool:
     in_force = [row.operator for row in rows if _is_in_force(unit, row)]
     revoked = sum(row.is_ended and row.operator == operator for row in rows)
     return len(in_force) < MAX_STANDING and in_force.count(operator) < MAX_OF_OPERATOR and revoked < MAX_REVOKED
+
+
+def _is_signed(row: StandingRow) -> bool:
+    """True for a row with a text that a key has signed: an operator is shown no other terms."""
+    try:
+        checked_standing(row.signature)
+    except SignatureRefused as refused:
+        tell_once(row.standing_id, str(refused))
+        return False
+    return True
 
 
 def _is_in_force(unit: Transaction, row: StandingRow) -> bool:

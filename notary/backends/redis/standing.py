@@ -47,7 +47,8 @@ class RedisStanding:
         return self._rows[standing_id]
 
     def listed(self) -> list[StandingRow]:
-        """See StandingStore."""
+        """See StandingStore. A unit that has read all of them depends on how many there are."""
+        self._changes.read("HLEN", self._keys.standing)
         fields = self._changes.look("HGETALL", self._keys.standing)
         rows = {standing_id: _read(text) for standing_id, text in _pairs(fields)}
         return _sorted({**rows, **self._rows}.values())

@@ -297,6 +297,26 @@ def test_a_row_whose_text_its_operator_did_not_sign_serves_no_call(notary: Runni
     rewrite(notary, msgspec.structs.replace(row, signature=tampered(good, max_calls=1000)))
     assert isinstance(notary.front.ask(opening(row.standing_id)), HeldByCap)
     assert isinstance(notary.front.ask(holding()), HoldInForce)
+    assert notary.front.ask(ListStanding()) == ()
+
+
+def test_a_row_whose_text_can_not_be_read_hides_no_other_one(notary: Running) -> None:
+    row = notary.front.ask(adding(signed_standing(ANN, now=NOW))).row
+    rewrite(notary, msgspec.structs.replace(row, signature="a.b.c"))
+    standing_id = add(notary)
+    assert [one.row.standing_id for one in notary.front.ask(ListStanding())] == [standing_id]
+
+
+def test_one_of_an_epoch_that_is_over_ends_as_revoked(notary: Running) -> None:
+    add(notary, until=int(NOW) + 60)
+    notary.stop()
+    with notary.stranger() as ledger:
+        ledger.execute("UPDATE epochs SET epoch = epoch + 1")
+    notary.start()
+    assert calls(notary) == []
+    notary.clock.time = NOW + 60
+    wait_for(lambda: notary.stored("SELECT 1 FROM standing_approvals") == [], "the end of a standing approval")
+    assert notary.last_event()["reason"] == "everything of before was revoked"
 
 
 @pytest.mark.parametrize("aud", [["http://localhost", "other.example"], ["http://other.example", "localhost"]])

@@ -81,6 +81,23 @@ def test_a_call_by_a_standing_approval_is_outdated_by(
         stores.client.close()
 
 
+def test_a_unit_that_has_counted_standing_approvals_is_outdated_by_one_more(
+    database: SqliteDatabase, redis_server: RedisServer, request: pytest.FixtureRequest
+) -> None:
+    one, other = (open_stores(redis_server, request.node.name, notary) for notary in ("one", "other"))
+    with database.unit() as connection:
+        store, theirs = one.open(connection), other.open(connection)
+        assert store.standing.listed() == []
+        theirs.standing.put(ROW)
+        theirs.apply(1)
+        other.confirm()
+        store.standing.put(replace(ROW, standing_id="sta_2"))
+        with pytest.raises(Outdated):
+            store.apply(1)
+    for stores in (one, other):
+        stores.client.close()
+
+
 def test_a_redis_that_a_unit_finds_to_be_another_one_is_not_used_until_the_ledger_follows_it(
     database: SqliteDatabase, redis_server: RedisServer
 ) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import trio
 
-from ipc.settings import OperatorSettings, StoreSettings
+from ipc.settings import EvidenceSettings, OperatorSettings, StoreSettings
 from tests.support.front_core import HOLD, Core, front_core, signed
+from tests.support.logs import capture_logs
 from tests.support.proofs import Key
 from tests.support.redis_server import RedisServer
 from tests.support.standing_approvals import signed_standing
@@ -69,6 +70,30 @@ async def test_two_hosts_run_no_more_calls_than_it_is_good_for_and_one_ends_it_a
         assert await called(one, 100) == 200
         assert (await ask(one, "DELETE", f"{STANDING}/{second}"))[0] == 200
         assert await called(other, 101) == 202
+
+
+async def test_hosts_with_a_ledger_each_run_calls_by_their_own_and_revoke_those_of_all(
+    tmp_path: Path, store: StoreSettings
+) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    async with (
+        front_core(tmp_path / "one", store=store, operators=OPERATORS) as one,
+        front_core(
+            tmp_path / "other", store=store, operators=OPERATORS, evidence=EvidenceSettings(origin="gate.test/2")
+        ) as other,
+    ):
+        one.policy.answer = other.policy.answer = HOLD
+        first, second = await add(one), await add(other, aud=["http://gate.test", "gate.test/2"], max_calls=1)
+        with capture_logs() as logs:
+            assert [await called(other, number) for number in (1, 2)] == [200, 202]
+            assert await called(one, 3) == 200
+        used = [event.get("standing_id") for event in await other.events(event_type="ActionCall")]
+        assert used.count(second) == 1
+        assert first not in used
+        assert [one["event"] for one in logs if "standing" in str(one["event"])] == []
+        assert (await ask(other, "DELETE", f"{STANDING}/{first}"))[0] == 200
+        assert await called(one, 4) == 202
 
 
 async def test_a_count_lives_as_long_as_its_standing_approval_whatever_the_clock(
