@@ -87,13 +87,14 @@ def back_up(settings: Settings, target: Path, *, with_keys: bool) -> str:
 
 
 def _ledger(source: Path, copy: Path) -> _Copied:
-    """SECURITY: marked before it has its name, so that no copy starts as if nothing had happened since."""
+    """SECURITY: marked before it has its name, so that no copy starts as if nothing had happened since. Rows are
+    copied, not pages: free room in pages may have copies of what was erased."""
     write_private(copy, b"")
-    with closing(connect(source, writes=False)) as ledger, closing(connect(copy, writes=True)) as backup:
-        # All pages in one step: a backup in several begins anew after each write in between.
-        ledger.backup(backup, pages=-1)
-        if (name := planted(backup)) is not None:
+    with closing(connect(source, writes=False)) as ledger:
+        if (name := planted(ledger)) is not None:
             raise NotBackedUp(f"{source} has a {name}, which no gateway makes: its backup would be no ledger either.")
+        ledger.execute("VACUUM INTO ?", (str(copy),))
+    with closing(connect(copy, writes=True)) as backup:
         backup.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (BACKUP, iso(time.time())))
         newest = newest_time(backup)
         leaves = Tree(backup).size

@@ -15,6 +15,7 @@ from ipc.events import EVIDENCE_ERASED, AuditEvent
 from ipc.kept_values import commitment
 from ipc.operations.erasing import ErasedKept, EraseKept
 from notary.ledger.activity import forget_values
+from notary.ledger.kept_values import write_anew
 from notary.operations.allowed import check_event
 from notary.operations.open_kept import OpenKept, OpenKeptCall, open_kept_calls
 from notary.performing import performs
@@ -88,6 +89,8 @@ def erased(unit: Transaction, event: AuditEvent, told: Mapping[str, Any], found:
         commitments = [commitment(bytes(salt), bytes(value)) for _, (_, value, salt) in rows]
         unit.append(event, change={"count": len(rows), "commitments": commitments, **told})
         _empty(unit, {key for key, _ in rows}, unit.last_seq)
+    if found.next is None:
+        _forget_copies(unit)
     _forget_outputs(unit, {one.approval_id or one.intent_id for one in ended})
     _forget_requests(unit, {one.approval_id for one in ended if one.approval_id is not None})
     return ErasedKept(len(rows), len(found.calls) - len(ended) + found.running, found.next)
@@ -162,18 +165,29 @@ def _waits(unit: Transaction, call: ErasedCall) -> bool:
 
 
 def _empty(unit: Transaction, keys: Collection[str], seq: int) -> None:
-    """SECURITY: nothing of the values stays in the file: neither in free space of pages nor in the journal."""
+    """SECURITY: nothing of the values stays in the rows, nor in the journal."""
     statements = [(seq, key) for key in keys]
     if unit.state.database.is_shared:
         forget_values(unit.connection, keys)
         unit.connection.executemany(_EMPTY, statements)
         return
+    unit.state.has_copies = True  # for what follows in this unit, and once it is committed
+    unit.after(lambda: setattr(unit.state, "has_copies", True))
     with erasing(unit.connection):
         forget_values(unit.connection, keys)
         unit.connection.executemany(_EMPTY, statements)
         unit.settle(is_forced=True)
         unit.connection.execute("DELETE FROM journal")  # a row set to zeros would leave copies in pages above it
     unit.erase()
+
+
+def _forget_copies(unit: Transaction) -> None:
+    """SECURITY: pages that were split have copies of rows in their free room, also of rows that were emptied since."""
+    if not unit.state.database.is_shared and unit.state.has_copies:
+        with erasing(unit.connection):
+            is_done = write_anew(unit.connection)
+        unit.after(lambda: setattr(unit.state, "has_copies", not is_done))
+        unit.erase()
 
 
 def _forget_requests(unit: Transaction, approval_ids: Iterable[str]) -> None:
