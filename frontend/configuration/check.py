@@ -20,6 +20,7 @@ from frontend.configuration.inspection import (
     look_at_webhooks,
     module_channel,
 )
+from frontend.configuration.issuer_checks import look_at_issuers
 from frontend.configuration.upstream_checks import look_at_upstreams
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.telemetry.logs import configure_logs, log
@@ -53,6 +54,7 @@ async def look(
         told += more
     if "connect" in request.parts:
         told += await look_at_backends(request.settings)
+        told += await look_at_issuers(request.settings)
         told += await look_at_upstreams(request.settings) if "actions" in request.parts else []
     if "policy" in request.parts and request.settings.opa_url is not None:
         more, version = look_at_data(request.settings.policy_dir)

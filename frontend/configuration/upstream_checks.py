@@ -71,14 +71,14 @@ async def look_at_upstreams(settings: Settings) -> list[FoundProblem]:
     direct = [one for one in manifests if one.egress.profile == DIRECT]
     named = {one.host for manifest in direct for one in _hosts(manifest)}
     hosts = {host for host in named if host.name not in settings.egress.unsafe_resolve}
-    doubts = await _look(settings, hosts)
+    doubts = await look_at_hosts(settings, hosts)
     return [problem for manifest in direct for problem in _problems(manifest, doubts)]
 
 
 def _hosts(manifest: Manifest) -> Iterator[NamedHost]:
     """The names of a manifest without a wildcard, in the order of its lists."""
     urls = [manifest.template and manifest.template.url_template, manifest.mcp and manifest.mcp.url]
-    fixed = next((host for url in urls if url and (host := _fixed(url))), None)
+    fixed = next((host for url in urls if url and (host := fixed_host(url))), None)
     for index, name in enumerate(manifest.egress.allowed_domains):
         place = ("egress", "allowed_domains", index)
         if fixed is not None and fixed.name == name:
@@ -86,11 +86,12 @@ def _hosts(manifest: Manifest) -> Iterator[NamedHost]:
         elif not name.startswith("*."):
             yield NamedHost(FixedHost(name), place)
     for index, use in enumerate(manifest.secrets):
-        if isinstance(use.way, AsToken) and (server := _fixed(use.way.token_url)):
+        if isinstance(use.way, AsToken) and (server := fixed_host(use.way.token_url)):
             yield NamedHost(server, ("secrets", index, "inject", "oauth2_client_credentials", "token_url"))
 
 
-def _fixed(url: str) -> FixedHost | None:
+def fixed_host(url: str) -> FixedHost | None:
+    """The host that a URL, or the fixed beginning of one, names."""
     found_host = _FIXED.match(url)
     if found_host is None:
         return None
@@ -109,7 +110,8 @@ def _problems(manifest: Manifest, doubts: dict[FixedHost, UpstreamDoubt]) -> Ite
         yield found(said, is_warning=doubt.weight == "warning", is_unreached=doubt.weight == "unreached")
 
 
-async def _look(settings: Settings, hosts: Set[FixedHost]) -> dict[FixedHost, UpstreamDoubt]:
+async def look_at_hosts(settings: Settings, hosts: Set[FixedHost]) -> dict[FixedHost, UpstreamDoubt]:
+    """Look at each of these hosts, at once. Hosts without a fault are not in the answer."""
     doubts: dict[FixedHost, UpstreamDoubt] = {}
     looked_at: set[FixedHost] = set()
     places = trio.CapacityLimiter(MAX_AT_ONCE)

@@ -209,3 +209,31 @@ def test_a_client_certificate_that_does_not_fit_its_key_is_a_problem(tmp_path: P
     code, said = told(tmp_path, f"127.0.0.1 {HOST}\n", network(client_certificate=pair), f"https://{HOST}:1")
     assert code == Exit.CONFIG
     assert "the certificate files of the private network corp can't be used. Correct ca_file" in said
+
+
+@needs_hosts
+def test_an_issuer_whose_keys_can_t_be_fetched_is_a_problem_at_its_address(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    with upstream(authority.server("login.gateway.test")) as up, closed_port() as closed:
+        port = int(up.address.rpartition(":")[2])
+        names = {"fine": f"login.gateway.test:{port}", "wrong": f"wrong.gateway.test:{port}",
+                 "closed": f"login.gateway.test:{closed}", "inside": "inside.gateway.test"}  # fmt: skip
+        rows = "".join(
+            f'[[identity.issuers]]\nname = "{name}"\nissuer = "https://{name}"\naudience = "a"\n'
+            f'jwks_url = "https://{at}/keys"\nalgorithms = ["RS256"]\nprincipal = "{name}:{{sub}}"\n'
+            for name, at in names.items()
+        )
+        table = network(
+            name='"login"', domains='["login.gateway.test", "wrong.gateway.test"]', ports=f"[{port}, {closed}]",
+            ca_file=f'"{authority.file}"',
+        )  # fmt: skip
+        hosts = "127.0.0.1 login.gateway.test wrong.gateway.test\n10.1.2.3 inside.gateway.test\n"
+        manifest = example("text_digest", action_id="still")
+        code, said = told_of(tmp_path, hosts, f"{table}{rows}[identity]\nedge_uids = [991]\n", manifest)
+    assert code == Exit.CONFIG
+    assert "issuers[0]" not in said, said
+    assert "identity.issuers[1].jwks_url: wrong.gateway.test at port" in said
+    assert "has a certificate that" in said
+    assert f"identity.issuers[2].jwks_url: login.gateway.test at port {closed} can't be connected to." in said
+    assert "identity.issuers[3].jwks_url: inside.gateway.test leads to 10.1.2.3: add it to [[egress.networks]]." in said
+    assert "3 problems, nothing started." in said
