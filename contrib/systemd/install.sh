@@ -16,7 +16,7 @@ systemd-tmpfiles --create /etc/tmpfiles.d/gateway.conf
 
 "$here/configure.sh" "$@"
 
-for unit in gateway.service gateway.socket gateway-admin.socket gateway-metrics.socket; do
+for unit in gateway.service gateway.socket gateway-admin.socket gateway-metrics.socket gateway-edge.service; do
   install -m 0644 "$here/$unit" /etc/systemd/system/
 done
 install -D -m 0644 "$here/gateway.service.d/walls.conf" /etc/systemd/system/gateway.service.d/walls.conf
