@@ -60,6 +60,8 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The issuer of the token by which the caller is known."""
     identity_subject: str | None = None
     """The subject of that token."""
+    token_binding: str | None = None
+    """`bearer` or `dpop`."""
 
     @classmethod
     def of(
@@ -71,7 +73,7 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         encoded = msgspec.Raw(sealed.encoded)
         return cls(
             encoded, sealed.digest, origin.method, has_budget, description, summary, caps, keyed, quorum,
-            origin.issuer, origin.subject,
+            origin.issuer, origin.subject, origin.binding,
         )  # fmt: skip
 
     @property
@@ -79,7 +81,7 @@ class HeldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         """How the call's caller is known; None if it was held by a version that did not say."""
         if not self.identity_method:
             return None
-        return IdentityOrigin(self.identity_method, self.identity_issuer, self.identity_subject)
+        return IdentityOrigin(self.identity_method, self.identity_issuer, self.identity_subject, self.token_binding)
 
     @cached_property
     def sealed(self) -> SealedPlan:

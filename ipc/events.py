@@ -77,6 +77,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """The issuer of the token by which the caller is known."""
     identity_subject: str | None = None
     """The subject of that token, or the name of the caller's certificate."""
+    token_binding: str | None = None
+    """`dpop` if that token is bound to the key of the lease, else `bearer`."""
     key_thumbprint: str | None = None
     """RFC 7638 thumbprint of the key that proved a call; in the IntentResolved of a call, too."""
     lease: dict[str, Any] | None = None

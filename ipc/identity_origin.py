@@ -1,5 +1,7 @@
 """The origin of a caller's identity, as leases, holds, policy and evidence name it."""
 
+from typing import Final
+
 import msgspec
 
 
@@ -14,13 +16,18 @@ class IdentityOrigin(msgspec.Struct, frozen=True):
     method: str
     issuer: str | None = None
     subject: str | None = None
+    binding: str | None = None
+    """Of a token: `dpop` if it is bound to the key of the lease, else `bearer`."""
 
     def as_fields(self) -> dict[str, str | None]:
         """Members of events, and of policy's input."""
         return {
-            "identity_method": self.method, "identity_issuer": self.issuer, "identity_subject": self.subject
+            "identity_method": self.method, "identity_issuer": self.issuer, "identity_subject": self.subject,
+            "token_binding": self.binding,
         }  # fmt: skip
 
 
+BEARER: Final = "bearer"
+DPOP: Final = "dpop"
 UNKNOWN = IdentityOrigin("")
 """The origin of a caller of a call that is only supposed."""

@@ -51,8 +51,10 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     """The issuer of the token by which the caller is known."""
     identity_subject: str | None = None
     """The subject of that token, or the name of the caller's certificate."""
+    token_binding: str | None = None
+    """Of that token: `bearer` or `dpop`."""
 
     @property
     def origin(self) -> IdentityOrigin:
         """The origin of the caller's identity."""
-        return IdentityOrigin(self.identity_method, self.identity_issuer, self.identity_subject)
+        return IdentityOrigin(self.identity_method, self.identity_issuer, self.identity_subject, self.token_binding)

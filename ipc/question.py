@@ -18,6 +18,7 @@ FIELDS: Final[dict[str, str]] = {
     "identity_method": TEXT,
     "identity_issuer": TEXT_OR_NULL,
     "identity_subject": TEXT_OR_NULL,
+    "token_binding": TEXT_OR_NULL,
     "action_id": TEXT,
     "action_version": TEXT,
     "action_risk_level": TEXT,

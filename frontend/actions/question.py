@@ -16,6 +16,7 @@ def question_of(drafted: Draft, calls_remaining: int | UnsetType | None) -> Ques
         identity_method=drafted.origin.method,
         identity_issuer=drafted.origin.issuer,
         identity_subject=drafted.origin.subject,
+        token_binding=drafted.origin.binding,
         action_id=plan.action_id,
         action_version=plan.action_version,
         action_risk_level=plan.risk_level,

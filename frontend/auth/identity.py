@@ -27,7 +27,7 @@ class Identity:
     """A caller that is known by name. `scopes_allowed` None: any; `method` goes into leases and audit events.
 
     `issuer` and `subject` are those of its token, or `subject` is the name of its certificate; either ends at `ends_at`
-    (Unix seconds).
+    (Unix seconds). `jkt` is the thumbprint of the key that the token is bound to.
     """
 
     principal: str
@@ -37,12 +37,22 @@ class Identity:
     issuer: str | None = None
     subject: str | None = None
     ends_at: int | None = None
+    binding: str | None = None
+    jkt: str | None = None
+
+    def check_key(self, jkt: str) -> None:
+        """Raise GateError identity_forbidden for a key that is not the one of the token."""
+        if self.jkt is not None and self.jkt != jkt:
+            raise GateError(
+                "identity_forbidden", cause="the token is bound to another key than dpop_jwk",
+                message="this token gives no identity here",
+            )  # fmt: skip
 
     @property
     def told(self) -> dict[str, Any]:
         """Fields of events of its leases."""
         names = {"principal": self.principal, "owner": self.owner}
-        return names | IdentityOrigin(self.method, self.issuer, self.subject).as_fields()
+        return names | IdentityOrigin(self.method, self.issuer, self.subject, self.binding).as_fields()
 
 
 def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:

@@ -19,6 +19,7 @@ from frontend.auth.identity import Identity
 from frontend.auth.jwks import KeyFile, KeySource, key_for
 from frontend.clock import TimeSource
 from frontend.errors import GateError
+from ipc.identity_origin import BEARER, DPOP
 from ipc.issuers import MAX_NAME, IssuerSettings
 from ipc.settings import IdentitySettings
 
@@ -41,6 +42,12 @@ class TokenHeader(msgspec.Struct, frozen=True):
 
     alg: str
     kid: str | None = None
+
+
+class ConfirmedKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The claim `cnf` of a token that is bound by DPoP."""
+
+    jkt: str
 
 
 class IssuerClaim(msgspec.Struct, frozen=True):
@@ -124,7 +131,9 @@ class TokenJudge:
             principal = mapping.principal
         else:
             principal, scopes, owner = self._formed(row, claims), row.scopes, row.owner
-        return Identity(principal, scopes, owner, JWT, row.issuer, subject, math.floor(expires))
+        jkt = _bound_key(claims, row)
+        binding = BEARER if jkt is None else DPOP
+        return Identity(principal, scopes, owner, JWT, row.issuer, subject, math.floor(expires), binding, jkt)
 
     def _formed(self, row: IssuerSettings, claims: dict[str, Any]) -> str:
         """The principal that the row's form makes of the token."""
@@ -137,6 +146,17 @@ class TokenJudge:
         if (why := why_not_formed(principal, self._settings())) is not None:
             raise _refuse(f"the token of issuer {row.name} {why}")
         return principal
+
+
+def _bound_key(claims: dict[str, Any], row: IssuerSettings) -> str | None:
+    """The thumbprint of the key that a token is bound to (RFC 9449); None for a bearer token."""
+    if "cnf" not in claims:
+        return None
+    try:
+        return msgspec.convert(claims["cnf"], ConfirmedKey).jkt
+    except msgspec.ValidationError:
+        # SECURITY: such a token must not count without a proof, and none of another kind can be shown here.
+        raise _refuse(f"the token of issuer {row.name} is bound in a way that can't be proven here") from None
 
 
 def _verified(token: str, key: Any, algorithm: str, row: IssuerSettings) -> dict[str, Any]:

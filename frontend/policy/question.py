@@ -33,6 +33,8 @@ class Question(msgspec.Struct, frozen=True):
     """The issuer of the caller's token; None for a user of this host."""
     identity_subject: str | None
     """The subject of that token, or the name of the caller's certificate."""
+    token_binding: str | None
+    """bearer or dpop; None for a caller without a token."""
     action_id: str
     action_version: str
     action_risk_level: str
@@ -61,6 +63,7 @@ class Question(msgspec.Struct, frozen=True):
             "identity_method": self.identity_method,
             "identity_issuer": self.identity_issuer,
             "identity_subject": self.identity_subject,
+            "token_binding": self.token_binding,
             "action_id": self.action_id,
             "action_version": self.action_version,
             "action_risk_level": self.action_risk_level,

@@ -68,6 +68,7 @@ def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: Reme
         owner=asked.owner,
         identity_issuer=asked.event.identity_issuer,
         identity_subject=asked.event.identity_subject,
+        token_binding=asked.event.token_binding,
     )
     payload: dict[str, Any] = msgspec.to_builtins(claims)
     token = jwt.encode(payload, held.private, "ES256", headers={"typ": TOKEN_TYPE, "kid": held.kid})

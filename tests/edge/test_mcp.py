@@ -62,7 +62,7 @@ def test_a_client_lists_tools_calls_one_and_reads_its_receipt(serving: Edge, gat
     assert (told["decision"], told["output"]["words"]) == ("executed", 2)
     assert receipt["signature_status"] == "verified"
     event = gate.events(event_type="ActionCall")[0]
-    assert (event["trace_id"], event["identity_method"]) == (told["trace_id"], "jwt")
+    assert (event["trace_id"], event["identity_method"], event["token_binding"]) == (told["trace_id"], "jwt", "bearer")
 
 
 def test_a_held_call_is_answered_once_approved_and_no_other_caller_learns_of_it(serving: Edge, gate: Gateway) -> None:

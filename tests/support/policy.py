@@ -78,7 +78,7 @@ def question(**changes: object) -> Question:
     """A question that the example policy would allow."""
     fields: dict[str, object] = {
         "principal": "dev:anonymous", "owner": None, "identity_method": "none", "identity_issuer": None,
-        "identity_subject": None, "action_id": "text_digest", "action_version": "1.0.0",
+        "identity_subject": None, "token_binding": None, "action_id": "text_digest", "action_version": "1.0.0",
         "action_risk_level": "low", "action_trust_verdict": "digest_ok", "scopes": ("tools:call",),
         "required_scopes": ("tools:call",), "requested_sinks": (), "requested_secrets": (), "egress_profile": "none",
         "targets": (), "unresolved_domains": (), "unresolved_paths": (), "fs_path": None, "calls_remaining": 5,

@@ -58,7 +58,7 @@ def probe_inputs(data: str) -> Iterator[tuple[str, dict[str, Any]]]:
     principal, action, sinks = _first_grant(json.loads(data))
     base: dict[str, Any] = {
         "principal": principal, "owner": None, "identity_method": "peercred", "identity_issuer": None,
-        "identity_subject": None, "action_id": action, "action_version": "1.0.0",
+        "identity_subject": None, "token_binding": None, "action_id": action, "action_version": "1.0.0",
         "action_risk_level": "low", "action_trust_verdict": "digest_ok", "scopes": ["tools:call"],
         "required_scopes": ["tools:call"], "requested_sinks": sinks, "requested_secrets": [], "egress_profile": "none",
         "targets": [], "unresolved_domains": [], "unresolved_paths": [], "fs_path": None,

@@ -43,6 +43,7 @@ async def issue(
     max_calls = quota.max_calls(None if wanted.budgets is None else wanted.budgets.max_calls)
     services.authentication.now()
     try:
+        identity.check_key(key.jkt)
         scopes = intersect_scopes(tuple(wanted.scopes), identity.scopes_allowed)
     except GateError as error:
         if services.refusals.lines.may_say(request.uid, error.code):

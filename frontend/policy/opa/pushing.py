@@ -110,6 +110,7 @@ def probe_question(documents: wire.Documents) -> Question:
     principal, action = next(granted, ("probe:nobody", "probe_action"))
     return Question(
         principal=principal, owner=None, identity_method="peercred", identity_issuer=None, identity_subject=None,
+        token_binding=None,
         action_id=action, action_version="1.0.0",
         action_risk_level="low", action_trust_verdict="digest_ok", scopes=("tools:call",),
         required_scopes=("tools:call",), requested_sinks=(), requested_secrets=(), egress_profile="none", targets=(),

@@ -29,6 +29,7 @@ ORDINARY = Question(
     identity_method="peercred",
     identity_issuer=None,
     identity_subject=None,
+    token_binding=None,
     action_id="action",
     action_version="1.0.0",
     action_risk_level="low",

@@ -1,9 +1,11 @@
 """The events of a call that an operator decides, and policy's question, name the token by which its caller is known."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from frontend.http.answers import Answer
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from tests.frontend.auth.test_tokens import EDGE, ISSUER, row, settings, token, write_keys
@@ -11,14 +13,21 @@ from tests.support.front_core import HOLD, Agent, Core, front_core
 from tests.support.proofs import Key
 
 ORIGIN = {"identity_method": "jwt", "identity_issuer": ISSUER, "identity_subject": "alice"}
+BEARER = ORIGIN | {"token_binding": "bearer"}
 
 
-async def agent_with_token(core: Core) -> Agent:
-    key, shown = Key(), token()(core.clock.right)
+async def lease(core: Core, key: Key, **claims: Any) -> Answer:
+    """The answer to a question for a lease, by a token with these claims."""
+    shown = token(**claims)(core.clock.right)
     body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": key.jwk})
     headers = [("authorization", f"Bearer {shown}")]
     peer = PeerCredentials(1, EDGE, 1)
-    answer = await core.dispatch.respond(Request("POST", "/v1/leases", "", headers, peer=peer, body=CompleteBody(body)))
+    return await core.dispatch.respond(Request("POST", "/v1/leases", "", headers, peer=peer, body=CompleteBody(body)))
+
+
+async def agent_with_token(core: Core, **claims: Any) -> Agent:
+    key = Key()
+    answer = await lease(core, key, **({"cnf": {"jkt": key.jkt}} if claims.pop("is_bound", False) else {}), **claims)
     given = msgspec.json.decode(answer.body)
     return Agent(core, key, given["lease_jwt"], given["session_id"])
 
@@ -35,6 +44,32 @@ async def test_a_held_call_and_its_denial_name_the_token_of_their_caller(tmp_pat
     told = [denied["event_type"], pending["decision"], issued["event_type"]]
     assert told == ["ApprovalDenied", "pending_approval", "LeaseIssued"]
     for event in (denied, pending, issued):
-        assert event.items() >= ORIGIN.items()
+        assert event.items() >= BEARER.items()
     (question,) = core.policy.questions
-    assert question.as_input().items() >= ORIGIN.items()
+    assert question.as_input().items() >= BEARER.items()
+
+
+async def test_events_and_policy_say_that_a_token_is_bound_to_the_key_of_the_lease(tmp_path: Path) -> None:
+    write_keys(tmp_path)
+    async with front_core(tmp_path, identity=settings(row(tmp_path))) as core:
+        agent = await agent_with_token(core, is_bound=True)
+        core.policy.answer = HOLD
+        assert (await agent.call())[0] == 202
+        events = await core.events()
+    assert [one["token_binding"] for one in events] == ["dpop", "dpop"]
+    (question,) = core.policy.questions
+    assert question.as_input()["token_binding"] == "dpop"
+
+
+async def test_a_bound_token_gives_no_lease_for_another_key_and_none_that_cannot_be_proven(tmp_path: Path) -> None:
+    write_keys(tmp_path)
+    own, other = Key(), Key()
+    bindings: list[Any] = [
+        {"jkt": other.jkt}, {"jkt": ""}, {"x5t#S256": own.jkt}, {"jkt": own.jkt, "x5t#S256": own.jkt}, {}, [],
+        own.jkt,
+    ]  # fmt: skip
+    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+        for binding in bindings:
+            answer = await lease(core, own, cnf=binding)
+            assert (answer.status, msgspec.json.decode(answer.body)["error"]) == (403, "identity_forbidden"), binding
+        assert (await lease(core, own, cnf={"jkt": own.jkt})).status == 200

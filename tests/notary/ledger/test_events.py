@@ -20,7 +20,7 @@ from tests.notary.samples import make_event
 
 DOCUMENTED = [
     "event_type", "event_id", "timestamp", "trace_id", "principal", "owner", "session_id", "lease_jti",
-    "identity_method", "identity_issuer", "identity_subject", "key_thumbprint", "lease",
+    "identity_method", "identity_issuer", "identity_subject", "token_binding", "key_thumbprint", "lease",
     "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
     "request_hash", "kept", "summary_template", "policy_version", "policy_rule", "decision", "deny_reason", "reason",
     "error_code", "failure", "may_have_run", "allowed_sinks",

@@ -16,7 +16,8 @@ from notary.ledger.message import MAX_BODY_BYTES, body_of
 NEVER = {
     "reason", "runtime", "budgets_before", "budgets_after", "lease_jti", "operator_proof_jti",
     "operator_sender_binding", "response_hash", "intent_id", "allowed_sinks", "signing_keys", "key_id",
-    "previous_key_id", "key_purpose", "identity_method", "identity_issuer", "identity_subject", "key_thumbprint",
+    "previous_key_id", "key_purpose", "identity_method", "identity_issuer", "identity_subject", "token_binding",
+    "key_thumbprint",
     "provider_module_digest", "trust_verdict",
     "sandbox_degraded", "prev_hash", "timestamp", "event_type", "is_repeated", "approval_signature",
     "seen", "attempts", "response_schema_violation", "lease", "egress_networks", "supposed_principal",

@@ -158,7 +158,7 @@ def test_a_question_that_nobody_could_ask_is_told_with_its_lines(policy: Path, r
     assert out.replace(str(policy.parent), "D").splitlines() == [
         "D/question.json  owner is missing. Add it: a text or null.",
         'D/question.json:3  unknown field "ownr". Did you mean owner?',
-        'D/question.json:9  action_risk_level = "lo": must be one of low, medium, high, critical. Did you mean low?',
+        'D/question.json:10  action_risk_level = "lo": must be one of low, medium, high, critical. Did you mean low?',
         "3 problems.",
     ]
 
