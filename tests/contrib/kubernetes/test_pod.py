@@ -1,30 +1,32 @@
 """The pod of contrib/kubernetes/sidecar, played: files of ConfigMaps and Secrets are links that are swapped, the root
 is read-only, each container has its user and no capability."""
 
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from ipc.process.exits import Exit
 from tests.support.gateway import wait_for
-from tests.support.key_files import keys_command
+from tests.support.key_files import PURPOSES, keys_command
+from tests.support.manifests import REPOSITORY
 from tests.support.pod_contents import ACTION, PUBLIC_URL, allow, contents, made, map_agent, pod_of
 from tests.support.pods import Pod
 
 AGENT = 20001
-CONFIG = ("--config", "/etc/gateway/config/gateway.toml")
 SOCKET = "/run/gateway/client/gate.sock"
 CALL = f"""
+import sys
 from gateway_client import Address, AgentClient, GatewayError
 with AgentClient(Address.parse("unix://{SOCKET}", public_base_url="{PUBLIC_URL}")) as agent:
     try:
-        print("executed", agent.execute("{ACTION}", {{"text": "a"}}).receipt_id)
+        print("executed", agent.execute(sys.argv[1], {{"text": "a"}}).receipt_id)
     except GatewayError as error:
         print(error.code)
 """
@@ -69,11 +71,17 @@ def probe(pod: Pod, name: str) -> "subprocess.CompletedProcess[str]":
     return pod.run("gateway", *pod.container("gateway")[name]["exec"]["command"])
 
 
-def called(pod: Pod) -> str:
+def called(pod: Pod, action: str = ACTION) -> str:
     """The outcome of the agent's call: `executed`, or the code of the refusal."""
-    done = pod.run("agent", sys.executable, "-c", CALL)
+    done = pod.run("agent", sys.executable, "-c", CALL, action)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()[0]
+
+
+def reload(pod: Pod) -> None:
+    """Put in force all that is mounted."""
+    done = pod.run("gateway", "gateway", "reload", "--config", "/etc/gateway/config/gateway.toml")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def swap(pod: Pod, etc: Path, name: str) -> None:
@@ -121,21 +129,30 @@ def test_a_swapped_policy_is_in_force_after_a_reload(served: Pod, etc: Path) -> 
     for actions, outcome in (((), "policy_denied"), ((ACTION,), "executed")):
         allow(etc, *actions)
         swap(served, etc, "policy")
-        done = served.run("gateway", "gateway", "reload", *CONFIG)
-        assert done.returncode == 0, done.stdout + done.stderr
+        reload(served)
         assert called(served) == outcome
 
 
-def test_a_swapped_lease_key_is_followed(served: Pod, etc: Path) -> None:
-    transport = httpx.HTTPTransport(uds=str(served.volume("client") / "gate.sock"))
-    with httpx.Client(transport=transport, base_url="http://localhost", timeout=60) as http:
+def test_a_module_of_the_user_is_run_from_a_swapped_config_map(served: Pod, etc: Path) -> None:
+    module = (REPOSITORY / "workers" / "providers" / "text_digest.wasm").read_bytes()
+    digest, actions = hashlib.sha256(module).hexdigest(), etc / "actions"
+    manifest = (actions / "text_digest.yaml").read_text()
+    own = manifest.replace("builtin:text_digest", f"sha256:{digest}").replace(f"action_id: {ACTION}", "action_id: own")
+    (actions / "own.yaml").write_text(own)
+    (actions / f"{digest}.wasm").write_bytes(module)
+    (actions / "trusted_modules.yaml").write_text(f'digests: {{"sha256:{digest}": the user}}\n')
+    allow(etc, ACTION, "own")
+    for name in ("actions", "policy"):
+        swap(served, etc, name)
+    reload(served)
+    assert called(served, "own") == "executed"
 
-        def newest() -> str:
-            return str(http.get("/.well-known/jwks.json").json()["keys"][0]["kid"])
 
-        before = newest()
-        done = keys_command("rotate", "--purpose", "lease", "--config", etc / "gateway.toml")
-        assert done.returncode == 0, done.stderr
-        swap(served, etc, "keys")
-        wait_for(lambda: newest() != before, "the new key", 60)
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_a_swapped_key_is_followed(served: Pod, etc: Path, purpose: str) -> None:
+    done = keys_command("rotate", "--purpose", purpose, "--config", etc / "gateway.toml")
+    assert done.returncode == 0, done.stderr
+    (new,) = re.findall(r"the next key is ([\w-]+),", done.stdout)
+    swap(served, etc, "keys")
+    wait_for(lambda: new in served.log("gateway").read_text(), f"the gateway to follow the {purpose} key", 60)
     assert called(served) == "executed"

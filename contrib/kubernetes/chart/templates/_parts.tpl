@@ -39,6 +39,7 @@ appArmorProfile: {type: {{ . }}}
 - {name: GATEWAY__LISTEN_UDS_PATH, value: /run/gateway/client/gate.sock}
 - {name: GATEWAY__LISTEN_ADMIN_UDS_PATH, value: /run/gateway/admin/gate-admin.sock}
 - {name: GATEWAY__MANIFESTS_DIR, value: /etc/gateway/actions}
+- {name: GATEWAY__MODULES_DIR, value: /etc/gateway/actions}
 - {name: GATEWAY__POLICY_DIR, value: /etc/gateway/policy}
 - {name: GATEWAY__LEASE_SIGNING_KEY_PATH, value: /etc/gateway-private/keys/lease.pem}
 - {name: GATEWAY__GRANT_SIGNING_KEY_PATH, value: /etc/gateway-private/keys/grant.pem}
