@@ -53,8 +53,10 @@ echo "$*" >> "$(dirname "$0")/asked"
 case $1 in
   save) echo "image $2" ;;
   build) [ ! -e "$(dirname "$0")/broken" ] || { echo "no space left"; exit 1; } ;;
+  image) case $4 in *Digests*) [ -e "$(dirname "$0")/local" ] || echo "{base}" ;; *) echo c0ffee ;; esac ;;
 esac
 """
+BASE = "docker.io/library/debian@sha256:abc"
 
 
 @pytest.fixture
@@ -62,11 +64,11 @@ def engine(tmp_path: Path) -> Path:
     """A folder that is the PATH: what the script needs, and a podman that keeps what it is asked."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("bash", "cat", "dirname", "gzip", "mktemp", "rm", "sh", "uname"):
+    for name in ("bash", "cat", "dirname", "gzip", "mktemp", "rm", "sed", "sh", "uname"):
         program = shutil.which(name)
         assert program is not None
         (folder / name).symlink_to(program)
-    (folder / "podman").write_text(ENGINE)
+    (folder / "podman").write_text(ENGINE.replace("{base}", BASE))
     (folder / "podman").chmod(0o755)
     return folder
 
@@ -82,13 +84,30 @@ def build_images(engine: Path, dist: Path) -> "subprocess.CompletedProcess[str]"
 def test_a_release_packs_an_image_of_each_target_of_the_containerfile(engine: Path, tmp_path: Path) -> None:
     done = build_images(engine, tmp_path / "dist")
     assert done.returncode == 0, done.stderr
-    packed = {gzip.decompress(one.read_bytes()).decode().strip() for one in (tmp_path / "dist").iterdir()}
+    packed = {gzip.decompress(one.read_bytes()).decode().strip() for one in (tmp_path / "dist").glob("*.gz")}
     assert packed == {"image action-gateway:1.2.3", "image action-gateway-egress:1.2.3"}
     asked = (engine / "asked").read_text()
     targets = re.findall(
         r"^FROM \S+ AS (gateway|egress)$", (ROOT / "contrib/container/Containerfile").read_text(), re.M
     )
     assert sorted(re.findall(r"--target (\S+)", asked)) == sorted(targets)
+
+
+def test_images_are_built_on_one_base_by_its_digest_and_a_list_names_both(engine: Path, tmp_path: Path) -> None:
+    assert build_images(engine, tmp_path / "dist").returncode == 0
+    asked = (engine / "asked").read_text()
+    assert re.findall(r"^pull (\S+)$", asked, re.M) == ["docker.io/library/debian:bookworm-slim"]
+    assert re.findall(r"--build-arg BASE=(\S+)", asked) == [BASE, BASE]
+    listed = (tmp_path / "dist" / "images.txt").read_text().splitlines()
+    names = ("action-gateway-egress", "action-gateway")
+    assert sorted(listed) == [f"{name}:1.2.3 sha256:c0ffee on {BASE}" for name in names]
+
+
+def test_a_base_without_a_digest_ends_the_release(engine: Path, tmp_path: Path) -> None:
+    (engine / "local").touch()
+    done = build_images(engine, tmp_path / "dist")
+    assert (done.returncode, "the base has no digest" in done.stderr) == (1, True)
+    assert list((tmp_path / "dist").iterdir()) == []
 
 
 def test_an_image_that_can_not_be_built_ends_the_release_with_what_the_engine_said(
