@@ -121,7 +121,11 @@ class KeyedHistories(RuleBasedStateMachine):
         data=st.data(), key=keys, n=st.sampled_from([1, 1, 2]), said=st.sampled_from(["allow", "allow", "hold", "deny"])
     )
     def execute(self, data: st.DataObject, key: Key, n: int, said: str) -> None:
-        core, first = self.front(data), self.first(key)
+        self.make(self.front(data), key, n, said)
+
+    def make(self, core: Core, key: Key, n: int, said: str) -> None:
+        """Make a call and compare its answer with the model's."""
+        first = self.first(key)
         core.policy.answer = {"allow": ALLOW, "hold": HOLD, "deny": DENY}[said]
         shown, body, headers = self.town.do(self.call, core, key, n)
         if said == "deny":
@@ -193,8 +197,10 @@ class KeyedHistories(RuleBasedStateMachine):
         """An operator resolves it at the host that has its intent, once no worker can tell any more."""
         key = data.draw(st.sampled_from([one for one, call in self.calls.items() if call.state == "unknown"]))
         call = self.calls[key]
-        if self.first(key) is None or self.time - call.began < END_SECONDS:
+        if self.first(key) is None:
             return
+        if self.time - call.began < END_SECONDS:
+            self.time_goes_by(2 * END_SECONDS)
         shown, _, headers = self.town.do(self.call_allowed, call.core, key)
         assert shown == (409, "outcome_unknown", True)
         path = f"/v1/admin/intents/{headers['X-Intent-Id']}/resolve"
@@ -204,6 +210,14 @@ class KeyedHistories(RuleBasedStateMachine):
             del self.calls[key]
         else:
             call.state = outcome if outcome == "happened" else "never known"
+        self.make(self.front(data), key, call.n, "allow")
+
+    @precondition(lambda self: any(call.state == "held" for call in self.calls.values()))
+    @rule(data=st.data())
+    def let_a_hold_expire(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from([one for one, call in self.calls.items() if call.state == "held"]))
+        self.time_goes_by(2 * TTL_SECONDS)
+        self.make(self.front(data), key, self.calls[key].n, "allow")
 
     async def call_allowed(self, core: Core, key: Key) -> tuple[tuple[int, str | None, bool], Any, dict[str, str]]:
         core.policy.answer = ALLOW
