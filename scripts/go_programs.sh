@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Builds the Go programs that tests run for real: opa, sops, age, age-keygen, helm, kustomize and an OpenID provider, each
-# of one fixed version.
+# Builds the Go programs that tests run for real: opa, sops, age, age-keygen, helm, kustomize, an OpenID provider and
+# tests/support/jwt_svids, each of one fixed version.
 # What runs from the PATH or stands in FOLDER already is used, so that the second run is quick; opa, sops and helm take
 # some minutes, once.
 # Without Go nothing is built and tests that need one are skipped, which CI takes for a failure.
 # Usage: go_programs.sh FOLDER     afterwards FOLDER has each of them that is not on the PATH
 set -euo pipefail
-folder=$(realpath -m "$1")
-declare -A version=([age]=--version [age-keygen]=--version [helm]=version [kustomize]=version [opa]=version [openid-provider]= [sops]=--version)
+folder=$(realpath -m "$1") here=$(realpath "${BASH_SOURCE[0]%/*}")
+declare -A version=([age]=--version [age-keygen]=--version [helm]=version [kustomize]=version [opa]=version [openid-provider]= [jwt-svids]= [sops]=--version)
 declare -A module=(
   [age]=filippo.io/age/cmd/age@v1.2.1
   [age-keygen]=filippo.io/age/cmd/age-keygen@v1.2.1
   [helm]=helm.sh/helm/v3/cmd/helm@v3.19.5
+  [jwt-svids]=jwt-svids
   [kustomize]=sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
   [opa]=github.com/open-policy-agent/opa@v1.22.2
   [openid-provider]=github.com/zitadel/oidc/v3/example/server@v3.45.6
@@ -19,8 +20,14 @@ declare -A module=(
 )
 
 say() { printf '%s\n' "$*" >&2; }
-# The OpenID provider has no such question: it would serve.
+# Two have no such question.
 runs() { [ -x "$2" ] && { [ -z "${version[$1]}" ] || "$2" "${version[$1]}" >/dev/null 2>&1; }; }
+build() {
+  local -a with=(-trimpath '-ldflags=-s -w')
+  export GOBIN=$2
+  [ "$1" = jwt-svids ] || { GOFLAGS=-mod=mod nice -n 10 go install "${with[@]}" "${module[$1]}"; return; }
+  cd "$here/../tests/support/jwt_svids" && GOFLAGS=-mod=readonly nice -n 10 go install "${with[@]}" .
+}
 # Go names a program by the last part of its module.
 named() { [ -e "$1/$2" ] || mv "$1"/* "$1/$2"; }
 is_there() { { found=$(command -v "$1") && runs "$1" "$found"; } || runs "$1" "$folder/$1"; }
@@ -40,7 +47,7 @@ for one in "${missing[@]}"; do
   say "go_programs: building $one for the tests (not installed; once)"
   made=$(mktemp -d "$folder/.XXXXXX")
   # Into a folder of its own first: what stands in FOLDER is whole.
-  GOBIN=$made GOFLAGS=-mod=mod nice -n 10 go install -trimpath -ldflags='-s -w' "${module[$one]}" &&
+  (build "$one" "$made") &&
     named "$made" "$one" && runs "$one" "$made/$one" || {
     rm -rf "$made"
     say "go_programs: $one could not be built; see what go says above, or install $one and try again"; exit 1; }

@@ -12,7 +12,7 @@ from tests.support.manifests import REPOSITORY
 BUILT = REPOSITORY / ".venv" / "go"
 VERSION = {
     "age": "--version", "age-keygen": "--version", "helm": "version", "kustomize": "version", "opa": "version",
-    "openid-provider": "", "sops": "--version",
+    "openid-provider": "", "jwt-svids": "", "sops": "--version",
 }  # fmt: skip
 """The argument that shows that each program runs, as in the script; empty for one that has none."""
 
