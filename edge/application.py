@@ -25,7 +25,7 @@ CONNECTION: Final = "edge_connection"
 MAX_BODY: Final = 1_048_576
 """As the gateway has it."""
 MAX_UNREAD: Final = 4 * MAX_BODY
-"""Of a body that is too large, read and thrown away so that its client reads the answer."""
+"""Bytes of a body that are read at most: beyond MAX_BODY they are thrown away, and its client reads the answer."""
 
 
 class _Refused(Exception):
@@ -134,7 +134,7 @@ class EdgeApplication:
 
 
 class _RequestBody:
-    """The body of one request, and its part of the memory for bodies. Of one that is too large nothing is kept."""
+    """The body of one request, and its part of the memory for bodies. Nothing of a body that is too large is kept."""
 
     def __init__(self, connections: EdgeConnections, address: str) -> None:
         self._connections = connections

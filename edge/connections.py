@@ -13,6 +13,8 @@ from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeLimitSettings
 
 LOOK_SECONDS: Final = 0.5
+IDLE_SECONDS: Final = 60.0
+"""Without a request: also for a head that does not end."""
 MAX_HELD: Final = 64 * 1024 * 1024
 """Bytes of request bodies that are being read, or wait for the gateway."""
 MAX_HELD_OF_ADDRESS: Final = MAX_HELD // 4
@@ -29,8 +31,10 @@ class EdgeConnection:
         self.late: dict[object, float] = {}
         """Sends under way, and when each is late."""
 
+        self.idle_since: float | None = None
+        """The end of its last answer, in trio's time; None before the first and while one is under way."""
         self.holds_back = False
-        """What is sent now waits for the next send, in `held_back`."""
+        """True while bytes to send are added to `held_back`, which the next send takes along."""
         self.held_back = b""
         self.is_ending = False
         """No further request is served: where one request ends may be read in two ways."""
@@ -116,9 +120,17 @@ class EdgeConnections:
                 connection.late.clear()
                 log.warning("connection cut: its client reads too slowly", address=connection.address)
                 connection.abort()
+            self.abort_idle(IDLE_SECONDS)
             if self._refused:
                 log.warning("connections refused: too many", count=self._refused)
                 self._refused = 0
+
+    def abort_idle(self, seconds: float = 0.0) -> None:
+        """Cut those that have had no request for so long."""
+        before = trio.current_time() - seconds
+        for connection in self._open:
+            if connection.idle_since is not None and connection.idle_since <= before:
+                connection.abort()
 
     def abort_all(self) -> None:
         """Cut all that are left."""

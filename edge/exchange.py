@@ -32,7 +32,7 @@ class GatewayConnection:
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
         self._rest = b""
-        """Of the answer's body, as it came with the head."""
+        """The part of the answer's body that came with the head."""
         self._left = 0
         self._is_whole = False
         self._kept_at = 0.0

@@ -31,7 +31,7 @@ class NoAnswer(Exception):
 
 
 class ClientSocket:
-    """The client socket of one gateway. Of the connections that are kept the one used last is used next."""
+    """The client socket of one gateway. A request takes the kept connection that was used last."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -71,7 +71,7 @@ class ClientSocket:
             self._places.release_on_behalf_of(place)
 
     async def _connection(self) -> GatewayConnection:
-        """One that is kept, or a new one. Raises NoAnswer."""
+        """A kept connection, or a new one. Raises NoAnswer."""
         while self._kept:
             connection = self._kept.pop()
             if connection.is_usable(KEEP_SECONDS):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.events import Event, RawData
+from hypercorn.events import Event, RawData, Updated
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from edge.application import CONNECTION, EdgeApplication
-from edge.connections import EdgeConnection, EdgeConnections
+from edge.connections import IDLE_SECONDS, EdgeConnection, EdgeConnections
 from edge.gateway import ClientSocket
 from edge.heads import MAX_HEAD
 from frontend.telemetry.logs import log
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 DRAIN_SECONDS: Final = 30.0
 """For answers under way once the signal has come; the rest is cut."""
 HANDSHAKE_SECONDS: Final = 10.0
-IDLE_SECONDS: Final = 60.0
-"""Without a request: also for a head that does not end."""
 STREAMS: Final = 32
 
 
@@ -43,9 +41,15 @@ class _EdgeServer(TCPServer):
     connection: EdgeConnection
 
     async def protocol_send(self, event: Event) -> None:
-        """Send what was held back together with what comes next."""
+        """Send what was held back together with what comes next. No task waits for the end of each idle time: the
+        watch of all connections does."""
         held = self.connection.held_back
-        if not isinstance(event, RawData):
+        if isinstance(event, Updated):
+            await self.idle_task.stop()
+            self.connection.idle_since = trio.current_time() if event.idle else None
+            if event.idle and self.context.terminated.is_set():
+                self.connection.abort()
+        elif not isinstance(event, RawData):
             await super().protocol_send(event)
         elif self.connection.holds_back:
             self.connection.held_back = held + event.data
@@ -81,6 +85,7 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
                 accepting.cancel()
                 await listener.aclose()
                 await context.terminated.set()
+                connections.abort_idle()
                 watching.start_soon(_cut, connections, handlers.cancel_scope)
             watching.cancel_scope.cancel()
     log.info("stopped")

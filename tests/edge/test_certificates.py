@@ -28,7 +28,7 @@ def edge_asking(folder: Path, more: str = "") -> Iterator[tuple[Edge, HostileGat
     roots = Path(shutil.copy(made_certificate(folder, "127.0.0.1"), folder / "roots.pem"))
     tls = '[tls]\ncertificate_file = "certificate.pem"\nkey_file = "key.pem"\n'
     with (
-        hostile_gateway(whole(b"{}"), str(folder / "gate.sock")) as behind,
+        hostile_gateway(whole(b"{}", Connection="close"), str(folder / "gate.sock")) as behind,
         edge(edge_config(folder, "gate.sock", tls + more), roots) as running,
     ):
         yield running, behind

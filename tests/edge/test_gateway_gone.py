@@ -36,7 +36,7 @@ def test_a_gateway_that_is_gone_is_503_and_the_log_says_so(tmp_path: Path) -> No
         assert error(answer) == (503, "gateway_unreachable")
         (line,) = [line for line in before.lines() if line.get("code") == "gateway_unreachable"]
         assert line["trace_id"] == answer.headers["x-trace-id"]
-        with hostile_gateway(whole(b"{}"), str(tmp_path / "gate.sock")):
+        with hostile_gateway(whole(b"{}", Connection="close"), str(tmp_path / "gate.sock")):
             assert before.client().get("/healthz").status_code == 200
 
 
@@ -69,7 +69,7 @@ def test_answers_under_way_are_finished_when_it_is_told_to_end(tmp_path: Path) -
     def late(connection: object) -> None:
         asked.set()
         may_answer.wait(SECONDS)
-        whole(b'{"late": true}')(connection)  # type: ignore[arg-type]
+        whole(b'{"late": true}', Connection="close")(connection)  # type: ignore[arg-type]
 
     with (
         hostile_gateway(late, str(tmp_path / "gate.sock")),

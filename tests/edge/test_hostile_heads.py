@@ -19,7 +19,7 @@ BEHIND_THE_END = b"0\r\n\r\n" + SMUGGLED
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileGateway]:
     folder: Path = tmp_path_factory.mktemp("behind")
-    with hostile_gateway(whole(b"{}"), str(folder / "gate.sock")) as server:
+    with hostile_gateway(whole(b"{}", Connection="close"), str(folder / "gate.sock")) as server:
         yield server
 
 

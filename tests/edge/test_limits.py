@@ -24,7 +24,7 @@ ASKED = [(":method", "GET"), (":path", "/v1/actions"), (":scheme", "https"), (":
 def limited(folder: Path, limits: str = "", play: Play | None = None) -> Iterator[tuple[Edge, HostileGateway]]:
     roots = made_certificate(folder, "127.0.0.1")
     with (
-        hostile_gateway(play or whole(b"{}"), str(folder / "gate.sock")) as behind,
+        hostile_gateway(play or whole(b"{}", Connection="close"), str(folder / "gate.sock")) as behind,
         edge(edge_config(folder, "gate.sock", f"{TLS}[limits]\n{limits}"), roots) as running,
     ):
         yield running, behind
@@ -55,7 +55,7 @@ def test_a_client_that_reads_nothing_is_cut_off(tmp_path: Path) -> None:
         folder = tmp_path / str(http2)
         folder.mkdir()
         limits = "send_seconds = 0.5\nmax_connections_per_address = 1\n"
-        with limited(folder, limits, whole(LARGE)) as (before, _):
+        with limited(folder, limits, whole(LARGE, Connection="close")) as (before, _):
             with connected(before, "h2" if http2 else "http/1.1") as sock:
                 _reads_nothing(before, sock, http2=http2)
             wait_for(lambda: _is_served(before), "the place of the client that was cut off")

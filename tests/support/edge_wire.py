@@ -43,7 +43,7 @@ def answered(sock: socket.socket, sent: bytes) -> bytes:
 
 
 def statuses(received: bytes) -> list[int]:
-    """Of all answers of HTTP/1.1, but 100."""
+    """The statuses of all answers of HTTP/1.1, but 100."""
     lines = [part.split(b" ", 1)[0] for part in received.split(b"HTTP/1.1 ")[1:]]
     return [int(line) for line in lines if line != b"100"]
 

@@ -1,0 +1,58 @@
+"""The bounds of all connections, by trio's clock."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock, open_stream_to_socket_listener
+
+from edge.connections import IDLE_SECONDS, MAX_HELD_OF_ADDRESS, EdgeConnection, EdgeConnections, group_of
+from ipc.edge_settings import EdgeLimitSettings
+
+
+@asynccontextmanager
+async def admitted(connections: EdgeConnections) -> AsyncIterator[EdgeConnection]:
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener, await open_stream_to_socket_listener(listener), await listener.accept() as stream:
+        connection = connections.admit(stream)
+        assert connection is not None
+        yield connection
+
+
+async def test_a_connection_without_a_request_is_cut_in_the_end(
+    autojump_clock: MockClock,
+    nursery: trio.Nursery,
+) -> None:
+    connections = EdgeConnections(EdgeLimitSettings())
+    nursery.start_soon(connections.watch)
+    async with admitted(connections) as idle, admitted(connections) as busy:
+        idle.idle_since = trio.current_time()
+        await trio.sleep(IDLE_SECONDS - 1)
+        assert not idle.scope.cancel_called
+        await trio.sleep(2)
+        assert idle.scope.cancel_called
+        assert not busy.scope.cancel_called
+
+
+def test_bodies_of_an_address_have_a_bound_and_leave_room_for_others() -> None:
+    connections = EdgeConnections(EdgeLimitSettings())
+    assert connections.hold("a", MAX_HELD_OF_ADDRESS)
+    assert not connections.hold("a", 1)
+    assert connections.hold("b", MAX_HELD_OF_ADDRESS)
+    connections.let_go("a", MAX_HELD_OF_ADDRESS)
+    assert connections.hold("a", 1)
+
+
+@pytest.mark.parametrize(
+    ("host", "group"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_an_ipv6_client_counts_by_its_network(host: str, group: str) -> None:
+    assert group_of(host) == group
