@@ -5,6 +5,7 @@ cancelled. Guarantees an answer in JSON for each refusal here; hypercorn answers
 body.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ Message = dict[str, Any]
 CONNECTION: Final = "served_connection"
 """Where the state of a scope has the connection."""
 MAX_HEADERS: Final = 100
+_VALUE: Final = re.compile(rb"[\t -~\x80-\xff]*")
 MAX_SWALLOWED: Final = 1024 * 1024
 """Bytes that are thrown away of a body that is too large, so that its client reads the answer."""
 
@@ -54,6 +56,9 @@ class HandledRequests:
             body, is_whole = await self._body(receive)
         except _Gone:
             return
+        refusal = _refusal(scope)
+        if refusal is not None:
+            body, is_whole = refusal, False
         answer = await self._answer(scope, body)
         await self._send(connection, answer, send, is_last=not is_whole)
         connection.idle_since = trio.current_time()
@@ -81,10 +86,6 @@ class HandledRequests:
         try:
             if isinstance(body, GateError):
                 raise body
-            if len(scope["headers"]) > MAX_HEADERS:
-                raise GateError("headers_too_large")
-            if not path.startswith("/"):
-                raise GateError("bad_request")
             headers = [(name.decode("ascii"), value.decode("latin-1")) for name, value in scope["headers"]]
             query = scope["query_string"].decode("ascii")
             return await self._respond(
@@ -111,6 +112,21 @@ class HandledRequests:
         await trio.sleep(self._limits.send_seconds)
         log.warning("connection cut: its client does not take the answer")
         connection.cut()
+
+
+def _refusal(scope: Message) -> GateError | None:
+    """Why this head is not answered: it is too large, or a proxy in front could read it in another way."""
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    if len(headers) > MAX_HEADERS:
+        return GateError("headers_too_large")
+    has_two_lengths = {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}
+    if (
+        has_two_lengths
+        or not scope["raw_path"].startswith(b"/")
+        or any(_VALUE.fullmatch(value) is None for _, value in headers)
+    ):
+        return GateError("bad_request")
+    return None
 
 
 def _headers(answer: Answer, *, is_last: bool) -> list[tuple[bytes, bytes]]:

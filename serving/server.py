@@ -27,6 +27,14 @@ HANDSHAKE_SECONDS: Final = 10.0
 MAX_HEAD: Final = 32 * 1024
 
 
+class _ConnectionServer(TCPServer):
+    """One connection, which ends once its client has gone: hypercorn alone would keep it for the time to be idle."""
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        await self.idle_task.stop()
+
+
 async def serve_until_signal(
     kind: str, sock: socket.socket, respond: Respond, limits: ServingLimits,
     certificate: FollowedCertificate | None = None,
@@ -71,7 +79,7 @@ async def _serve_one(
         state = ConnectionState({CONNECTION: connection})
         try:
             with connection.scope:
-                await TCPServer(application, config, context, state, served).run()  # type: ignore[arg-type]
+                await _ConnectionServer(application, config, context, state, served).run()  # type: ignore[arg-type]
         except Exception as error:
             log.warning("connection ended by an error", error=type(error).__name__)
 

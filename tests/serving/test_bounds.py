@@ -10,9 +10,9 @@ from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from serving.application import MAX_SWALLOWED
 from serving.server import MAX_HEAD
-from tests.support.http_socket import Client, connected, echo, get, request, until
+from tests.support.http_socket import DEADLINE, Client, connected, echo, get, request, until
 from tests.support.logs import capture_logs
-from tests.support.served_requests import PATIENT, served
+from tests.support.served_requests import PATIENT, Address, served
 
 MOMENT = 0.2
 CHUNKED = "Transfer-Encoding: chunked"
@@ -82,6 +82,34 @@ async def test_a_body_that_is_too_large_is_refused(size: int, is_chunked: bool) 
 async def test_a_head_that_is_too_large_is_refused(headers: list[str]) -> None:
     async with served(echo) as address, connected(address) as client:
         assert (await client.ask(get("/", *headers))).status == 431
+
+
+POST = b"POST /ok HTTP/1.1\r\nHost: x\r\n"
+SMUGGLED = b"0\r\n\r\n" + get("/smuggled")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + SMUGGLED,
+        POST + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + SMUGGLED,
+        POST + b"A: \x01\r\nTransfer-Encoding: chunked\r\n\r\n" + SMUGGLED,
+        b"POST http://x/ok HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + SMUGGLED,
+        POST + b"Content-Length: 5\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+        POST + b"Transfer-Encoding: identity, chunked\r\n\r\n" + SMUGGLED,
+    ],
+)
+async def test_a_head_that_a_proxy_could_read_in_another_way_ends_its_connection(data: bytes) -> None:
+    asked: list[Request] = []
+
+    async def respond(request: Request) -> Answer:
+        asked.append(request)
+        return Answer(200)
+
+    async with served(respond) as address, connected(address) as client:
+        assert (await client.ask(data)).status in {400, 501}
+        assert await is_over(client)
+    assert asked == []
 
 
 @pytest.mark.parametrize("data", [WEBSOCKET, HTTP_2], ids=["websocket", "http-2"])
@@ -156,6 +184,25 @@ async def test_no_connection_with_a_request_makes_room(no_patience: None) -> Non
             assert await is_over(second)
         waits.set()
         assert (await first.reply()).status == 200
+
+
+async def test_a_client_that_leaves_without_a_request_makes_room_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serving.connections.MIN_IDLE_SECONDS", 600.0)
+    async with served(echo, PATIENT._replace(max_connections=1)) as address:
+        async with connected(address):
+            pass
+        with trio.fail_after(DEADLINE):
+            while not await is_answered(address):  # noqa: ASYNC110 (the end of a connection has no event)
+                await trio.sleep(0.01)
+
+
+async def is_answered(address: Address) -> bool:
+    """Whether there is room for another connection."""
+    async with connected(address) as client:
+        try:
+            return (await client.ask(get())).status == 200
+        except (EOFError, trio.BrokenResourceError):
+            return False
 
 
 async def test_a_client_that_leaves_does_not_end_what_it_asked_for() -> None:
