@@ -5,7 +5,8 @@ bounded, in all and by subject. The gateway judges the token again with each lea
 """
 
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -57,11 +58,16 @@ class McpCaller:
             await self._client.renew()
 
     async def handle(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request, while it is in use."""
         assert self._manager is not None
+        await self._manager.handle_request(scope, receive, send)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """It is not ended meanwhile."""
         self.under_way += 1
         try:
-            await self._manager.handle_request(scope, receive, send)
+            yield
         finally:
             self.under_way -= 1
             self.used_at = trio.current_time()
@@ -107,16 +113,18 @@ class McpCallers:
         async with trio.open_nursery() as self._nursery:
             await trio.sleep_forever()
 
-    async def admitted(self, token: str, claims: AccessClaims) -> McpCaller:
-        """The caller of a token, with a lease that lives. Raises GatewayError, TooManyCallers."""
+    @asynccontextmanager
+    async def admitted(self, token: str, claims: AccessClaims) -> AsyncIterator[McpCaller]:
+        """The caller of a token, in use, with a lease that lives. Raises GatewayError, TooManyCallers."""
         digest = sha256(token.encode()).digest()
         while (opening := self._opening.get(digest)) is not None:
             await opening.wait()
         caller = self._callers.get(digest)
         if caller is None:
-            return await self._opened(digest, token, claims)
-        await caller.keep_lease()
-        return caller
+            caller = await self._opened(digest, token, claims)
+        with caller.in_use():
+            await caller.keep_lease()
+            yield caller
 
     def forget(self, caller: McpCaller) -> None:
         """Admit it no more: the next request with its token is judged anew."""

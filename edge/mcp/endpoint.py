@@ -67,15 +67,14 @@ class McpEndpoint:
     async def _called(self, scope: Message, body: bytes, receive: Receive, send: Send) -> None:
         try:
             token = shown_token(scope["headers"])
-            caller = await self._callers.admitted(token, checked_claims(token, self._resource))
+            async with self._callers.admitted(token, checked_claims(token, self._resource)) as caller:
+                await caller.handle(scope, _replay(body, receive), _plain(send))
         except AccessRefused as refused:
             await self._challenge(send, refused)
         except TooManyCallers:
             await _answer(send, 503, {"error": "edge_busy"}, [(b"retry-after", b"%d" % BUSY_SECONDS)])
         except GatewayError as error:
             await self._refuse(send, error)
-        else:
-            await caller.handle(scope, _replay(body, receive), _plain(send))
 
     async def _refuse(self, send: Send, error: GatewayError) -> None:
         """The answer where the gateway gives no lease."""

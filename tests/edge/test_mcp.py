@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 from mcp.client import Client
 
@@ -13,12 +12,9 @@ from tests.support.certificates import made_certificate
 from tests.support.edge_process import PUBLIC, Edge, edge, edge_config, edge_tells
 from tests.support.gateway import Gateway, wait_for
 from tests.support.issued_tokens import token
-from tests.support.mcp_over_http import RESOURCE, access_token, mcp_client
+from tests.support.mcp_over_http import ACCEPT, MCP, PING, RESOURCE, access_token, asked, mcp_client
 
 TLS = '[tls]\ncertificate_file = "certificate.pem"\nkey_file = "key.pem"\n'
-MCP = '[mcp]\nauthorization_servers = ["https://login.example"]\n'
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-ACCEPT = {"Accept": "application/json, text/event-stream"}
 METADATA = f"{PUBLIC}/.well-known/oauth-protected-resource/mcp"
 
 
@@ -40,12 +36,6 @@ def with_client(
             return await act(client)
 
     return anyio.run(run)
-
-
-def asked(serving: Edge, shown: str | None, **headers: str) -> httpx.Response:
-    """The answer to a ping."""
-    credential = {} if shown is None else {"Authorization": f"Bearer {shown}"}
-    return serving.client().post("/mcp", json=PING, headers={**ACCEPT, **credential, **headers})
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
