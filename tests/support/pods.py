@@ -42,7 +42,8 @@ class Pod:
                 self.fill(volume)
             else:
                 self._make(volume["name"], group)
-        self._make("state", group)
+        for claimed in {mount["name"] for one in self._containers() for mount in one["volumeMounts"]}:
+            self._make(claimed, group)
 
     def volume(self, name: str) -> Path:
         """The folder of a volume."""
@@ -76,9 +77,10 @@ class Pod:
 
     def container(self, name: str) -> Resource:
         """Its specification."""
-        every = (*self.spec.get("initContainers", ()), *self.spec["containers"])
-        found: Resource = next(one for one in every if one["name"] == name)
-        return found
+        return next(one for one in self._containers() if one["name"] == name)
+
+    def _containers(self) -> list[Resource]:
+        return [*self.spec.get("initContainers", ()), *self.spec["containers"]]
 
     def command(self, name: str, *instead: str) -> list[str]:
         """The command line that is the container's process; `instead` runs another program in such a container."""
@@ -88,7 +90,7 @@ class Pod:
         rights = ["setpriv", f"--reuid={walls['runAsUser']}", f"--regid={walls['runAsGroup']}", f"--groups={group}",
                   "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]  # fmt: skip
         clean = ["env", "-i", "PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1"]
-        program = instead or ("gateway", *container["args"])
+        program = instead or (*container.get("command", ["gateway"]), *container.get("args", ()))
         program = (str(GATEWAY), *program[1:]) if program[0] == "gateway" else program
         run = [*rights, *clean, *(f"{one}={value}" for one, value in values.items()), *program]
         script = "\n".join(("set -eu", *self._mounts(container), f"exec {shlex.join(run)}"))
