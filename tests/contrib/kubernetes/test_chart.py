@@ -1,8 +1,10 @@
 """contrib/kubernetes: each object of chart and bases is one that Kubernetes takes, and each container is confined."""
 
 import json
+import shutil
 import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -23,6 +25,7 @@ from tests.support.kubernetes import (
     rendered,
     resources,
 )
+from tests.support.manifests import REPOSITORY
 
 MADE_BY_USERS = {
     "ConfigMap": {"gateway-config", "gateway-actions", "gateway-policy"},
@@ -238,3 +241,19 @@ def test_a_redis_and_a_postgresql_of_the_user_take_the_place_of_those_of_the_cha
     gateway = named(one_of(found, "StatefulSet", "blue")["spec"]["template"]["spec"], "gateway")
     assert values(gateway)["GATEWAY__STORE__REDIS_URL"] == urls["redis"]
     assert values(gateway)["GATEWAY__LEDGER__URL"] == urls["postgres"]
+
+
+def test_the_container_for_operators_of_the_document_reaches_the_admin_socket_alone(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "kubernetes.md").read_text().partition("## Operators")[2]
+    shutil.copytree(FOLDER / "edge", tmp_path / "edge")
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "kustomization.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    pods = one_of(built(tmp_path / "ours"), "StatefulSet", "gateway")
+    kubernetes_validate.validate(pods, OLDEST, strict=True)
+    spec = pods["spec"]["template"]["spec"]
+    operator, gateway = named(spec, "operator"), named(spec, "gateway")
+    (mount,) = operator["volumeMounts"]
+    assert settings("edge").listen_admin_uds_path.startswith(f"{mount['mountPath']}/")
+    assert {**mount, "readOnly": True} == mount
+    for wall, value in operator["securityContext"].items():
+        assert gateway["securityContext"][wall] == value, wall
