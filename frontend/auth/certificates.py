@@ -8,6 +8,7 @@ that no word of it but that name reaches a log, a refusal or evidence.
 import base64
 import math
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +31,7 @@ X509: Final = "x509"
 _FIELD: Final = re.compile(r":([A-Za-z0-9+/]+={0,2}):", re.ASCII)
 _KINDS: Final = {x509.UniformResourceIdentifier: URI, x509.DNSName: DNS, x509.RFC822Name: EMAIL}
 _UNREADABLE: Final = (
-    ValueError, TypeError, OverflowError, x509.InvalidVersion, x509.DuplicateExtension,
+    ValueError, TypeError, OverflowError, Warning, x509.InvalidVersion, x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )  # fmt: skip
 
@@ -98,7 +99,11 @@ def _read(field: str) -> ShownCertificate:
     if match is None:
         raise _refuse("the certificate is no byte sequence of a bounded size")
     try:
-        certificate = x509.load_der_x509_certificate(base64.b64decode(match[1], validate=True))
+        data = base64.b64decode(match[1], validate=True)
+        with warnings.catch_warnings():
+            # Forms that RFC 5280 does not allow and that the library still reads; said on standard error otherwise.
+            warnings.simplefilter("error")
+            certificate = x509.load_der_x509_certificate(data)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         kinds = [(_KINDS[type(name)], str(name.value)) for name in names if type(name) in _KINDS]
         begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc

@@ -3,13 +3,19 @@
 import base64
 import ipaddress
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
 
+from frontend.auth.certificates import CertificateJudge
+from frontend.clock import FrontClock
+from frontend.errors import GateError
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from ipc.certificates import CertificateSettings
@@ -39,6 +45,12 @@ def shown(*names: x509.GeneralName, begins: int = -50, ends: int = 1000, padding
 def spelt(change: Callable[[str], str]) -> Make:
     """The header of a good certificate, spelt in another way."""
     return lambda now: change(shown(A)(now))
+
+
+def with_negative_serial(certificate: bytes) -> bytes:
+    """RFC 5280 does not allow it."""
+    first = certificate.index(b"\xa0\x03\x02\x01\x02\x02") + 7
+    return certificate[:first] + bytes([certificate[first] | 0x80]) + certificate[first + 1 :]
 
 
 GOOD: dict[str, tuple[Make, str, str]] = {
@@ -84,6 +96,7 @@ HOSTILE: dict[str, Make] = {
     "an empty sequence": lambda _: "::", "a wrong length": spelt(lambda text: f":A{text[1:]}"),
     "a NUL in it": spelt(lambda text: text + "\0"),
     "bytes behind": spelt(lambda text: byte_sequence(base64.b64decode(text[1:-1]) + b"\0")),
+    "a serial number below zero": spelt(lambda text: byte_sequence(with_negative_serial(base64.b64decode(text[1:-1])))),
     "a part of one": spelt(lambda text: byte_sequence(base64.b64decode(text[1:-1])[:-9])),
     "PEM": lambda _: byte_sequence(b"-----BEGIN CERTIFICATE-----"), "zeros": lambda _: byte_sequence(bytes(500)),
 }  # fmt: skip
@@ -174,3 +187,17 @@ async def test_a_form_makes_no_principal_of_another_caller(tmp_path: Path, princ
         certificate = shown(uri(f"spiffe://corp/agent/{principal}"))(core.clock.right)
         status, body = await ask(core, ("client-cert", certificate))
         assert (status, body["error"]) == (403, "identity_forbidden")
+
+
+WHOLE = client_certificate([uri("spiffe://corp/agent/a"), dns("pod.example")], 1_000_000_000, 4_000_000_000)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=3))
+def test_a_certificate_with_other_bytes_is_read_whole_or_refused(changes: list[tuple[int, int]]) -> None:
+    changed = bytearray(WHOLE)
+    for place, byte in changes:
+        changed[place] = byte
+    judge = CertificateJudge(FrontClock(0.0), lambda: settings(*ROWS))
+    with suppress(GateError):
+        told = judge.judge(byte_sequence(bytes(changed)))
+        assert told.principal == f"agent:{(told.subject or '').removeprefix('spiffe://corp/agent/')}"
