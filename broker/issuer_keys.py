@@ -1,8 +1,8 @@
 """Public keys of issuers of tokens, fetched from the address in the issuer's row and kept in memory.
 
 Guarantees that one fetch at a time runs for each address; that tokens of unknown keys bring about one fetch in a minute
-at most, however many there are; that an issuer which gave no keys is left alone for RETRY_SECONDS. A set that is none,
-or holds a private key, counts as no answer: the one before it stays.
+at most, however many there are; that an issuer which gave no keys is left alone for RETRY_SECONDS. Bytes that are
+no key set, and a set with a private key, count as no answer: the set before stays.
 """
 
 import time
@@ -52,13 +52,13 @@ async def fetch_keys(servers: Servers, url: str, seconds: float) -> bytes:
 
 
 class _IssuerAddress:
-    """What is known of one address."""
+    """The keys and the last fetch of one address."""
 
     def __init__(self) -> None:
         self.keys = b""
         self.fetched_at: float | None = None
         self.problem: str | None = None
-        """Of the last fetch."""
+        """Why the last fetch failed."""
         self.retry_at = self.unknown_at = 0.0
         """Not before is it fetched again; and not before for an unknown key."""
         self.running: trio.Event | None = None

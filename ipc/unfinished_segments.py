@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 PATTERNS: Final = (".segment-*.sqlite3.partial*", "..segment-*.sqlite3.partial.*")
-"""Of the file and its journal, and of the empty file that it begins as."""
+"""Names of the file and its journal, and of the empty file that it begins as."""
 
 
 def unfinished_in(folder: Path) -> list[Path]:

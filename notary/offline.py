@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _tell_unfinished(folder: Path) -> None:
-    """Say which files are none of the segments that were checked."""
+    """Name the unfinished files beside the segments that were checked."""
     for path in unfinished_in(folder):
         mend = "the next gateway ledger seal into this folder removes it"
         print(f"{path} is unfinished, and may have kept values: {mend}.", file=sys.stderr)

@@ -16,7 +16,7 @@ _SPIFFE_ID: Final = re.compile(r"spiffe://[a-z0-9._-]{1,255}(?:/[A-Za-z0-9._-]+)
 def spelled(subject: str) -> str | None:
     """A text as principals hold it: `spiffe:corp:agent:a` for the SPIFFE ID `spiffe://corp/agent/a`, else as it is.
 
-    None for a text that begins like a SPIFFE ID and is none: no two texts make the same principal.
+    None for a text that begins like a SPIFFE ID but is malformed: no two texts make the same principal.
     """
     if not subject.startswith(_SPIFFE):
         return subject

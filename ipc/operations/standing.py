@@ -28,7 +28,7 @@ class StandingRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action_id: str
     principal: str
     until: int
-    """Unix seconds. Of a revoked one: when it is forgotten."""
+    """Unix seconds; for a revoked approval the time at which it is forgotten."""
     epoch: int
     operator: str
     created_at: str

@@ -56,7 +56,7 @@ class SanPattern:
 
 
 def parse_pattern(text: str) -> SanPattern | None:
-    """The pattern that this text is, its kind told by its form; None for a text that is none."""
+    """The pattern that this text is, its kind told by its form; None for any other text."""
     kind = URI if "://" in text else EMAIL if "@" in text else DNS
     return _parse(kind, text, is_pattern=True)
 
@@ -67,7 +67,7 @@ def parse_san(kind: str, text: str) -> SanPattern | None:
 
 
 def most_special(patterns: Iterable[SanPattern], name: SanPattern) -> SanPattern | None:
-    """Of the patterns that match the name, the one with the fewest `*`: it is one, where no two are ambiguous."""
+    """The pattern with the fewest `*` that matches the name: a single one, as no two are ambiguous."""
     return min((one for one in patterns if one.covers(name)), key=lambda one: one.wildcards, default=None)
 
 

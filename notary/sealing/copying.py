@@ -78,8 +78,8 @@ def _carried_keys(settings: Settings, names: set[str]) -> CarriedKeys:
 
 
 def _names(connection: OpenTransaction) -> set[str]:
-    """The names in the ledger's checkpoints: it may have got another one. A name that makes no sense is left to those
-    who verify the segment."""
+    """The names in the ledger's checkpoints: it may have got another one. A malformed name is left to the
+    verifiers of the segment."""
     names = set[str]()
     for (note,) in connection.execute("SELECT note FROM checkpoints"):
         name = note.partition("\n")[0]

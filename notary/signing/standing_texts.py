@@ -1,7 +1,7 @@
 """Signed texts of standing approvals, each read and checked once: many calls run by the same one.
 
-Whether a key has signed a text never changes. Whose key it is, and whether the text holds here and now, does, and is
-asked by callers each time.
+Whether a key has signed a text never changes. The owner of the key, and whether the text holds here and now, may
+change: callers ask each time.
 """
 
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The configuration of the edge: problems are told before anything is served."""
+"""The configuration of the edge: its problems are reported before it listens."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Heads and bodies that two servers could read in two ways: the gateway hears of none, and the edge serves others."""
+"""Heads and bodies that two servers could read in two ways: none reaches the gateway, and other clients are served."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A whole gateway that fetches the keys of issuers: over TLS of a private network, and every way in which an issuer's
-answer is none."""
+"""A whole gateway that fetches the keys of issuers: over TLS of a private network, and each answer that is no
+key set."""
 
 import json
 import os

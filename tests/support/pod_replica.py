@@ -92,7 +92,7 @@ class Replica:
             assert code == Exit.OK, self.pod.log(name).read_text()[-4000:]
 
     def follow(self) -> None:
-        """Another pod with the same volume takes the place of the one that ended."""
+        """A second pod with the same volume takes the place of the one that ended."""
         self.pod = self._new_pod()
         self.start()
 

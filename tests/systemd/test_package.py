@@ -55,7 +55,7 @@ def newer(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def inside(package: Path) -> Iterator[Box]:
-    """A systemd with nothing of ours but what the package brings."""
+    """A systemd that has only the package's files."""
     with box() as booted:
         yield booted
 

@@ -56,7 +56,7 @@ class Served:
 
 
 class OwnAddress(Host):
-    """Another address of this machine, where Redis and PostgreSQL listen."""
+    """A second loopback address, where Redis and PostgreSQL listen."""
 
     @property
     def within(self) -> tuple[str, ...]:
