@@ -17,7 +17,7 @@ class IdentityOrigin(msgspec.Struct, frozen=True):
     issuer: str | None = None
     subject: str | None = None
     binding: str | None = None
-    """Of a token: `dpop` if it is bound to the key of the lease, else `bearer`."""
+    """`dpop` for a token that is bound to the key of the lease, `bearer` for any other token."""
 
     def as_fields(self) -> dict[str, str | None]:
         """Members of events, and of policy's input."""

@@ -52,7 +52,7 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     identity_subject: str | None = None
     """The subject of that token, or the name of the caller's certificate."""
     token_binding: str | None = None
-    """Of that token: `bearer` or `dpop`."""
+    """`dpop` if that token is bound to the key of this lease, else `bearer`."""
 
     @property
     def origin(self) -> IdentityOrigin:
