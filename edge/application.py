@@ -134,7 +134,7 @@ class EdgeApplication:
 
 
 class _RequestBody:
-    """The body of one request, and its part of the memory for bodies. Nothing of a body that is too large is kept."""
+    """The body of one request, and its part of the memory for bodies. A body that is too large is not kept."""
 
     def __init__(self, connections: EdgeConnections, address: str) -> None:
         self._connections = connections
