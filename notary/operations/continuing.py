@@ -16,8 +16,15 @@ from notary.unit import Transaction
 
 
 def holder_of(asked: Issue) -> str:
-    """The holder of the lease, as a digest of key, principal and user of this host."""
-    return hashlib.sha256(msgspec.json.encode([asked.jkt, asked.principal, asked.uid])).hexdigest()
+    """The holder of the lease, as a digest of key, principal and user of this host, and behind an edge of the subject.
+
+    SECURITY: a lease is asked for with a public key. Another subject of the principal, who knows that key, must not
+    come into the session of its holder.
+    """
+    parts: list[str | int | None] = [asked.jkt, asked.principal, asked.uid]
+    if asked.event.identity_subject is not None:
+        parts += [asked.event.identity_issuer, asked.event.identity_subject]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def session_to_continue(unit: Transaction, asked: Issue) -> LastSession | None:

@@ -1,7 +1,7 @@
 """The last session of each holder of leases, in SQLite: the next lease continues it. Functions of a connection.
 
-A holder is a key, a principal and a user of this host (notary/operations/continuing.py). One row a holder, for as long
-as a lease of its session lives and CONTINUES_SECONDS more.
+A holder is a key, a principal and a user of this host, behind an edge also a subject (notary/operations/continuing.py).
+One row a holder, for as long as a lease of its session lives and CONTINUES_SECONDS more.
 """
 
 from typing import Final

@@ -54,6 +54,23 @@ def test_another_principal_is_another_session(notary: Running) -> None:
     )
 
 
+def _as_subject(issuer: str | None, subject: str | None) -> dict[str, Any]:
+    event = msgspec.structs.replace(make_issue().event, identity_issuer=issuer, identity_subject=subject)
+    return {"event": event}
+
+
+@pytest.mark.parametrize(
+    "other", [("https://corp", "bob"), ("https://other", "ann"), (None, "ann"), (None, None)]
+)  # fmt: skip
+def test_another_subject_of_the_principal_is_another_session_though_it_names_the_same_key(
+    notary: Running, other: tuple[str | None, str | None]
+) -> None:
+    ann = _as_subject("https://corp", "ann")
+    first, second = session(notary.front, **ann), session(notary.front, **_as_subject(*other))
+    assert first != second
+    assert session(notary.front, **ann) == first
+
+
 def test_two_leases_with_budgets_are_two_sessions(notary: Running) -> None:
     assert session(notary.front, max_calls=3) != session(notary.front, max_calls=3)
 
