@@ -36,7 +36,11 @@ class _Refused(Exception):
 
 
 class _CutOff(Exception):
-    """The client has gone, or is cut off."""
+    """The client is cut off."""
+
+
+class _Left(Exception):
+    """The client has gone, or has reset the stream of this request alone."""
 
 
 class OwnEndpoint(Protocol):
@@ -67,11 +71,21 @@ class EdgeApplication:
             return
         begin_trace()
         sender = _Sender(send, connection, self._limits.send_seconds, is_http2=scope["http_version"] == "2")
-        if not self._connections.begin_request(connection.address):
-            await sender.refuse(503, "edge_busy")
-            return
+        with connection.request():
+            if not self._connections.begin_request(connection.address):
+                await sender.refuse(503, "edge_busy")
+                return
+            try:
+                await self._served(scope, receive, sender, connection)
+            finally:
+                self._connections.end_request(connection.address)
+
+    async def _served(self, scope: Message, receive: Receive, sender: "_Sender", connection: EdgeConnection) -> None:
+        """Answer it, or refuse it, or cut its connection."""
         try:
             await self._answer(scope, receive, sender, connection)
+        except _Left:
+            return
         except _CutOff:
             connection.abort()
         except (_Refused, NoAnswer) as refused:
@@ -87,8 +101,6 @@ class EdgeApplication:
         except Exception as error:
             log.error("request failed", path=scope["path"], error=type(error).__name__)
             connection.abort()
-        finally:
-            self._connections.end_request(connection.address)
 
     async def _answer(self, scope: Message, receive: Receive, sender: "_Sender", connection: EdgeConnection) -> None:
         try:
@@ -119,12 +131,12 @@ class EdgeApplication:
             body.release()
 
     async def _read(self, body: "_RequestBody", receive: Receive) -> None:
-        """All of it. Raises _Refused and _CutOff."""
+        """All of it. Raises _Refused, _CutOff and _Left."""
         with trio.move_on_after(self._limits.body_seconds):
             while body.size <= MAX_UNREAD:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise _CutOff
+                    raise _Left
                 body.add(message["body"])
                 if not message["more_body"]:
                     body.check()

@@ -5,6 +5,8 @@ An IPv6 client counts by its network of 64 bits, which one host commonly has who
 
 import ipaddress
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -31,8 +33,9 @@ class EdgeConnection:
         self.late: dict[object, float] = {}
         """Sends under way, and when each is late."""
 
-        self.idle_since: float | None = None
-        """The end of its last answer, in trio's time; None before the first and while one is under way."""
+        self.idle_since: float | None = trio.current_time()
+        """Its beginning or the end of its last request, in trio's time; None while one is under way."""
+        self._under_way = 0
         self.holds_back = False
         """True while bytes to send are added to `held_back`, which the next send takes along."""
         self.held_back = b""
@@ -40,6 +43,18 @@ class EdgeConnection:
         """No further request is served: where one request ends may be read in two ways."""
         self.scope = trio.CancelScope()
         """Around all that serves it."""
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """A request is under way. The library that reads HTTP can't say so: it tells no end of some streams."""
+        self._under_way += 1
+        self.idle_since = None
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self.idle_since = trio.current_time()
 
     def abort(self) -> None:
         """Cut it, even in the middle of a send that nothing else can cancel."""

@@ -46,7 +46,6 @@ class _EdgeServer(TCPServer):
         held = self.connection.held_back
         if isinstance(event, Updated):
             await self.idle_task.stop()
-            self.connection.idle_since = trio.current_time() if event.idle else None
             if event.idle and self.context.terminated.is_set():
                 self.connection.abort()
         elif not isinstance(event, RawData):

@@ -27,12 +27,12 @@ async def test_a_connection_without_a_request_is_cut_in_the_end(
     connections = EdgeConnections(EdgeLimitSettings())
     nursery.start_soon(connections.watch)
     async with admitted(connections) as idle, admitted(connections) as busy:
-        idle.idle_since = trio.current_time()
-        await trio.sleep(IDLE_SECONDS - 1)
-        assert not idle.scope.cancel_called
-        await trio.sleep(2)
-        assert idle.scope.cancel_called
-        assert not busy.scope.cancel_called
+        with busy.request():
+            await trio.sleep(IDLE_SECONDS - 1)
+            assert not idle.scope.cancel_called
+            await trio.sleep(2)
+            assert idle.scope.cancel_called
+            assert not busy.scope.cancel_called
 
 
 def test_bodies_of_an_address_have_a_bound_and_leave_room_for_others() -> None:
