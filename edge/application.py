@@ -1,7 +1,8 @@
-"""One request of an agent, as an ASGI application: its body is read whole, then forwarded, and the answer streamed.
+"""One request of an agent, as an ASGI application: its body is read whole, then forwarded, then the answer is sent.
 
-A slow client so never holds a place at the gateway. Each request has its bounds: head, body, time of the body, time of
-the answer, and how many its address has under way.
+An answer is read ahead as far as the memory for answers has room; the rest is streamed. So a slow client holds no place
+at the gateway, unless its answer is larger than that. Each request has its bounds: head, body, time of the body, time
+of the answer, and how many its address has under way.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -14,6 +15,7 @@ from edge.connections import EdgeConnection, EdgeConnections
 from edge.endpoints import edge_endpoint
 from edge.gateway import ClientSocket, NoAnswer
 from edge.heads import BadHead, answer_headers, request_headers, stated_length
+from edge.held import HeldBytes, ReadAhead
 from frontend.telemetry.logs import begin_trace, log, trace_now
 from ipc.edge_settings import EdgeLimitSettings
 
@@ -107,7 +109,7 @@ class EdgeApplication:
             headers = request_headers(scope["headers"], connection.certificate)
         except BadHead:
             raise _Refused(400, "bad_request") from None
-        body = _RequestBody(self._connections, connection.address)
+        body = _RequestBody(self._connections.bodies, connection.address)
         try:
             await self._read(body, receive)
             path, query = scope["raw_path"], scope["query_string"]
@@ -122,11 +124,18 @@ class EdgeApplication:
             if body.size and endpoint.method == "GET":
                 raise _Refused(400, "bad_request")
             target = path + b"?" + query if query else path
-            async with self._gateway.asked(endpoint, target, headers, body.whole()) as answer:
-                await sender.begin(answer.status, answer_headers(answer.headers))
-                async for part in answer.parts():
-                    await sender.more(part)
+            ahead = ReadAhead(self._connections.answers, connection.address)
+            try:
+                async with self._gateway.asked(endpoint, target, headers, body.whole()) as answer:
+                    status, passed = answer.status, answer_headers(answer.headers)
+                    async for part in answer.parts():
+                        if not ahead.keep(part):
+                            await sender.begin_once(status, passed, ahead.parts)
+                            await sender.more(part)
+                await sender.begin_once(status, passed, ahead.parts)
                 await sender.end()
+            finally:
+                ahead.release()
         finally:
             body.release()
 
@@ -148,8 +157,8 @@ class EdgeApplication:
 class _RequestBody:
     """The body of one request, and its part of the memory for bodies. A body that is too large is not kept."""
 
-    def __init__(self, connections: EdgeConnections, address: str) -> None:
-        self._connections = connections
+    def __init__(self, memory: HeldBytes, address: str) -> None:
+        self._memory = memory
         self._address = address
         self._parts: list[bytes] = []
         self._held = 0
@@ -161,7 +170,7 @@ class _RequestBody:
         self.size += len(part)
         if self.size > MAX_BODY or not self._has_room:
             self.release()
-        elif self._connections.hold(self._address, len(part)):
+        elif self._memory.hold(self._address, len(part)):
             self._held += len(part)
             self._parts.append(part)
         else:
@@ -181,7 +190,7 @@ class _RequestBody:
 
     def release(self) -> None:
         """Give the memory back."""
-        self._connections.let_go(self._address, self._held)
+        self._memory.let_go(self._address, self._held)
         self._held = 0
         self._parts.clear()
 
@@ -207,6 +216,14 @@ class _Sender:
         self._connection.holds_back = not self._is_http2
         await self._sent({"type": "http.response.start", "status": status, "headers": headers})
         self._connection.holds_back = False
+
+    async def begin_once(self, status: int, headers: list[tuple[bytes, bytes]], parts: list[bytes]) -> None:
+        """Begin the answer and send its first parts, if it has not begun."""
+        if self.has_begun:
+            return
+        await self.begin(status, headers)
+        for part in parts:
+            await self.more(part)
 
     async def more(self, part: bytes) -> None:
         await self._sent({"type": "http.response.body", "body": part, "more_body": True})

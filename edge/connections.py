@@ -11,15 +11,13 @@ from typing import Final
 
 import trio
 
+from edge.held import HeldBytes
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeLimitSettings
 
 LOOK_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 60.0
 """Without a request: also for a head that does not end."""
-MAX_HELD: Final = 64 * 1024 * 1024
-"""Bytes of request bodies that are being read, or wait for the gateway."""
-MAX_HELD_OF_ADDRESS: Final = MAX_HELD // 4
 
 
 class EdgeConnection:
@@ -71,9 +69,11 @@ class EdgeConnections:
         self._of_address: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
         self._all_asked = 0
-        self._held: Counter[str] = Counter()
-        self._all_held = 0
         self._refused = 0
+        self.bodies = HeldBytes()
+        """Of requests that are being read, or wait for the gateway."""
+        self.answers = HeldBytes()
+        """Of answers that wait for their clients."""
 
     def admit(self, stream: trio.SocketStream) -> EdgeConnection | None:
         """Count a connection that was accepted. None where a bound is reached, and for a client that has gone."""
@@ -113,19 +113,6 @@ class EdgeConnections:
         self._all_asked -= 1
         _count_down(self._asked, address)
 
-    def hold(self, address: str, size: int) -> bool:
-        """Count bytes of request bodies; False where its address, or all together, would have too many."""
-        if self._held[address] + size > MAX_HELD_OF_ADDRESS or self._all_held + size > MAX_HELD:
-            return False
-        self._all_held += size
-        self._held[address] += size
-        return True
-
-    def let_go(self, address: str, size: int) -> None:
-        """They are needed no more."""
-        self._all_held -= size
-        _count_down(self._held, address, size)
-
     async def watch(self) -> None:
         """Cut connections whose client reads too slowly, and log how many were refused, until cancelled."""
         while True:
@@ -163,7 +150,7 @@ def group_of(host: str) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False))
 
 
-def _count_down(counter: Counter[str], address: str, by: int = 1) -> None:
-    counter[address] -= by
+def _count_down(counter: Counter[str], address: str) -> None:
+    counter[address] -= 1
     if counter[address] <= 0:
         del counter[address]

@@ -7,7 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock, open_stream_to_socket_listener
 
-from edge.connections import IDLE_SECONDS, MAX_HELD_OF_ADDRESS, EdgeConnection, EdgeConnections, group_of
+from edge.connections import IDLE_SECONDS, EdgeConnection, EdgeConnections, group_of
+from edge.held import MAX_HELD_OF_ADDRESS, HeldBytes
 from ipc.edge_settings import EdgeLimitSettings
 
 
@@ -35,13 +36,13 @@ async def test_a_connection_without_a_request_is_cut_in_the_end(
             assert not busy.scope.cancel_called
 
 
-def test_bodies_of_an_address_have_a_bound_and_leave_room_for_others() -> None:
-    connections = EdgeConnections(EdgeLimitSettings())
-    assert connections.hold("a", MAX_HELD_OF_ADDRESS)
-    assert not connections.hold("a", 1)
-    assert connections.hold("b", MAX_HELD_OF_ADDRESS)
-    connections.let_go("a", MAX_HELD_OF_ADDRESS)
-    assert connections.hold("a", 1)
+def test_bytes_of_an_address_have_a_bound_and_leave_room_for_others() -> None:
+    held = HeldBytes()
+    assert held.hold("a", MAX_HELD_OF_ADDRESS)
+    assert not held.hold("a", 1)
+    assert held.hold("b", MAX_HELD_OF_ADDRESS)
+    held.let_go("a", MAX_HELD_OF_ADDRESS)
+    assert held.hold("a", 1)
 
 
 @pytest.mark.parametrize(
