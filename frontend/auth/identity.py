@@ -40,8 +40,14 @@ class Identity:
     binding: str | None = None
     jkt: str | None = None
 
-    def check_key(self, jkt: str) -> None:
-        """Raise GateError identity_forbidden for a key that is not the one of the token."""
+    def check(self, jkt: str, now: float) -> None:
+        """Raise GateError identity_forbidden for a key that is not the one of the token, and for a token or certificate
+        that has ended meanwhile."""
+        if self.ends_at is not None and self.ends_at <= now:
+            raise GateError(
+                "identity_forbidden", cause="the token or certificate ended before its request was read",
+                message="this token or certificate has ended",
+            )  # fmt: skip
         if self.jkt is not None and self.jkt != jkt:
             raise GateError(
                 "identity_forbidden", cause="the token is bound to another key than dpop_jwk",

@@ -41,9 +41,9 @@ async def issue(
     key = _key_of(wanted.dpop_jwk)
     quota = services.pipeline.quotas.of(identity.principal)
     max_calls = quota.max_calls(None if wanted.budgets is None else wanted.budgets.max_calls)
-    services.authentication.now()
+    now = services.authentication.now()
     try:
-        identity.check_key(key.jkt)
+        identity.check(key.jkt, now)
         scopes = intersect_scopes(tuple(wanted.scopes), identity.scopes_allowed)
     except GateError as error:
         if services.refusals.lines.may_say(request.uid, error.code):

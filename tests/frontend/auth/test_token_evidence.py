@@ -73,3 +73,27 @@ async def test_a_bound_token_gives_no_lease_for_another_key_and_none_that_cannot
             answer = await lease(core, own, cnf=binding)
             assert (answer.status, msgspec.json.decode(answer.body)["error"]) == (403, "identity_forbidden"), binding
         assert (await lease(core, own, cnf={"jkt": own.jkt})).status == 200
+
+
+class _LateBody(CompleteBody):
+    """A body that takes so many seconds."""
+
+    def __init__(self, data: bytes, core: Core, seconds: float) -> None:
+        super().__init__(data)
+        self._core, self._seconds = core, seconds
+
+    async def read(self, cap: int) -> bytes:
+        self._core.clock.ahead += self._seconds
+        return await super().read(cap)
+
+
+async def test_a_token_that_ends_while_its_request_is_read_gives_no_lease_and_leaves_its_event(tmp_path: Path) -> None:
+    write_keys(tmp_path)
+    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+        body = _LateBody(msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": Key().jwk}), core, 4)
+        shown = [("authorization", f"Bearer {token(exp=3)(core.clock.right)}")]
+        request = Request("POST", "/v1/leases", "", shown, peer=PeerCredentials(1, EDGE, 1), body=body)
+        answer = await core.dispatch.respond(request)
+        assert (answer.status, msgspec.json.decode(answer.body)["error"]) == (403, "identity_forbidden")
+        (event,) = await core.events()
+    assert event.items() >= (BEARER | {"decision": "deny", "error_code": "identity_forbidden"}).items()
