@@ -18,8 +18,7 @@ from notary.unit import Transaction
 def holder_of(asked: Issue) -> str:
     """The holder of the lease, as a digest of key, principal and user of this host, and behind an edge of the subject.
 
-    SECURITY: a lease is asked for with a public key. Another subject of the principal, who knows that key, must not
-    come into the session of its holder.
+    SECURITY: no proof of the key comes with a request for a lease, so the key does not tell subjects apart.
     """
     parts: list[str | int | None] = [asked.jkt, asked.principal, asked.uid]
     if asked.event.identity_subject is not None:

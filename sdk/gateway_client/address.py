@@ -4,6 +4,7 @@ The two differ: a proof names `public_base_url`, which is the gateway's configur
 """
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import SplitResult, unquote, urlsplit
 
 _PORTS = {"http": 80, "https": 443}
@@ -24,6 +25,12 @@ class Address:
     def text(self) -> str:
         """As `parse` takes it."""
         return self.origin if self.socket is None else f"unix://{self.socket}"
+
+    @property
+    def is_read_on_the_way(self) -> bool:
+        """True for plain HTTP to another host: every network between reads what is sent."""
+        parts = urlsplit(self.origin)
+        return self.socket is None and parts.scheme == "http" and not _is_loopback(parts.hostname or "")
 
     @classmethod
     def parse(cls, text: str, public_base_url: str | None = None) -> "Address":
@@ -49,6 +56,13 @@ def _split(url: str) -> SplitResult:
     if not url.isprintable() or " " in url:  # urlsplit drops some of these instead of refusing them
         raise ValueError("a gateway's URL has no spaces or control characters")
     return urlsplit(url)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _lacks_scheme(text: str) -> bool:

@@ -49,6 +49,9 @@ class AgentCore(Core):
     """Every method gives a flow and its typed result, and raises the exceptions of gateway_client/errors.py."""
 
     def __init__(self, address: Address, key: ProofKey, terms: LeaseTerms, limits: Limits, clock: Clock) -> None:
+        """Raises ValueError for a token that would be sent in plain text."""
+        if terms.token is not None and address.is_read_on_the_way:
+            raise ValueError("a token is sent over https alone, or over plain http to this host")
         super().__init__(limits, clock)
         self.leases = Leases(terms)
         self._key = key

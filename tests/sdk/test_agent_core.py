@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from gateway_client import (
+    AgentClient,
     AuthenticationFailed,
     Executed,
     GatewayError,
@@ -195,6 +196,20 @@ def test_a_token_that_no_header_can_carry_is_not_sent() -> None:
     assert world.sent == []
 
 
+@pytest.mark.parametrize("host", ["gate.example", "10.0.0.1", "localhost.example", "[2001:db8::1]"])
+def test_a_token_is_not_sent_in_plain_text_to_another_host(host: str) -> None:
+    with pytest.raises(ValueError, match="over https alone"):
+        AgentClient(f"http://{host}:8443", terms=LeaseTerms(token=lambda: "a.b.c"))
+    AgentClient(f"http://{host}:8443").close()
+
+
+@pytest.mark.parametrize(
+    "address", ["https://gate.example", "http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1"]
+)
+def test_a_token_may_be_sent_over_tls_and_within_this_host(address: str) -> None:
+    AgentClient(address, terms=LeaseTerms(token=lambda: "a.b.c")).close()
+
+
 BEFORE_DISPATCH = [
     (429, "rate_limit_exceeded"), (503, "overloaded"), (503, "draining"), (503, "policy_engine_timeout"),
     (503, "policy_engine_unavailable"), (503, "replay_cache_unavailable"),
@@ -304,7 +319,7 @@ def test_no_proof_is_ever_sent_twice_and_each_fits_its_request(
     proven = [request for request in world.sent if request.target != "/v1/leases"]
     assert len(proven) == len(claims)
     for request, claim in zip(proven, claims, strict=True):
-        assert claim["htu"] == "http://gateway.test:80" + request.target.partition("?")[0]
+        assert claim["htu"] == "https://gateway.test" + request.target.partition("?")[0]
         assert claim["htm"] == request.method
 
 

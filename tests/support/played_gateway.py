@@ -138,7 +138,7 @@ KEY = ProofKey.generate()
 
 def core_in(world: World, terms: LeaseTerms | None = None) -> AgentCore:
     """An agent of this world."""
-    address = Address.parse("http://gateway.test:80")
+    address = Address.parse("https://gateway.test")
     return AgentCore(address, KEY, terms or LeaseTerms(), Limits(), world.clock)
 
 
