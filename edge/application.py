@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import msgspec
 import trio
 
-from edge.connections import EdgeConnection, EdgeConnections
+from edge.connections import CONNECTION, EdgeConnection, EdgeConnections
 from edge.endpoints import edge_endpoint
 from edge.gateway import ClientSocket, NoAnswer
 from edge.heads import BadHead, answer_headers, request_headers, stated_length
@@ -22,8 +22,6 @@ from ipc.edge_settings import EdgeLimitSettings
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-CONNECTION: Final = "edge_connection"
-"""Where the state of a scope has the connection."""
 MAX_BODY: Final = 1_048_576
 """As the gateway has it."""
 MAX_UNREAD: Final = 4 * MAX_BODY

@@ -15,6 +15,8 @@ from edge.held import HeldBytes
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeLimitSettings
 
+CONNECTION: Final = "edge_connection"
+"""Where the state of a scope has the connection."""
 LOOK_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 60.0
 """Without a request: also for a head that does not end."""

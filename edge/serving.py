@@ -17,8 +17,8 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
-from edge.application import CONNECTION, EdgeApplication
-from edge.connections import IDLE_SECONDS, EdgeConnection, EdgeConnections
+from edge.application import EdgeApplication
+from edge.connections import CONNECTION, IDLE_SECONDS, EdgeConnection, EdgeConnections
 from edge.gateway import ClientSocket
 from edge.heads import MAX_HEAD
 from frontend.telemetry.logs import log

@@ -6,6 +6,7 @@ a lease for these very characters. No word of a token reaches a log or an answer
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,6 +15,7 @@ import msgspec
 SCOPE: Final = "tools:call"
 MAX_TOKEN: Final = 16_384
 """Characters, as the gateway has it."""
+_TOKEN: Final = re.compile(rf"[!-~]{{1,{MAX_TOKEN}}}")
 
 
 class AccessRefused(Exception):
@@ -58,7 +60,7 @@ def shown_token(headers: Iterable[tuple[bytes, bytes]]) -> str:
 def checked_claims(token: str, resource: str) -> AccessClaims:
     """The claims of a token that is for this resource. Raises AccessRefused."""
     parts = token.split(".")
-    if len(token) > MAX_TOKEN or len(parts) != 3:
+    if _TOKEN.fullmatch(token) is None or len(parts) != 3:
         raise AccessRefused(401, "invalid_token", "the token is not a signed JWT")
     try:
         payload = base64.b64decode(parts[1] + "=" * (-len(parts[1]) % 4), altchars=b"-_", validate=True)

@@ -5,6 +5,7 @@ bounded, in all and by subject. The gateway judges the token again with each lea
 """
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
@@ -29,6 +30,7 @@ MAX_CALLERS: Final = 1024
 MAX_OF_SUBJECT: Final = 16
 MAX_OPENING: Final = 64
 """Tokens that the gateway is being asked about."""
+MAX_OPENING_OF_ADDRESS: Final = MAX_OPENING // 4
 GRACE_SECONDS: Final = 360.0
 """For calls under way at the end of their token."""
 OPTIONS: Final = McpOptions(refresh_seconds=0)
@@ -106,6 +108,7 @@ class McpCallers:
         self._address = address
         self._callers: dict[bytes, McpCaller] = {}
         self._opening: dict[bytes, trio.Event] = {}
+        self._opening_of: Counter[str] = Counter()
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
@@ -114,14 +117,15 @@ class McpCallers:
             await trio.sleep_forever()
 
     @asynccontextmanager
-    async def admitted(self, token: str, claims: AccessClaims) -> AsyncIterator[McpCaller]:
-        """The caller of a token, in use, with a lease that lives. Raises GatewayError, TooManyCallers."""
+    async def admitted(self, token: str, claims: AccessClaims, address: str) -> AsyncIterator[McpCaller]:
+        """The caller of a token, in use, with a lease that lives; `address` shows the token. Raises GatewayError,
+        TooManyCallers."""
         digest = sha256(token.encode()).digest()
         while (opening := self._opening.get(digest)) is not None:
             await opening.wait()
         caller = self._callers.get(digest)
         if caller is None:
-            caller = await self._opened(digest, token, claims)
+            caller = await self._opened(digest, token, claims, address)
         with caller.in_use():
             await caller.keep_lease()
             yield caller
@@ -131,9 +135,12 @@ class McpCallers:
         for digest in [one for one, known in self._callers.items() if known is caller]:
             del self._callers[digest]
 
-    async def _opened(self, digest: bytes, token: str, claims: AccessClaims) -> McpCaller:
+    async def _opened(self, digest: bytes, token: str, claims: AccessClaims, address: str) -> McpCaller:
         if len(self._opening) >= MAX_OPENING or self._nursery is None:
             raise TooManyCallers
+        if self._opening_of[address] >= MAX_OPENING_OF_ADDRESS:
+            raise TooManyCallers
+        self._opening_of[address] += 1
         done = self._opening[digest] = trio.Event()
         terms = LeaseTerms(seconds_left=WAIT_SECONDS, token=lambda: token)
         client = AsyncAgentClient(self._address, terms=terms)
@@ -142,13 +149,15 @@ class McpCallers:
             caller = McpCaller(client, (claims.iss, claims.sub), claims.exp)
             self._make_room(caller.subject)
             self._callers[digest] = caller
-            await self._nursery.start(caller.serve, lambda: self.forget(caller))
+            with caller.in_use():
+                await self._nursery.start(caller.serve, lambda: self.forget(caller))
         except BaseException:
             with trio.CancelScope(shield=True):
                 await client.close()
             raise
         finally:
             del self._opening[digest]
+            self._opening_of -= Counter([address])  # keeps no address without one
             done.set()
         return caller
 

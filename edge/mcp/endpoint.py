@@ -13,6 +13,7 @@ import msgspec
 from gateway_client.address import Address
 from gateway_client.errors import GatewayError
 
+from edge.connections import CONNECTION
 from edge.heads import answer_headers
 from edge.mcp.access_tokens import SCOPE, AccessRefused, checked_claims, shown_token
 from edge.mcp.callers import McpCallers, Message, Receive, Send, TooManyCallers
@@ -67,7 +68,8 @@ class McpEndpoint:
     async def _called(self, scope: Message, body: bytes, receive: Receive, send: Send) -> None:
         try:
             token = shown_token(scope["headers"])
-            async with self._callers.admitted(token, checked_claims(token, self._resource)) as caller:
+            claims, connection = checked_claims(token, self._resource), scope["state"][CONNECTION]
+            async with self._callers.admitted(token, claims, connection.address) as caller:
                 await caller.handle(scope, _replay(body, receive), _plain(send))
         except AccessRefused as refused:
             await self._challenge(send, refused)

@@ -110,6 +110,7 @@ REFUSED = {
     "ended": access_token(exp=1),
     "bound to a key": access_token(cnf={"jkt": "k"}),
     "with a changed signature": access_token()[:-6] + "AAAAAA",
+    "with a space, which no token has": f"a {access_token()}",
     "not a token": "abc",
     "with a payload that is not JSON": "e30.e.e30",
 }
