@@ -17,8 +17,9 @@ from tests.support.strace import program
 
 NAME = ".segment-000000000000-000000000015.sqlite3.partial"
 WAITING = f"""
-import subprocess, sys
+import signal, subprocess, sys
 from pathlib import Path
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup, which the command respects
 from supervisor.commands.inspect.sealing import _leaving_nothing
 folder = Path(sys.argv[1])
 with _leaving_nothing(folder):
