@@ -73,9 +73,9 @@ class EdgeConnections:
         self._all_asked = 0
         self._refused = 0
         self.bodies = HeldBytes()
-        """Of requests that are being read, or wait for the gateway."""
+        """Bytes of requests that are being read, or wait for the gateway."""
         self.answers = HeldBytes()
-        """Of answers that wait for their clients."""
+        """Bytes of answers that wait for their clients."""
 
     def admit(self, stream: trio.SocketStream) -> EdgeConnection | None:
         """Count a connection that was accepted. None where a bound is reached, and for a client that has gone."""

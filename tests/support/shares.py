@@ -102,8 +102,8 @@ SECONDS = {
     "tests/systemd/": 95,
     "tests/workers/": 74,
 }
-"""Start of a path -> the time that these tests take, in units of 2.5 s of one run on two busy processors. The shares are
-made by these numbers."""
+"""Start of a path -> the time of these tests, in units of 2.5 s of one run on two busy processors. The shares are made
+by these numbers."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
