@@ -1,7 +1,8 @@
 """Texts that are kept for a while, in SQLite: ended approvals with their requests and plans, and outputs of calls.
 
 Ended approvals are for those who look into a decision later: nothing is decided by them. The texts of each kind are
-bounded by age and bytes (notary/store/keeping.py); what is erased is overwritten in the file.
+bounded by age and bytes (notary/store/keeping.py). A row that is erased is overwritten in the file; pages that SQLite
+has split or merged may keep copies of it in their free room.
 """
 
 from typing import Final
