@@ -1,7 +1,6 @@
 """An agent on another host: all that it does with a gateway goes by TLS through the edge."""
 
 import ctypes
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from tests.support.certificates import made_certificate
 from tests.support.edge_process import Edge, edge, edge_config
 from tests.support.gateway import Gateway
-from tests.support.hosts import Host, Network, missing, network
+from tests.support.hosts import Host, Network, network_or_skip
 from tests.support.issued_tokens import leased
 from tests.support.upstream import Upstream
 
@@ -22,12 +21,7 @@ NEW_NETWORK = 0x40000000
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[Network]:
-    """Where this machine can't make them the test is skipped with the reason; in CI it fails."""
-    if reason := missing():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no hosts to test with: {reason}")
-        pytest.skip(reason)
-    with network(2) as made:
+    with network_or_skip(2) as made:
         yield made
 
 

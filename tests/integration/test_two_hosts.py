@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.certificates import made_certificate
 from tests.support.gateway import Bearer, wait_for
-from tests.support.hosts import Network, missing, network
+from tests.support.hosts import Network, network_or_skip
 from tests.support.key_files import keys_command, lease_key_ids
 from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
@@ -35,12 +35,7 @@ shared = pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[Network]:
-    """Three. Where this machine can't make them the tests are skipped with the reason; in CI they fail."""
-    if reason := missing():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no hosts to test with: {reason}")
-        pytest.skip(reason)
-    with network(3) as made:
+    with network_or_skip(3) as made:
         yield made
 
 
