@@ -28,6 +28,7 @@ from frontend.calls.approvals.upkeep import HoldUpkeep
 from frontend.calls.audit_writer import AuditWriter
 from frontend.calls.budgets import BudgetCheck
 from frontend.calls.deciding import Deciding
+from frontend.calls.ended_calls import EndedCalls
 from frontend.calls.execution import Execution
 from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
@@ -50,6 +51,7 @@ from frontend.egress.learned import LearnedRules
 from frontend.egress.proxy import asker
 from frontend.egress.proxy_list import ProxyAllowList, list_file
 from frontend.egress.rulefile import RuleFile, rules_path
+from frontend.exporter.client import ExporterClient
 from frontend.health.dependencies import DependencyPulses
 from frontend.limits.admission import Admission
 from frontend.limits.body_bytes import BodyBytes
@@ -108,12 +110,12 @@ def build_services(
     )
     dependencies = _dependencies(settings, notary, admission.room, deadlines)
     execution = _execution(current, notary, known, pools, metrics, dependencies, deadlines, control)
-    learned = LearnedRules(rule_file, clock, journal, allow_list)
+    learned, ended = LearnedRules(rule_file, clock, journal, allow_list), _ended_calls(settings, control, metrics)
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned, current.registry_now),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature, Looks()),
         HeldModules(current.registry_now, modules_folder(settings), control, pools), configuration.rights,
-        QuorumWriter(clock, notary), allow_list, current.settings_now, deadlines.calls,
+        QuorumWriter(clock, notary), allow_list, current.settings_now, ended, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     registry, use_newest, policy_files = current.registry_now, configuration.use_newest_policy, current.policy_files_now
@@ -122,7 +124,7 @@ def build_services(
     )
     pipeline = Pipeline(
         clock, weakened, admission, authentication, deciding, HoldWriter(clock, notary, metrics), execution, notary,
-        sessions, metrics, refusals, Quotas(current.identity_now, policy_files),
+        sessions, metrics, refusals, Quotas(current.identity_now, policy_files), ended,
     )  # fmt: skip
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary,
@@ -134,7 +136,7 @@ def build_services(
         refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks, rates=rates,
         explaining=Explaining(registry, policy, learned.for_action, current.settings_now, use_newest, policy_files),
-        learned=learned, certificates=CertificateJudge(clock, current.identity_now),
+        learned=learned, exporter=ended.exporter, certificates=CertificateJudge(clock, current.identity_now),
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,
@@ -150,6 +152,10 @@ def _allow_list(
         list_file(settings.egress.proxy_allowlist_file, Path(settings.fronts_folder), deadlines.files),
         current.registry_now, rule_file.every, presence, deadlines.egress, is_successor=start.is_successor,
     )  # fmt: skip
+
+
+def _ended_calls(settings: Settings, control: SupervisorLink, metrics: Metrics) -> EndedCalls:
+    return EndedCalls(settings.telemetry.otlp, ExporterClient(control, metrics))
 
 
 def _dependencies(settings: Settings, notary: NotaryClient, room: FreeSpace, deadlines: Deadlines) -> DependencyPulses:

@@ -44,6 +44,7 @@ from ipc.messages.control import (
     WorkerGone,
     WorkerServes,
 )
+from ipc.messages.exporting import AttachExporter, ReplaceExporter
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
 from ipc.texts.identifiers import new
@@ -52,7 +53,7 @@ MAX_UNSENT = 256
 """Messages that the supervisor has not taken; more of them would not help it."""
 
 
-Attached = AttachPolicy | AttachReader | AttachWorker | AttachBroker
+Attached = AttachPolicy | AttachReader | AttachWorker | AttachBroker | AttachExporter
 """Messages with the channel of a process that this front can do without, for a while."""
 
 
@@ -77,6 +78,9 @@ class Hears(Protocol):
 
     def attach_broker(self, message: AttachBroker, sock: socket.socket) -> None:
         """A fresh broker."""
+
+    def attach_exporter(self, message: AttachExporter, sock: socket.socket) -> None:
+        """A fresh exporter."""
 
     def channel_lost(self, message: Attached) -> None:
         """A fresh process whose channel this front could not receive."""
@@ -208,6 +212,10 @@ class SupervisorLink:
         """Ask for another broker."""
         self.post(ReplaceBroker(pid, reason))
 
+    def replace_exporter(self, pid: int, reason: str) -> None:
+        """Ask for another exporter."""
+        self.post(ReplaceExporter(pid, reason))
+
     async def run(self, listener: Hears) -> None:
         """Say what is posted and hand on what the supervisor says, until its channel closes.
 
@@ -228,7 +236,7 @@ class SupervisorLink:
         match message:
             case AttachNotary():
                 listener.attach_notary(message, self._taken())
-            case AttachPolicy() | AttachReader() | AttachWorker() | AttachBroker():
+            case AttachPolicy() | AttachReader() | AttachWorker() | AttachBroker() | AttachExporter():
                 self._hand_over(message, listener)
             case WorkerGone():
                 listener.worker_gone(message)
@@ -271,6 +279,8 @@ class SupervisorLink:
                 listener.attach_worker(message, channel)
             case AttachBroker():
                 listener.attach_broker(message, channel)
+            case AttachExporter():
+                listener.attach_exporter(message, channel)
 
     def close(self) -> None:
         """Close the channel."""

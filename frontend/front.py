@@ -45,6 +45,7 @@ from ipc.messages.control import (
     StartFront,
     WorkerGone,
 )
+from ipc.messages.exporting import AttachExporter
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
 from ipc.process.process_speed import release_collector
@@ -107,6 +108,11 @@ class Front:
         self._services.broker.attach(sock, message.pid)
         self._services.processes.broker_attached(message.pid)
 
+    def attach_exporter(self, message: AttachExporter, sock: socket.socket) -> None:
+        """Give calls to the fresh exporter from now on."""
+        self._services.exporter.attach(sock, message.pid)
+        self._services.processes.exporter_attached(message.pid)
+
     def channel_lost(self, message: Attached) -> None:
         """Have another one started. The task that waits for a reader gives up by its own deadline."""
         match message:
@@ -116,6 +122,8 @@ class Front:
                 self._services.control.replace_policy(message.pid, LOST_CHANNEL)
             case AttachBroker():
                 self._services.control.replace_broker(message.pid, LOST_CHANNEL)
+            case AttachExporter():
+                self._services.control.replace_exporter(message.pid, LOST_CHANNEL)
 
     def worker_gone(self, message: WorkerGone) -> None:
         """Tell the pool."""
@@ -309,6 +317,7 @@ async def _live(services: Services, control: SupervisorLink, start: StartFront, 
         await nursery.start(services.policy.run)
         await nursery.start(services.pools.run)
         await nursery.start(services.broker.run)
+        await nursery.start(services.exporter.run)
         nursery.start_soon(control.run, front)
         refused = None
         with front.opening:

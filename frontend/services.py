@@ -33,6 +33,7 @@ from frontend.configuration.revocation import Revocation
 from frontend.control import SupervisorLink
 from frontend.egress.learned import LearnedRules
 from frontend.egress.proxy_list import ProxyAllowList
+from frontend.exporter.client import ExporterClient
 from frontend.health.dependencies import DependencyLook, DependencyPulses
 from frontend.health.pulse import ClockTrouble, Health
 from frontend.limits.admission import Admission
@@ -76,6 +77,7 @@ class Services:
     policy: RunningEngine
     pools: Pools
     broker: BrokerClient
+    exporter: ExporterClient
     configuration: Configuration
     reloads: ReloadRequests
     authority: Authority

@@ -30,6 +30,9 @@ MAX_READER_FRAME = 1024 * 1024
 MAX_BROKER_FRAME = 256 * 1024
 """Front to broker and back: one question, one answer."""
 
+MAX_EXPORT_FRAME = 4 * 1024 * 1024
+"""Front to exporter: one batch of calls that have ended. Its answer is a few numbers."""
+
 READER_SECONDS = 600.0
 """How long a reader may live. Supervisor and front both hold it to that."""
 

@@ -17,6 +17,7 @@ from ipc.process.log_level import INFO
 from ipc.quorum import QuorumRule
 from ipc.quotas import Quota
 from ipc.roles import OPERATOR_ROLES
+from ipc.telemetry import TelemetrySettings
 from ipc.walls.given import Given
 
 Auto = Literal["auto"]
@@ -342,6 +343,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approvals: ApprovalSettings = ApprovalSettings()
     webhooks: tuple[WebhookSettings, ...] = ()
     metrics: MetricsSettings = MetricsSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     sandbox: SandboxSettings = SandboxSettings()
     unsafe_degraded_sandbox: bool = False
     """Serve although the machine lacks walls around workers."""

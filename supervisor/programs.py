@@ -69,6 +69,7 @@ class Programs:
     notary: tuple[str, ...] = ("notary.main",)
     deliverer: tuple[str, ...] = ("frontend.webhooks.main",)
     broker: tuple[str, ...] = ("broker.main",)
+    exporter: tuple[str, ...] = ("exporter.main",)
     policy: tuple[str, ...] = ("workers.rego.main",)
     spare_policy: tuple[str, ...] = ("workers.rego.main", "--spare")
     """The same, kept ready; empty: none is."""
@@ -88,6 +89,7 @@ class Programs:
             spare_policy=(*prefix, *self.spare_policy) if self.spare_policy else (), reader=(*prefix, *self.reader),
             template=(*prefix, *self.template), upstream=(*prefix, *self.upstream), console=(*prefix, *self.console),
             deliverer=(*prefix, *self.deliverer), broker=(*prefix, *self.broker),
+            exporter=(*prefix, *self.exporter),
         )  # fmt: skip
 
     upstream: tuple[str, ...] = ("contrib.bank.main",)

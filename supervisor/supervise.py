@@ -32,6 +32,7 @@ from ipc.messages.control import (
     TryWebhook,
     WorkerServes,
 )
+from ipc.messages.exporting import ReplaceExporter
 from ipc.messages.manifests import ActionRollback, ManifestsLoaded
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules
@@ -40,6 +41,7 @@ from supervisor.children.signals import answer_signals
 from supervisor.keepers.beside import keep_beside
 from supervisor.keepers.brokers import BrokerKeeper
 from supervisor.keepers.deliverers import DelivererKeeper
+from supervisor.keepers.exporters import ExporterKeeper
 from supervisor.keepers.front_memory import FrontMemory
 from supervisor.keepers.fronts import Answers, FrontKeeper, FrontLife
 from supervisor.keepers.notaries import NotaryKeeper
@@ -90,6 +92,7 @@ async def supervise(
         await gateway.template.stop()
         await gateway.deliverer.stop()
         await gateway.broker.stop()
+        await gateway.exporter.stop()
         await gateway.notary.stop()
         state.lifecycle.move("ended")
         nursery.cancel_scope.cancel()
@@ -106,6 +109,7 @@ class _Gateway:
         self.deliverer = DelivererKeeper(state, self.notary, self.fronts)
         self.notary.on_tied, self.notary.child_of = self.deliverer.attach, self.deliverer.child_of
         self.broker = BrokerKeeper(state, self.fronts)
+        self.exporter = ExporterKeeper(state, self.fronts)
         self.followers = Followers(state, self.notary, self.deliverer, self.broker, self.fronts)
         self.reloads = Reloads(state, self.followers.follow)
         self.telling = Telling(state, self.answering, self.statuses, lambda: self.reloads.last_error is not None)
@@ -132,6 +136,7 @@ class _Gateway:
         nursery.start_soon(self.template.run)
         nursery.start_soon(self.deliverer.run)
         nursery.start_soon(self.broker.run)
+        nursery.start_soon(self.exporter.run)
         for beside in self.state.beside:
             nursery.start_soon(keep_beside, self.state, beside)
         for keeper in self.keepers:
@@ -145,6 +150,7 @@ class _Gateway:
         self.notary.attach(front)
         self.deliverer.tell(front)
         self.broker.attach(front)
+        self.exporter.attach(front)
 
     def live_ids(self) -> tuple[str, ...]:
         return tuple(front.front_id for front in self.fronts() if front.child is not None)
@@ -300,6 +306,7 @@ class _Gateway:
             TryWebhook: _typed(TryWebhook, self.deliverer.try_webhook),
             NeedBroker: lambda _front, _message: self.broker.need(),
             ReplaceBroker: _typed(ReplaceBroker, lambda _front, message: self.broker.replace(message)),
+            ReplaceExporter: _typed(ReplaceExporter, lambda _front, message: self.exporter.replace(message)),
         }
 
     def answer_ready(self, front: FrontLife, _: Message) -> None:

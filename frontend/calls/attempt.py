@@ -147,6 +147,7 @@ class Attempt:
             raise await self._unanswered(error) from None
         if isinstance(answer, Closed):
             self.record.is_decided = True
+            self._note_times(waiter)
             return answer
         self.worker.drop(self.opening.intent_id)
         if isinstance(answer, NoSuchWorker):
@@ -161,6 +162,12 @@ class Attempt:
             raise repeats(self.record, answer)
         self.record.is_decided, self.record.held = True, answer.held
         raise refusal(answer, self.metrics)
+
+    def _note_times(self, waiter: PendingOperation[CallEnd]) -> None:
+        if self.record.trace is not None and waiter.answer is not None:
+            answered = time.monotonic()
+            self.record.trace.notary = (answered - (trio.current_time() - waiter.began), answered)
+            self.record.trace.writes_us = waiter.answer.took_us
 
     async def _unanswered(self, error: NotaryUnavailable | NotaryRefused | ClockError) -> GateError:
         """The error of a call without evidence of its end."""
@@ -195,6 +202,8 @@ class Attempt:
         except WorkerLost as error:
             log.error("the output of a call did not arrive", receipt_id=closed.receipt_id, cause=str(error))
             return None
+        if self.record.trace is not None:
+            self.record.trace.result = result
         self.pools.brevity.note(self.sealed.plan.action_id, result.duration_us, result.fuel_consumed)
         is_known = self.renewal is not None and self.renewal.is_answered
         if not is_known and any(seen.status == UNAUTHORIZED for seen in result.observations):

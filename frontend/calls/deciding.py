@@ -5,6 +5,7 @@ budget, holds nothing and writes no event.
 """
 
 import hashlib
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,6 +79,7 @@ class Deciding:
         """Policy's decision. The budget is read before only if the decision may depend on it, and afterwards for a
         denial, whose event has it. A hold shows it: policy is asked again once it is read. Raises GateError
         policy_denied, and those of policy and budget."""
+        asked = time.monotonic()
         await self.use_newest_policy()
         decision = await self._decided_unread(drafted) if self.budgets.is_unread(lease) else None
         if decision is None or decision.requires_approval:
@@ -86,6 +88,8 @@ class Deciding:
             await self.use_newest_policy()
             decision = await self._decided(drafted, record.calls_before)
         record.decision = decision
+        if record.trace is not None:
+            record.trace.policy = (asked, time.monotonic())
         refusal = denial_of(decision, drafted)
         if refusal is not None:
             if record.calls_before is None:

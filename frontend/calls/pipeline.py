@@ -22,6 +22,7 @@ from frontend.calls.audit_writer import bounded
 from frontend.calls.awaiting import awaited
 from frontend.calls.caps import MustBeHeld, held_by_cap
 from frontend.calls.deciding import Deciding
+from frontend.calls.ended_calls import EndedCalls
 from frontend.calls.executed import CallOutcome, ExecutedCall
 from frontend.calls.execution import Execution
 from frontend.calls.idempotency import call_key, outcome_of
@@ -66,12 +67,14 @@ class Pipeline:
     metrics: Metrics
     refusals: Refusals
     quotas: Quotas
+    ended: EndedCalls
 
     async def call(self, request: Request, action_id: str) -> CallOutcome:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
         with self.admission.enter() as place:
             is_registered = self.deciding.registry().get(action_id) is not None
             record = CallRecord(action_id, self.weakened, uid=request.uid, is_registered=is_registered)
+            self.ended.begin(record, request)
             try:
                 outcome = await self._enforce(record, request, place)
             except TooMuch as error:
@@ -283,13 +286,18 @@ class Pipeline:
     def _tell_outcome(self, request: Request, record: CallRecord, outcome: CallOutcome) -> None:
         """Count the call and say its line. The evidence is durable by now: the answer need not wait for the line."""
         if isinstance(outcome, ExecutedCall) and not outcome.succeeded:
-            self._end(record, "error", outcome.code, outcome.closed.outcome)
+            self._end(record, "error", outcome.code, outcome.closed.outcome, outcome)
             return
         decision = "allow" if isinstance(outcome, ExecutedCall) else "pending_approval"
         self.metrics.called(record.action_id, decision, None, record.started)
+        self.ended.end(record, decision, None, outcome)
         request.after_answer(partial(record.say, decision))
 
-    def _end(self, record: CallRecord, decision: str, code: str | None = None, cause: str | None = None) -> None:
+    def _end(
+        self, record: CallRecord, decision: str, code: str | None = None, cause: str | None = None,
+        outcome: CallOutcome | None = None,
+    ) -> None:  # fmt: skip
         if decision != "deny" or code is None or self.refusals.lines.may_say(record.uid, code):
             record.say(decision, code, cause)
         self.metrics.called(record.action_id, decision, code, record.started)
+        self.ended.end(record, decision, code, outcome)

@@ -11,6 +11,7 @@ from typing import Any
 
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
+from frontend.calls.call_trace import CallTrace
 from frontend.calls.kept import kept_of_plan
 from frontend.notary.pending import PendingOperation
 from frontend.policy.question import Decision
@@ -80,6 +81,8 @@ class CallRecord:
     """The question that opens the call, as it was asked last."""
     unheard: Open | None = None
     """The question that opened the call, if the notary hangs: the caller is answered before the withdrawal is."""
+    trace: CallTrace | None = None
+    """The times of its steps, if it is exported."""
     is_decided: bool = False
     """The one event of its decision is durable."""
 
@@ -111,7 +114,7 @@ class CallRecord:
     def say(self, decision: str, code: str | None = None, cause: str | None = None) -> None:
         """The one log line of a decision; said when its event is durable. `cause` is ours, never a caller's text."""
         milliseconds = round((time.monotonic() - self.started) * 1000)
-        principal = self._principal or "-"
+        principal = self.principal or "-"
         fields: dict[str, Any] = {"code": code} if code else {}
         if cause:
             fields["cause"] = cause
@@ -121,7 +124,8 @@ class CallRecord:
         )  # fmt: skip
 
     @property
-    def _principal(self) -> str | None:
+    def principal(self) -> str | None:
+        """The caller, once its lease has shown it."""
         if self.plan is not None:
             return self.plan.principal
         return self.lease.principal if self.lease is not None else None

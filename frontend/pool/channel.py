@@ -345,4 +345,5 @@ def _is_plausible(result: Result) -> bool:
         and result.duration_us >= 0
         and result.io_calls >= 0
         and (result.fuel_consumed is None or result.fuel_consumed >= 0)
+        and all(one.after_us >= 0 and one.took_us >= 0 for one in result.host_times)
     )

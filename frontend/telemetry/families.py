@@ -218,6 +218,11 @@ WITNESS_REQUESTS = Family(
     " refused, unreached.",
     ("witness", "outcome"),
 )  # fmt: skip
+OTLP_SPANS = Family(
+    "gate_otlp_spans_total", "counter",
+    "Spans of calls: exported, or dropped because the collector did not take them in time.",
+    ("outcome",),
+)  # fmt: skip
 WITNESS_LAG = Family(
     "gate_witness_lag_seconds", "gauge",
     "For how long a witness that has not cosigned the last checkpoint has cosigned none; 0 when it has.", ("witness",),

@@ -37,6 +37,7 @@ REASONS = ("store", "policy", "ledger", "egress_proxy", "crash_loop", "ledger_fu
 RATES = ("lease", "unidentified", "write", "read", "session")
 REFUSALS = ("draining", "ceiling", "share", "rate", "ledger_full")
 HELD, ENDS = "held", ("approved", "denied", "expired", "failed")
+SPANS = EXPORTED, DROPPED = ("exported", "dropped")
 WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")
 ASKS = DECIDE, LOAD = ("decide", "load")
 """The questions to an engine that are counted."""
@@ -125,6 +126,7 @@ class Metrics:
         self.log_lines_dropped = Counts(f.LOG_LINES_DROPPED, [()], self._cells)
         self._told_dropped = 0
         self.witness_requests = Counts(f.WITNESS_REQUESTS, (), self._cells)
+        self.otlp_spans = Counts(f.OTLP_SPANS, _each(SPANS), self._cells)
         self._rules: set[str] = set()
         self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
 

@@ -23,7 +23,7 @@ class Usage(NamedTuple):
     """One process: times in seconds, sizes in bytes."""
 
     kind: str
-    """supervisor, front, notary, deliverer, broker, policy, template, or worker and its profile."""
+    """supervisor, front, notary, deliverer, broker, exporter, policy, template, or worker and its profile."""
     number: str
     """From 1 within its kind; a worker's is its place, which its successor takes over: numbers stay few."""
     cpu_seconds: float
@@ -59,6 +59,7 @@ class Processes:
         self._notary: int | None = None
         self._deliverer: int | None = None
         self._broker: int | None = None
+        self._exporter: int | None = None
         self._policy: int | None = None
         self._workers: dict[str, AnnouncedProcess] = {}
 
@@ -73,6 +74,10 @@ class Processes:
     def broker_attached(self, pid: int) -> None:
         """A broker takes the place of the one before it."""
         self._broker = pid
+
+    def exporter_attached(self, pid: int) -> None:
+        """An exporter takes the place of the one before it."""
+        self._exporter = pid
 
     def policy_attached(self, pid: int) -> None:
         """A policy process takes the place of the one before it."""
@@ -109,6 +114,8 @@ class Processes:
             wanted.append((AnnouncedProcess("deliverer", "1", self._deliverer), self._supervisor))
         if self._broker is not None:
             wanted.append((AnnouncedProcess("broker", "1", self._broker), self._supervisor))
+        if self._exporter is not None:
+            wanted.append((AnnouncedProcess("exporter", "1", self._exporter), self._supervisor))
         wanted += [(one, self._supervisor) for one in known if one.kind in ("front", "policy") and one is not own[0]]
         template = self._template(workers)
         if template is not None:

@@ -55,6 +55,15 @@ from ipc.messages.control import (
 )
 from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from ipc.messages.delivering import AskedByDeliverer, DelivererReady, EndpointGone, StartDeliverer, Welcome, Woken
+from ipc.messages.exporting import (
+    AttachExporter,
+    AttachGiver,
+    CallsExported,
+    ExportCalls,
+    ExporterReady,
+    ReplaceExporter,
+    StartExporter,
+)
 from ipc.messages.forking import (
     KillForked,
     SpawnWorker,
@@ -125,15 +134,15 @@ FRONT_TO_WORKER: Table = {
 SUPERVISOR_TO_FRONT: Table = {("new", StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
-        AttachNotary, AttachPolicy, AttachReader, AttachWorker, AttachBroker, WorkerGone, ModulesLoaded, Drain,
-        CrashLoops, Reload, FinishReload, FollowSettings, ReloadDone, PolicyEdited, WebhookTried,
+        AttachNotary, AttachPolicy, AttachReader, AttachWorker, AttachBroker, AttachExporter, WorkerGone, ModulesLoaded,
+        Drain, CrashLoops, Reload, FinishReload, FollowSettings, ReloadDone, PolicyEdited, WebhookTried,
         DelivererStarted,
     )
 } | {("started", Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
-        AttachNotary, AttachPolicy, AttachReader, AttachWorker, AttachBroker, WorkerGone, ModulesLoaded, Drain,
-        CrashLoops, FinishReload, FollowSettings, ReloadDone, WebhookTried, DelivererStarted, Stop,
+        AttachNotary, AttachPolicy, AttachReader, AttachWorker, AttachBroker, AttachExporter, WorkerGone, ModulesLoaded,
+        Drain, CrashLoops, FinishReload, FollowSettings, ReloadDone, WebhookTried, DelivererStarted, Stop,
     )
 }  # fmt: skip
 
@@ -144,7 +153,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", FrontReady): "serving"} | {
     for kind in (
         NeedWorker, WorkerServes, KillWorker, ReplacePolicy, NeedReader, LoadModules, RequestDrain,
         Draining, RequestReload, ReloadPrepared, ReloadDone, SettingsFollowed, PolicyEdited, FrontStatus,
-        TryWebhook, ManifestsLoaded, NeedBroker, ReplaceBroker,
+        TryWebhook, ManifestsLoaded, NeedBroker, ReplaceBroker, ReplaceExporter,
     )
 }  # fmt: skip
 
@@ -252,6 +261,18 @@ BROKER_TO_FRONT: Table = {
     ("open", KeysGiven): "open",
     ("open", BrokerRefused): "open",
 }
+
+# Messages from the supervisor to the exporter.
+SUPERVISOR_TO_EXPORTER: Table = {("new", StartExporter): "started", ("started", AttachGiver): "started"}
+
+# Messages from the exporter to the supervisor.
+EXPORTER_TO_SUPERVISOR: Table = {("starting", ExporterReady): "ready"}
+
+# Messages from a front to the exporter: one question at a time.
+FRONT_TO_EXPORTER: Table = {("open", ExportCalls): "open"}
+
+# Messages from the exporter to a front.
+EXPORTER_TO_FRONT: Table = {("open", CallsExported): "open"}
 
 # Messages from the notary to a worker.
 NOTARY_TO_WORKER: Table = {

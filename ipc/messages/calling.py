@@ -91,6 +91,14 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """True: the upstream refused the token, and the host has sent the request once more with another one."""
 
 
+class HostCallTime(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The time of one host call, in microseconds."""
+
+    after_us: int
+    """From the begin of the call's run to its begin."""
+    took_us: int
+
+
 class Verification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`outcome` is one of docs/contract.md, "Verification outcomes"; `evidence` are JSON objects as texts."""
 
@@ -123,6 +131,8 @@ class Result(Message, frozen=True):
     """The failure as the agent hears it, where the host knows more than `outcome` tells."""
     may_have_run: MayHaveRun = "unknown"
     """As far as the host saw."""
+    host_times: tuple[HostCallTime, ...] = ()
+    """One for each observation, in their order; none where the worker sends less than it saw."""
     violation: str | None = None
     """How the output breaks the action's response schema, "<JSON pointer>: <keyword>", where that only warns."""
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from ipc.messages.brokering import AttachBroker, NeedBroker, ReplaceBroker
+from ipc.messages.exporting import AttachExporter, ReplaceExporter
 from ipc.messages.manifests import ActionRollback, ManifestsLoaded
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
@@ -288,7 +289,7 @@ class FrontStatus(Message, frozen=True):
 SupervisorToFront = (
     StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain
     | CrashLoops | Reload | FinishReload | FollowSettings | ReloadDone | PolicyEdited | WebhookTried
-    | DelivererStarted | AttachBroker | Stop
+    | DelivererStarted | AttachBroker | AttachExporter | Stop
 )  # fmt: skip
 FrontToSupervisor = (
     FrontReady
@@ -309,5 +310,6 @@ FrontToSupervisor = (
     | ManifestsLoaded
     | NeedBroker
     | ReplaceBroker
+    | ReplaceExporter
     | FrontStatus
 )

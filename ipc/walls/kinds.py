@@ -28,6 +28,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "notary": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE, NETWORK_NAMESPACE),
     "deliverer": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE),
     "broker": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE),
+    "exporter": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE),
     "front": (SECCOMP, LANDLOCK),
     "template": (SECCOMP,),
 }

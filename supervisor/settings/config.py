@@ -29,7 +29,7 @@ from supervisor.settings.document import Document, apply_environment, read_docum
 from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.pool_shares import most_workers
 from supervisor.settings.problems import Problem, dotted, short
-from supervisor.settings.sections import certificates, issuers, networks
+from supervisor.settings.sections import certificates, issuers, networks, telemetry
 from supervisor.settings.sections.operators import CredentialRefused, operator_settings
 from supervisor.settings.sections.quorums import check_quorums, quorum_rules
 from supervisor.settings.sections.section import ArraySection, Found
@@ -210,6 +210,7 @@ class _ConfigReader:
                 check_quorums(quorum, [*operators, *self.made], self.note)
             values["approvals"]["quorum"] = quorum_rules(quorum)
         self.check_ledger(values.get("ledger", {}))
+        telemetry.check_otlp(values.get("telemetry", {}).get("otlp", {}), self.found_in(("telemetry", "otlp")))
         if values.get("approvals", {}).get("require_signature"):
             self.check_keys_of(operators)
         needed = {"state_dir": "", "public_base_url": ""}

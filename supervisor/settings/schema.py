@@ -19,7 +19,16 @@ from ipc.roles import OPERATOR_ROLES
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, ValueKind, Wrong, kind, place
-from supervisor.settings.sections import addresses, certificates, issuers, networks, stores, webhooks, witnesses
+from supervisor.settings.sections import (
+    addresses,
+    certificates,
+    issuers,
+    networks,
+    stores,
+    telemetry,
+    webhooks,
+    witnesses,
+)
 
 
 @dataclass(frozen=True)
@@ -257,6 +266,18 @@ SCHEMA = SettingsTable(
         "secrets": SettingsTable({"file": Leaf(value_kinds.path), "age_identity_file": Leaf(value_kinds.path)}),
         "metrics": SettingsTable(
             {"listen_uds_path": Leaf(value_kinds.socket_path), "listen": Leaf(addresses.loopback_address)}
+        ),
+        "telemetry": SettingsTable(
+            {
+                "otlp": SettingsTable(
+                    {
+                        "endpoint": Leaf(addresses.collector_url),
+                        "headers_file": Leaf(value_kinds.path),
+                        "ca_file": Leaf(value_kinds.path),
+                        "sample": Leaf(telemetry.share),
+                    }
+                )
+            }
         ),
         "compat": SettingsTable({"actions_envelope": Leaf(value_kinds.flag)}),
         "approvals": SettingsTable(

@@ -41,6 +41,7 @@ from ipc.messages.control import (
     WorkerGone,
     WorkerServes,
 )
+from ipc.messages.exporting import AttachExporter
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
 from ipc.settings import Settings
@@ -62,6 +63,9 @@ class Listener:
         sock.close()
 
     def attach_worker(self, message: AttachWorker, sock: socket.socket) -> None:
+        sock.close()
+
+    def attach_exporter(self, message: AttachExporter, sock: socket.socket) -> None:
         sock.close()
 
     def attach_broker(self, message: AttachBroker, sock: socket.socket) -> None:

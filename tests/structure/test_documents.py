@@ -85,7 +85,7 @@ def test_every_name_stands_in_the_file_that_the_architecture_says() -> None:
     assert not wrong
 
 
-TITLES = ("supervisor", "front 1", "policy 1", "template", "deliverer", "broker", "worker http 1")
+TITLES = ("supervisor", "front 1", "policy 1", "template", "deliverer", "broker", "exporter", "worker http 1")
 
 
 @pytest.mark.parametrize("title", TITLES)

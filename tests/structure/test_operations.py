@@ -9,7 +9,7 @@ from ipc.process.exits import Exit
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text()
-ROOMS = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "broker")
+ROOMS = ("contract", "ipc", "supervisor", "frontend", "notary", "workers", "broker", "exporter")
 CODE = (ROOT / "launch.py").read_text() + "\n".join(
     path.read_text() for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))
 )

@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "edge": {"edge", "serving", "ipc", "frontend", "gateway_client"},
     "importing": {"importing", "ipc", "frontend"},
     "broker": {"broker", "ipc", "frontend"},
+    "exporter": {"exporter", "ipc", "frontend"},
 }
 """A package that is not there (yet) breaks no wall."""
 OF_OTHERS = {
@@ -56,6 +57,13 @@ OF_OTHERS = {
         "frontend.telemetry.logs",
         "frontend.webhooks.network",
     ),
+    "exporter": (
+        "frontend.http.client_bodies",
+        "frontend.supervised",
+        "frontend.telemetry.logs",
+        "frontend.webhooks.network",
+        "frontend.webhooks.outcome",
+    ),
 }
 """The modules that a package may import of another one where only a few are allowed."""
 NEVER = {
@@ -68,6 +76,7 @@ NEVER = {
     "serving": {"h11", "httpcore", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "witness": {"h11", "httpcore", "httpx", "wasmtime", "regopy", "yaml", "sqlite3", "jwt"},
     "broker": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
+    "exporter": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "console": {"h11", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "bridge": {"h11", "httpcore", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
     "edge": {"h11", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
@@ -148,6 +157,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bridge": (("main",), ("endpoint",), ("sessions",), ("session",)),
     "edge": (("main",), ("serving",), ("application",), ("gateway",)),
     "importing": (("mcp",), ("openapi",), ("folder", "manifest_text")),
+    "exporter": (("main",), ("process",)),
     "broker": (("main",), ("process",), ("tokens", "walls"), ("token_server",)),
     "workers": (
         ("template", "check", "examiner"),

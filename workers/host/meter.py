@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.messages.calling import FailureName, MayHaveRun, Observation, ProviderFailure
+from ipc.messages.calling import FailureName, HostCallTime, MayHaveRun, Observation, ProviderFailure
 
 MAX_OBSERVATIONS = 1000
 """Beyond this host calls are refused whatever the budget says: observations travel in one frame."""
@@ -51,6 +51,9 @@ class Meter:
         self.deadline = deadline
         self.io_calls = 0
         self.observations: list[Observation] = []
+        self.host_times: list[HostCallTime] = []
+        """One for each of them."""
+        self._begun = self._charged = time.monotonic()
         self.failure: ProviderFailure | None = None
         self.failure_name: FailureName | None = None
         self.may_have_run: MayHaveRun = "no"
@@ -77,10 +80,13 @@ class Meter:
             self.is_exceeded = True
             raise IoBudgetExceeded
         self.io_calls += 1
+        self._charged = time.monotonic()
 
     def observe(self, observation: Observation) -> None:
         """Keep what the host saw."""
         self.observations.append(observation)
+        after, took = self._charged - self._begun, time.monotonic() - self._charged
+        self.host_times.append(HostCallTime(int(after * 1e6), int(took * 1e6)))
 
     def note_resent(self) -> None:
         """The request that was observed last is sent once more."""

@@ -91,6 +91,7 @@ class Runner:
             failure=ran.failure,
             verification=verification,
             observations=tuple(meter.observations),
+            host_times=tuple(meter.host_times),
             fuel_consumed=ran.fuel,
             duration_us=int((time.monotonic() - begun) * 1e6),
             io_calls=meter.io_calls,

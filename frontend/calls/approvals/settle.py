@@ -26,6 +26,7 @@ from frontend.calls.approvals.signatures import Signatures, SignedRequest
 from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
 from frontend.calls.audit_writer import bounded
+from frontend.calls.ended_calls import EndedCalls
 from frontend.calls.executed import ExecutedCall
 from frontend.calls.execution import Execution
 from frontend.calls.record import CallRecord
@@ -91,6 +92,7 @@ class Settlement:
     allow_list: ProxyAllowList
     settings: Callable[[], Settings]
     """Those in force."""
+    ended: EndedCalls
     deadlines: CallDeadlines = CallDeadlines()
 
     async def approve(
@@ -141,9 +143,11 @@ class Settlement:
                 self.transitions.metrics.approvals.add(APPROVED)
             if executed.succeeded:
                 record.say("allow")
+                self.ended.end(record, "allow", None, executed)
                 learned = await self.learning.learn(wish, executed, operator, approval_id)
                 return Approved(executed, approval_id, operator, body.plan_hash, learned)
             record.say("error", executed.code, executed.closed.outcome)
+            self.ended.end(record, "error", executed.code, executed)
             return Approved(executed, approval_id, operator, body.plan_hash)
 
     async def deny(self, approval_id: str, operator: OperatorCaller, asked: SignedRequest) -> Denied:
@@ -204,6 +208,7 @@ class Settlement:
     def _opened(self, approval: ApprovalRecord) -> CallRecord:
         record = call_record_of(approval, self.weakened)
         trace_id.set(record.trace_id)
+        self.ended.begin(record, None)
         return record
 
     def _recheck(self, approval: ApprovalRecord) -> HeldBody:
@@ -255,6 +260,7 @@ class Settlement:
             except GateError as more_problems:
                 log.error("a failed approval left no event", trace_id=record.trace_id, cause=more_problems.cause)
         record.say(decision, error.code, error.cause)
+        self.ended.end(record, decision, error.code)
         error.is_told = True
         return error
 

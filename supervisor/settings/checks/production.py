@@ -163,6 +163,17 @@ def _shows_proxy_secret_in_clear(settings: Settings) -> Iterable[Finding]:
         yield Finding(("egress", "proxy_secret"), text, "Use https in egress_proxy_url.")
 
 
+def _sends_spans_in_clear(settings: Settings) -> bool:
+    url = settings.telemetry.otlp.endpoint
+    return url is not None and is_plain_beyond_loopback(url)
+
+
+def _collector_without_tls(settings: Settings) -> Iterable[Finding]:
+    if _sends_spans_in_clear(settings):
+        text = f"telemetry.otlp.endpoint: http beyond loopback is {IN_PRODUCTION}."
+        yield Finding(("telemetry", "otlp", "endpoint"), text, "Use https, or a collector on this host.")
+
+
 RULES: Final = (
     ProductionRule("identity.provider", _NO_NAME, _identity_none),
     ProductionRule("identity.peercred.allow_unmapped", _NO_NAME, _allow_unmapped),
@@ -183,6 +194,9 @@ RULES: Final = (
     ProductionRule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
     ProductionRule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
     ProductionRule("egress.proxy_secret", "An eavesdropper could use this proxy.", _shows_proxy_secret_in_clear),
+    ProductionRule(
+        "telemetry.otlp.endpoint", "Callers, calls and the collector's headers could be read.", _collector_without_tls
+    ),
     ProductionRule("opa_url", "A host that answers in its place decides what is allowed.", _opa_without_tls),
     ProductionRule("ledger.url", "Evidence could be read, changed and held back on its way.", _ledger_without_tls),
 )
@@ -214,6 +228,7 @@ WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
         lambda settings: any(not one.url.startswith("https://") for one in settings.evidence.witnesses),
     ),
     ("egress.proxy_secret without TLS", _is_proxy_secret_in_clear),
+    ("telemetry.otlp.endpoint without TLS", _sends_spans_in_clear),
     ("opa_url without TLS", _sends_policy_in_clear),
     ("ledger.url without TLS", _sends_ledger_in_clear),
     ("response_schema_enforcement=warn", lambda settings: settings.response_schema_enforcement == "warn"),

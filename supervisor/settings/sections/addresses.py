@@ -70,6 +70,12 @@ def opa_url(value: object, context: PathContext) -> str:
     return given
 
 
+@kind(type="string", pattern=r'^https?://[^ "<>\\^`{|}@?#]+$')
+def collector_url(value: object, context: PathContext) -> str:
+    """`http://…` or `https://…`, perhaps with a path. Returned without a final slash."""
+    return base_url(value, context)
+
+
 def is_plain_beyond_loopback(url: str) -> bool:
     """Whether what goes to this URL goes over the network in clear."""
     parts = urlsplit(url)

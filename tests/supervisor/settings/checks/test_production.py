@@ -18,6 +18,7 @@ from ipc.settings import (
     WebhookSettings,
     WitnessSettings,
 )
+from ipc.telemetry import OtlpSettings, TelemetrySettings
 from supervisor.settings.checks.production import RULES, broken_rules, weakened
 
 ADA = OperatorSettings(name="ada", dpop_jkt="x" * 42 + "w", api_key_sha256="0" * 64)
@@ -73,6 +74,11 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
         {"egress_proxy_url": "http://10.0.0.1:3128", "egress": EgressSettings(proxy_secret="way")},
         ("egress", "proxy_secret"),
         "egress.proxy_secret: shown to a proxy at http beyond this host is not allowed in production. An eavesdropper",
+    ),
+    (
+        {"telemetry": TelemetrySettings(OtlpSettings("http://otlp.example:4318"))},
+        ("telemetry", "otlp", "endpoint"),
+        "telemetry.otlp.endpoint: http beyond loopback is not allowed in production. Callers, calls and the collector",
     ),
     (
         {"opa_url": "http://opa.example:8181"},

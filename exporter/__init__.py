@@ -1,0 +1,1 @@
+"""The exporter: sends spans of calls to a collector, by OTLP over HTTP."""

@@ -1,0 +1,140 @@
+"""One collector: its address, its headers, and requests to it.
+
+Guarantees that a batch has its answer or its problem within EXPORT_SECONDS, repeats included, that no redirect is
+followed, and that an answer takes bounded memory. The operator names the address, so any is connected to. SECURITY: a
+problem names neither address nor header.
+"""
+
+import re
+import time
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpcore
+import trio
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from frontend.http.client_bodies import OutgoingBody
+from frontend.telemetry.logs import log
+from frontend.webhooks.network import Blocked, EndpointUnreached, Network
+from frontend.webhooks.outcome import asked_pause
+from ipc.network.tls import client_context
+from ipc.process.exits import Exit
+from ipc.process.private_files import PrivateFileError, read_private
+from ipc.telemetry import OtlpSettings
+
+EXPORT_SECONDS: Final = 20.0
+"""For one batch, repeats included."""
+REQUEST_SECONDS: Final = 10.0
+"""For one request."""
+FIRST_PAUSE_SECONDS: Final = 1.0
+"""Before the first repeat; twice as long before each further one."""
+_REPEATED: Final = frozenset({429, 502, 503, 504})
+"""Answers after which the same batch is sent again (OTLP specification, "Retryable Response Codes")."""
+_PORTS: Final = {"http": 80, "https": 443}
+_HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):[ \t]*([!-~](?:[ -~]{0,4094}[!-~])?)")
+MAX_HEADERS: Final = 32
+
+
+class NotExported(Exception):
+    """The collector did not take a batch. A sentence without address and header."""
+
+
+class _TryAgain(NotExported):
+    """The same, and it may take the batch later; `pause` is what it asked for, in seconds."""
+
+    def __init__(self, text: str, pause: float = 0.0) -> None:
+        super().__init__(text)
+        self.pause = pause
+
+
+class CollectorClient:
+    """Sends batches of spans. Makes its context of TLS when it is made, which reads files and blocks."""
+
+    def __init__(self, otlp: OtlpSettings, version: str) -> None:
+        """Raises OSError for a `ca_file` without certificates."""
+        assert otlp.endpoint is not None, "without a collector there is no exporter"
+        parts = urlsplit(otlp.endpoint)
+        self._host, self._port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        self._url = httpcore.URL(
+            scheme=parts.scheme, host=self._host, port=self._port, target=f"{parts.path.rstrip('/')}/v1/traces"
+        )  # fmt: skip
+        self._always = {
+            "host": parts.netloc, "content-type": "application/x-protobuf", "connection": "close",
+            "user-agent": f"action-gateway/{version}",
+        }  # fmt: skip
+        self._headers_file = None if otlp.headers_file is None else Path(otlp.headers_file)
+        self._tls = client_context(otlp.ca_file) if parts.scheme == "https" else client_context()
+        self._lookups = trio.CapacityLimiter(1)
+
+    def headers(self) -> dict[str, str]:
+        """The headers of the file as it is now. Raises PrivateFileError."""
+        return {} if self._headers_file is None else headers_in(self._headers_file)
+
+    async def send(self, body: bytes) -> int:
+        """Send one batch; return how many of its spans the collector refused. Raises NotExported."""
+        problem, pause = "no answer in time", FIRST_PAUSE_SECONDS
+        with trio.move_on_after(EXPORT_SECONDS):
+            while True:
+                try:
+                    return await self._sent(body)
+                except _TryAgain as error:
+                    problem = str(error)
+                    await trio.sleep(max(pause, error.pause))
+                    pause *= 2
+        raise NotExported(problem)
+
+    async def _sent(self, body: bytes) -> int:
+        network = Network({}, self._lookups, lambda _address: True)
+        try:
+            with trio.fail_after(REQUEST_SECONDS):
+                return await self._answered(network, body)
+        except trio.TooSlowError:
+            raise _TryAgain("no answer in time") from None
+        except (Blocked, EndpointUnreached) as error:
+            raise _TryAgain(str(error)) from None
+        except (httpcore.ProtocolError, httpcore.NetworkError):
+            raise _TryAgain("the connection ended without an answer in HTTP") from None
+        except PrivateFileError:
+            raise NotExported("the file of headers can't be used") from None
+        finally:
+            with trio.CancelScope(shield=True):
+                await network.close()
+
+    async def _answered(self, network: Network, body: bytes) -> int:
+        headers = list((self.headers() | self._always | {"content-length": str(len(body))}).items())
+        connection = httpcore.AsyncHTTPConnection(self._url.origin, ssl_context=self._tls, network_backend=network)
+        async with connection.stream("POST", self._url, headers=headers, content=OutgoingBody(body)) as response:
+            status, text = response.status, f"the collector answered {response.status}"
+            if status in _REPEATED:
+                asked = next((value for name, value in response.headers if name.lower() == b"retry-after"), b"")
+                raise _TryAgain(text, asked_pause(asked.decode("latin-1").strip(), time.time()))
+            if not 200 <= status < 300:
+                raise NotExported(text)
+            return _refused(await response.aread())
+
+
+def _refused(answer: bytes) -> int:
+    """Spans that an answer says were refused; 0 for an answer in another form."""
+    told = ExportTraceServiceResponse()
+    try:
+        told.ParseFromString(answer)
+    except DecodeError:
+        return 0
+    if told.partial_success.rejected_spans > 0:
+        log.warning("the collector refused spans", count=told.partial_success.rejected_spans)
+    return max(0, told.partial_success.rejected_spans)
+
+
+def headers_in(file: Path) -> dict[str, str]:
+    """The headers of a private file, `Name: value` lines. Raises PrivateFileError; it repeats no value."""
+    try:
+        lines = [line for line in read_private(file).decode("ascii").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise PrivateFileError(f"{file}: must be a text of printable ASCII.", Exit.CONFIG) from None
+    found = [_HEADER.fullmatch(line.strip()) for line in lines]
+    if len(found) > MAX_HEADERS or not all(found):
+        raise PrivateFileError(f"{file}: must have lines like Name: value, {MAX_HEADERS} at most.", Exit.CONFIG)
+    return {one[1].lower(): one[2] for one in found if one is not None}

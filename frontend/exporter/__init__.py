@@ -1,0 +1,1 @@
+"""The front's end of its channel to the exporter."""
