@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.faults.report import DOCUMENT, document
+from tests.faults.stages.collector import collector_stage
 from tests.faults.stages.core import can_mount, opa_stage, redis_stage, sqlite_stage
 from tests.faults.stages.edges import proxy_stage, webhook_stage
 from tests.faults.stages.postgres import postgres_stage
 from tests.faults.stages.refused import ended, starting
 from tests.faults.stages.token_server import token_server_stage
 from tests.faults.table import TABLES
+from tests.faults.table.collector import COLLECTOR
 from tests.faults.table.edges import FILE, PROXY, SOPS, WEBHOOKS
 from tests.faults.table.opa import OPA
 from tests.faults.table.postgres import POSTGRES
@@ -38,6 +40,7 @@ STAGES: dict[Start, tuple[Table, ...]] = {
     proxy_stage: (PROXY, FILE),
     webhook_stage: (WEBHOOKS, SOPS),
     token_server_stage: (TOKEN_SERVER,),
+    collector_stage: (COLLECTOR,),
 }
 
 

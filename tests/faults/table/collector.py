@@ -1,0 +1,30 @@
+"""A dependency of no call: the collector that gets spans, to which the exporter sends them."""
+
+from tests.faults.table.rows import START, Row, Table
+
+_DROPPED = ('gate_otlp_spans_total{outcome="dropped"} rises',)
+_LATER = "bring it back; spans of longer than the last 20 s, and those without room, are lost"
+
+COLLECTOR = Table(
+    "collector of spans",
+    "No call waits for it: every cell is as without a fault. A batch is tried for 20 s, and up to 2,048 calls of a "
+    "front wait meanwhile; the rest is dropped and counted (`docs/telemetry.md`). An exporter that dies is replaced "
+    "(`tests/integration/test_spans.py`).",
+    {
+        START: Row("No process listens at its address; the gateway starts all the same.", _LATER),
+        "refuses": Row("It no longer listens.", _LATER),
+        "hangs": Row("It takes the request and says nothing.", _LATER),
+        "resets in the middle": Row("The connection breaks while it answers.", _LATER),
+        "garbage": Row("Its answers are not HTTP.", "correct `telemetry.otlp.endpoint`"),
+        "slow": Row(
+            "It answers late, and within 10 s.", "nothing", metrics=('gate_otlp_spans_total{outcome="exported"} rises',)
+        ),
+        "read-only": Row("It answers 503: it can't write.", _LATER),
+        "full": Row(
+            "It answers 507: it has no room.", "give it room", metrics=_DROPPED,
+            log="the collector takes no spans: they are dropped",
+        ),
+        "loses its data": "what it has taken is its own: nothing is sent twice",
+        "clock differs": "spans have the gateway's times, and the collector judges none of them",
+    },
+)  # fmt: skip
