@@ -1,6 +1,7 @@
-"""A compromised front, notary, deliverer, broker, template or compiler can do nothing of its table. The processes are
-those of a running gateway. Their targets are its own ledger and keys (front, deliverer, broker, compiler), or the files
-of others beside it (notary, which holds those, and template). See tests/support/escape_inside.py.
+"""A compromised front, notary, deliverer, broker, exporter, template or compiler can do nothing of its table. The
+processes are those of a running gateway. Their targets are its own ledger and keys (front, deliverer, broker, exporter,
+compiler), or the files of others beside it (notary, which holds those, and template). See
+tests/support/escape_inside.py.
 """
 
 import json
@@ -19,6 +20,7 @@ from tests.support.manifests import example, patient, write_manifests
 pytestmark = pytest.mark.skipif(not IS_X86, reason="the steps know the numbers of system calls of x86_64 alone")
 
 _HOOK = '[[webhooks]]\nname = "chat"\nurl = "http://nowhere.invalid:9/"\nsecret = "a secret of some words"\n'
+_COLLECTOR = '[telemetry.otlp]\nendpoint = "http://127.0.0.1:9"\n'
 CASES = [pytest.param(kind, name, id=f"{kind}: {name}") for kind, names in WALLED.items() for name in names]
 
 
@@ -45,12 +47,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
             "outside": str(state), "key": str(state / "keys" / "receipt.pem"), "new": str(state / "new"),
             "ledger": str(state / "ledger.sqlite3"),
         }  # fmt: skip
-        told = {"front": own, "deliverer": own, "broker": own, "compiler": own, "notary": theirs, "template": theirs}
+        told = dict.fromkeys(("front", "deliverer", "broker", "exporter", "compiler"), own)
+        told |= dict.fromkeys(("notary", "template"), theirs)
         (reports / FACTS).write_text(json.dumps(told))
         state.mkdir(mode=0o700)  # where nothing is compiled yet, so that a compiler runs
         (state / "secrets.json").touch(mode=0o600)
         (state / "secrets.json").write_text(json.dumps({"client": "c" * 20}))
-        config = f'{config_for("127.0.0.1:9", top)}[secrets]\nfile = "{state}/secrets.json"\n{_HOOK}'
+        config = f'{config_for("127.0.0.1:9", top)}[secrets]\nfile = "{state}/secrets.json"\n{_HOOK}{_COLLECTOR}'
         with gateway(folder, config, program=program) as running:
             assert running.agent().execute("http_post", {"path": "messages", "message": "x"}).status_code == 502
             assert running.agent().execute("text_digest", {"text": "after it"}).status_code == 200

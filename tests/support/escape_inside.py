@@ -27,8 +27,8 @@ _confine = Confinement.confine
 
 def kind_of(walls: Walls, module: str) -> str | None:
     """Return the kind of process that builds these walls, or None for a process whose table stands elsewhere."""
-    if module == "broker.main":
-        return "broker"
+    if module in ("broker.main", "exporter.main"):
+        return module.removesuffix(".main")
     if walls.has_files:
         return "template"
     if walls.checks_owners:

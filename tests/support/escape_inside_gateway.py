@@ -1,4 +1,4 @@
-"""`gateway`, whose front, notary, deliverer, broker, template and compiler try to escape: `-m
+"""`gateway`, whose front, notary, deliverer, broker, exporter, template and compiler try to escape: `-m
 tests.support.escape_inside_gateway FOLDER dev …`. See tests/support/escape_inside.py."""
 
 import sys
@@ -11,7 +11,7 @@ if __name__ == "__main__":
     made = Programs()
     programs = Programs(
         front=(*inside, *made.front), notary=(*inside, *made.notary), deliverer=(*inside, *made.deliverer),
-        broker=(*inside, *made.broker),
+        broker=(*inside, *made.broker), exporter=(*inside, *made.exporter),
         template=(*inside, *made.template), spare_policy=(),
     )  # fmt: skip
     sys.exit(main(sys.argv[2:], programs))

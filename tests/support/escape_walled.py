@@ -1,5 +1,5 @@
-"""The steps that the walls of front, notary, deliverer, broker, template and compiler refuse: rows of the escape table,
-and their own."""
+"""The steps that the walls of front, notary, deliverer, broker, exporter, template and compiler refuse: rows of
+the escape table, and their own."""
 
 import os
 
@@ -43,6 +43,14 @@ WALLED: dict[str, tuple[str, ...]] = {
     "front": (*_EVERYBODY, *_SEALED, *_FILES, "remove the lock of the state directory"),
     "notary": (*_EVERYBODY, *_SEALED, *_FILES, *_ALONE),
     "deliverer": (
+        *_EVERYBODY,
+        *_SEALED,
+        *_FILES,
+        *(one for one in _ALONE if "UDP" not in one),
+        "remove the lock of the state directory",
+        "open the secrets of actions",
+    ),
+    "exporter": (
         *_EVERYBODY,
         *_SEALED,
         *_FILES,
