@@ -124,7 +124,8 @@ class EdgeApplication:
             target = path + b"?" + query if query else path
             ahead = ReadAhead(self._connections.answers, connection.address)
             try:
-                async with self._gateway.asked(endpoint, target, headers, body.whole()) as answer:
+                asked = self._gateway.asked(connection.address, endpoint, target, headers, body.whole())
+                async with asked as answer:
                     status, passed = answer.status, answer_headers(answer.headers)
                     async for part in answer.parts():
                         if not ahead.keep(part):

@@ -12,10 +12,8 @@ import trio
 from edge.endpoints import EdgeEndpoint
 from edge.exchange import BrokenExchange, GatewayConnection
 from edge.heads import Headers
+from edge.places import GatewayPlaces
 
-PLACES: Final = 128
-"""Requests at the gateway at once."""
-PLACE_SECONDS: Final = 10.0
 CONNECT_SECONDS: Final = 5.0
 KEEP_SECONDS: Final = 5.0
 """Far below the time after which a gateway closes a connection that is idle."""
@@ -33,24 +31,24 @@ class NoAnswer(Exception):
 class ClientSocket:
     """The client socket of one gateway. A request takes the kept connection that was used last."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, places: GatewayPlaces) -> None:
         self._path = path
-        self._places = trio.CapacityLimiter(PLACES)
+        self._places = places
         self._kept: list[GatewayConnection] = []
 
     @asynccontextmanager
     async def asked(
-        self, endpoint: EdgeEndpoint, target: bytes, headers: Headers, body: bytes
+        self, address: str, endpoint: EdgeEndpoint, target: bytes, headers: Headers, body: bytes
     ) -> AsyncIterator[GatewayConnection]:
-        """The gateway's answer, whose body is still to be read. Raises NoAnswer, also while it is read."""
+        """The gateway's answer to a client's request, whose body is still to be read. Raises NoAnswer, also while it
+        is read."""
         sent = [(b"host", b"localhost"), *headers]
         if endpoint.method == "POST":
             sent.append((b"content-length", b"%d" % len(body)))
-        place = object()
-        with trio.move_on_after(PLACE_SECONDS) as waiting:
-            await self._places.acquire_on_behalf_of(place)
-        if waiting.cancelled_caught:
-            raise NoAnswer(503, "gateway_busy")
+        try:
+            place = await self._places.take(address)
+        except trio.TooSlowError:
+            raise NoAnswer(503, "gateway_busy") from None
         try:
             connection = await self._connection()
             is_kept = False
@@ -68,7 +66,7 @@ class ClientSocket:
                 else:
                     connection.close()
         finally:
-            self._places.release_on_behalf_of(place)
+            self._places.release(address, place)
 
     async def _connection(self) -> GatewayConnection:
         """A kept connection, or a new one. Raises NoAnswer."""

@@ -21,6 +21,7 @@ from edge.application import EdgeApplication
 from edge.connections import CONNECTION, IDLE_SECONDS, EdgeConnection, EdgeConnections
 from edge.gateway import ClientSocket
 from edge.heads import MAX_HEAD
+from edge.places import GatewayPlaces, place_share
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeSettings
 from serving.tls import FollowedCertificate
@@ -65,7 +66,8 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
     """Serve until a signal comes."""
     connections = EdgeConnections(settings.limits)
     mcp = _mcp_endpoint(settings)
-    application = EdgeApplication(ClientSocket(settings.client_socket), connections, settings.limits, mcp)
+    gateway = ClientSocket(settings.client_socket, GatewayPlaces(place_share(settings.limits)))
+    application = EdgeApplication(gateway, connections, settings.limits, mcp)
     context = WorkerContext(None)
     handle = partial(_handle, connections, certificate, ASGIWrapper(application), _hypercorn(), context)  # type: ignore[arg-type]
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))

@@ -10,6 +10,7 @@ import trio
 
 from edge.endpoints import EDGE_ENDPOINTS
 from edge.gateway import ClientSocket, NoAnswer
+from edge.places import GatewayPlaces
 from frontend.api.routes import ROUTES
 from tests.support.edge_process import Edge, edge, edge_config
 from tests.support.edge_wire import SECONDS, answered, statuses
@@ -55,7 +56,8 @@ def test_a_gateway_that_hangs_is_504(tmp_path: Path) -> None:
     endpoint = EDGE_ENDPOINTS[0]._replace(seconds=0.2)
 
     async def asked() -> None:
-        async with ClientSocket(str(tmp_path / "gate.sock")).asked(endpoint, b"/healthz", [], b""):
+        socket_of_gateway = ClientSocket(str(tmp_path / "gate.sock"), GatewayPlaces(1))
+        async with socket_of_gateway.asked("127.0.0.1", endpoint, b"/healthz", [], b""):
             pass
 
     with hostile_gateway(SILENT, str(tmp_path / "gate.sock")), pytest.raises(NoAnswer) as refused:
