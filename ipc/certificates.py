@@ -9,7 +9,8 @@ class CertificateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     san: str
     """A URI, a DNS name or an e-mail address, as `ipc/texts/san_patterns.py` reads it."""
     principal: str
-    """The principal, or a form: text before `{san}`, the name itself, or before `{*}`, the part that `*` stands for."""
+    """The principal, or a form: text before `{san}`, the name as `SanPattern.spelled` has it, or before `{*}`, the part
+    that `*` stands for."""
     scopes: tuple[str, ...] = ("tools:call",)
     owner: str | None = None
 

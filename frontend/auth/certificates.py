@@ -90,7 +90,7 @@ def _principal(row: CertificateSettings, pattern: SanPattern, name: SanPattern) 
     """The principal of a holder of this name, which matches the row's pattern."""
     if row.principal.endswith("{*}"):
         return row.principal.removesuffix("{*}") + pattern.part_of(name)
-    return row.principal.replace("{san}", name.text)
+    return row.principal.replace("{san}", name.spelled)
 
 
 def _read(field: str) -> ShownCertificate:

@@ -4,13 +4,12 @@ import re
 from typing import Final
 
 from ipc.settings import IdentitySettings
+from ipc.texts.san_patterns import URI, parse_san
 
 _PRINCIPAL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", re.ASCII)
 _OURS: Final = re.compile(r"gateway|(?:operator|uid|dev):.*", re.ASCII)
 """Principals that the gateway itself gives."""
 _SPIFFE: Final = "spiffe:"
-_SPIFFE_ID: Final = re.compile(r"spiffe://[a-z0-9._-]{1,255}(?:/[A-Za-z0-9._-]+)*", re.ASCII)
-"""SPIFFE-ID, section 2. Neither part may hold a colon."""
 
 
 def spelled(subject: str) -> str | None:
@@ -20,9 +19,8 @@ def spelled(subject: str) -> str | None:
     """
     if not subject.startswith(_SPIFFE):
         return subject
-    if not _SPIFFE_ID.fullmatch(subject) or not {".", ".."}.isdisjoint(subject.split("/")):
-        return None
-    return _SPIFFE + subject.removeprefix(f"{_SPIFFE}//").replace("/", ":")
+    name = parse_san(URI, subject)
+    return None if name is None else name.spelled
 
 
 def why_not_formed(principal: str, settings: IdentitySettings) -> str | None:

@@ -34,6 +34,14 @@ class SanPattern:
         """The number of parts that are `*`."""
         return self.parts.count(ANY)
 
+    @property
+    def spelled(self) -> str:
+        """The text as principals hold it: `spiffe:corp:agent:a` for the URI `spiffe://corp/agent/a`, else as it is.
+
+        No two names are spelled alike: no part holds a colon, so that a spelling with colons is of one URI alone.
+        """
+        return self.text.replace("://", ":").replace("/", ":") if self.kind == URI else self.text
+
     def covers(self, other: "SanPattern") -> bool:
         """True if this pattern matches each name that the other one matches, or is."""
         return self._fits(other, lambda mine, its: mine in (ANY, its))

@@ -78,7 +78,7 @@ def check_certificates(rows: Mapping[int, Mapping[str, Any]], found: Found) -> N
 def _check_form(index: int, form: str, pattern: SanPattern, found: Found) -> None:
     if form.endswith("{*}") and pattern.wildcards != 1:
         found((index, "principal"), "has {*}, and san has not exactly one *", "Use {san}, or a principal.")
-    if form.endswith("{san}") and not _PRINCIPAL.fullmatch(form.replace("{san}", pattern.text.replace("*", "x"))):
+    if form.endswith("{san}") and not _PRINCIPAL.fullmatch(form.replace("{san}", pattern.spelled.replace("*", "x"))):
         text = "makes no principal of such a name: principals have no character but letters, digits and . _ : @ -"
         found((index, "principal"), text, "Use {*}, or a principal.")
 

@@ -33,6 +33,10 @@ ROWS = (
     CertificateSettings("spiffe://corp/agent/root", "the-root-agent"),
     CertificateSettings("*.agents.example", "host:{san}"),
     CertificateSettings("bob@corp.example", "bob"),
+    CertificateSettings("spiffe://corp/ns/*/sa/*", "host:{san}"),
+    CertificateSettings("spiffe://corp/ns/*", "host:{san}"),
+    CertificateSettings("uid://corp/*", "{san}"),
+    CertificateSettings("dev://corp", "{san}"),
 )
 A = uri("spiffe://corp/agent/a")
 Make = Callable[[float], str]
@@ -61,6 +65,12 @@ GOOD: dict[str, tuple[Make, str, str]] = {
     "a name beside names that no row has": (
         shown(dns("pod.cluster.local"), uri("spiffe://corp/agent/b"), email("x@y.example")), "agent:b", "spiffe://corp/agent/b",
     ),
+    "a SPIFFE ID whole": (
+        shown(uri("spiffe://corp/ns/a-b/sa/bot_1")), "host:spiffe:corp:ns:a-b:sa:bot_1", "spiffe://corp/ns/a-b/sa/bot_1",
+    ),
+    "a SPIFFE ID that is the beginning of others": (
+        shown(uri("spiffe://corp/ns/a-b")), "host:spiffe:corp:ns:a-b", "spiffe://corp/ns/a-b",
+    ),
     "a time that begins now": (shown(A, begins=0), "agent:a", "spiffe://corp/agent/a"),
     "spaces around": (spelt(lambda text: f" {text}\t"), "agent:a", "spiffe://corp/agent/a"),
 }  # fmt: skip
@@ -68,6 +78,17 @@ HOSTILE: dict[str, Make] = {
     "no names": shown(), "no name that a row has": shown(uri("spiffe://evil/agent/a")),
     "a name of another kind": shown(dns("bob@corp.example")), "a URI that stands as a DNS name": shown(dns("spiffe://corp/agent/a")),
     "two URIs": shown(A, uri("spiffe://evil/x")),
+    **{f"spelled as another URI is: {one}": shown(uri(one)) for one in (
+        "spiffe://corp/ns/a:sa:b", "spiffe://corp/ns:a/sa/b", "spiffe://corp:ns/a/sa/b", "spiffe://corp:ns:a:sa:b",
+        "spiffe:corp:ns:a:sa:b", "spiffe:corp/ns/a/sa/b", "spiffe:/corp/ns/a", "spiffe:///corp/ns/a", "spiffe://corp//ns/a",
+        "spiffe://corp/ns/a/sa/", "spiffe://corp/ns/a/sa", "spiffe://corp/./ns/a", "spiffe://corp/ns/a%3Asa%3Ab",
+    )},
+    "spelled as a URI is, as a DNS name": shown(dns("spiffe:corp:ns:a")),
+    "spelled as a DNS name is": shown(uri("a://agents.example")),
+    "a whole URI that makes a user of this host": shown(uri("uid://corp/1004")),
+    "a whole URI that makes a principal of dev mode": shown(uri("dev://corp")),
+    "a whole URI that makes no principal": shown(uri("spiffe://corp/ns/~")),
+    "a whole URI that is too long for a principal": shown(uri("spiffe://corp/ns/" + "a" * 260)),
     "two names of rows": shown(A, dns("a.agents.example")),
     "two names of one row": shown(dns("b.agents.example"), dns("a.agents.example")),
     "one name twice": shown(dns("a.agents.example"), dns("a.agents.example")),

@@ -144,3 +144,19 @@ def test_a_name_that_is_read_is_printable_and_is_the_text(text: str, kind: str) 
         assert ANY not in text
         assert text.isascii()
         assert text.isprintable()
+
+
+ANY_NAME = st.one_of(
+    st.tuples(
+        st.just(URI), st.from_regex(r"(?:spiffe|a\.b|x-y)://[a-z.:-]{1,3}(?:/[a-z.:]{1,2}){0,3}", fullmatch=True)
+    ),
+    st.tuples(st.just(DNS), st.from_regex(r"[a-z.:-]{1,8}", fullmatch=True)),
+    st.tuples(st.just(EMAIL), st.from_regex(r"[a-z.:-]{1,4}@[a-z.:]{1,4}", fullmatch=True)),
+)
+
+
+@given(ANY_NAME, ANY_NAME)
+def test_two_names_are_never_spelled_alike(one: tuple[str, str], other: tuple[str, str]) -> None:
+    mine, its = parse_san(*one), parse_san(*other)
+    if mine is not None and its is not None and mine.text != its.text:
+        assert mine.spelled != its.spelled

@@ -52,12 +52,13 @@ def test_a_name_has_the_documented_defaults() -> None:
         ([row("a.example", "{sub}")], "and then {san} or {*}"), ([row("a.example", "{san}x")], "and then {san} or {*}"),
         ([row("a.example", "{*}")], "san has not exactly one *"),
         ([row("*.*.example", "{*}")], "san has not exactly one *"),
-        ([row("spiffe://corp/agent/*", "x:{san}")], "makes no principal of such a name"),
+        ([row("spiffe://corp/~agent/*", "x:{san}")], "makes no principal of such a name"),
         ([row("a.example", "a"), row("a.example", "b")], "is there twice"),
         ([row("a.*.example", "a"), row("*.b.example", "b")], "neither is the more special"),
         ([row("spiffe://corp/a/*", "{*}"), row("spiffe://corp/b/*", "{*}")], "could make the same principals"),
         ([row("*.a.example", "x:{san}"), row("*.b.example", "x:y:{san}")], "could make the same principals"),
         ([row("*.a.example", "x:{san}"), row("spiffe://corp/*", "x:{*}")], "could make the same principals"),
+        ([row("spiffe://corp/*", "{san}"), row("spiffe://x/*", "spiffe:corp:{*}")], "could make the same principals"),
         ([row(f"a{one}.example", "a") for one in range(MAX_CERTIFICATES + 1)], f"{MAX_CERTIFICATES} are the most"),
     ],
 )  # fmt: skip
@@ -71,7 +72,7 @@ def test_a_row_that_will_not_do_is_named(tables: list[str], said: str) -> None:
     "tables",
     [
         [row("a.*.example", "a"), row("*.*.example", "b"), row("a.b.example", "c")],
-        [row("*.a.example", "x:{san}"), row("*.b.example", "x:{san}"), row("bob@corp.example", "x:{san}")],
+        [row("*.a.example", "x:{san}"), row("spiffe://corp/agent/*", "x:{san}"), row("bob@corp.example", "x:{san}")],
         [row("spiffe://corp/a/*", "a:{*}"), row("spiffe://corp/b/*", "b:{*}"), row("spiffe://corp/c/*", "a:c")],
     ],
 )
