@@ -7,13 +7,15 @@ problem names neither address nor header.
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpcore
 import trio
 from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from frontend.http.client_bodies import OutgoingBody
@@ -38,8 +40,32 @@ _HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):[ \t]*([!-~](?
 MAX_HEADERS: Final = 32
 
 
+class OtlpSignal(NamedTuple):
+    """Where batches of spans, or of events, go below the endpoint, and how many of one an answer says were refused."""
+
+    refused_line: str
+    """The log line for that."""
+    path: str
+    refused: Callable[[bytes], int]
+
+
+SPANS: Final = OtlpSignal(
+    "the collector refused spans", "/v1/traces",
+    lambda answer: ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans,
+)  # fmt: skip
+EVENTS: Final = OtlpSignal(
+    "the collector refused events", "/v1/logs",
+    lambda answer: ExportLogsServiceResponse.FromString(answer).partial_success.rejected_log_records,
+)  # fmt: skip
+
+
 class NotExported(Exception):
-    """The collector did not take a batch. A sentence without address and header."""
+    """The collector did not take a batch. A sentence without address and header; `status` is that of its answer, 0
+    without one that ends the batch."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class _TryAgain(NotExported):
@@ -51,16 +77,14 @@ class _TryAgain(NotExported):
 
 
 class CollectorClient:
-    """Sends batches of spans. Makes its context of TLS when it is made, which reads files and blocks."""
+    """Sends batches of spans and events. Makes its context of TLS when it is made, which reads files and blocks."""
 
     def __init__(self, otlp: OtlpSettings, version: str) -> None:
         """Raises OSError for a `ca_file` without certificates."""
         assert otlp.endpoint is not None, "without a collector there is no exporter"
         parts = urlsplit(otlp.endpoint)
         self._host, self._port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-        self._url = httpcore.URL(
-            scheme=parts.scheme, host=self._host, port=self._port, target=f"{parts.path.rstrip('/')}/v1/traces"
-        )  # fmt: skip
+        self._scheme, self._path = parts.scheme, parts.path.rstrip("/")
         self._always = {
             "host": parts.netloc, "content-type": "application/x-protobuf", "connection": "close",
             "user-agent": f"action-gateway/{version}",
@@ -73,24 +97,24 @@ class CollectorClient:
         """The headers of the file as it is now. Raises PrivateFileError."""
         return {} if self._headers_file is None else headers_in(self._headers_file)
 
-    async def send(self, body: bytes) -> int:
-        """Send one batch; return how many of its spans the collector refused. Raises NotExported."""
+    async def send(self, body: bytes, signal: OtlpSignal = SPANS) -> int:
+        """Send one batch; return how many of its spans or events the collector refused. Raises NotExported."""
         problem, pause = "no answer in time", FIRST_PAUSE_SECONDS
         with trio.move_on_after(EXPORT_SECONDS):
             while True:
                 try:
-                    return await self._sent(body)
+                    return await self._sent(body, signal)
                 except _TryAgain as error:
                     problem = str(error)
                     await trio.sleep(max(pause, error.pause))
                     pause *= 2
         raise NotExported(problem)
 
-    async def _sent(self, body: bytes) -> int:
+    async def _sent(self, body: bytes, signal: OtlpSignal) -> int:
         network = Network({}, self._lookups, lambda _address: True)
         try:
             with trio.fail_after(REQUEST_SECONDS):
-                return await self._answered(network, body)
+                return await self._answered(network, body, signal)
         except trio.TooSlowError:
             raise _TryAgain("no answer in time") from None
         except (Blocked, EndpointUnreached) as error:
@@ -103,29 +127,31 @@ class CollectorClient:
             with trio.CancelScope(shield=True):
                 await network.close()
 
-    async def _answered(self, network: Network, body: bytes) -> int:
+    async def _answered(self, network: Network, body: bytes, signal: OtlpSignal) -> int:
+        url = httpcore.URL(
+            scheme=self._scheme, host=self._host, port=self._port, target=f"{self._path}{signal.path}"
+        )  # fmt: skip
         headers = list((self.headers() | self._always | {"content-length": str(len(body))}).items())
-        connection = httpcore.AsyncHTTPConnection(self._url.origin, ssl_context=self._tls, network_backend=network)
-        async with connection.stream("POST", self._url, headers=headers, content=OutgoingBody(body)) as response:
+        connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self._tls, network_backend=network)
+        async with connection.stream("POST", url, headers=headers, content=OutgoingBody(body)) as response:
             status, text = response.status, f"the collector answered {response.status}"
             if status in _REPEATED:
                 asked = next((value for name, value in response.headers if name.lower() == b"retry-after"), b"")
                 raise _TryAgain(text, asked_pause(asked.decode("latin-1").strip(), time.time()))
             if not 200 <= status < 300:
-                raise NotExported(text)
-            return _refused(await response.aread())
+                raise NotExported(text, status)
+            return _refused(await response.aread(), signal)
 
 
-def _refused(answer: bytes) -> int:
-    """Spans that an answer says were refused; 0 for an answer in another form."""
-    told = ExportTraceServiceResponse()
+def _refused(answer: bytes, signal: OtlpSignal) -> int:
+    """How many an answer says were refused; 0 for an answer in another form."""
     try:
-        told.ParseFromString(answer)
+        refused = signal.refused(answer)
     except DecodeError:
         return 0
-    if told.partial_success.rejected_spans > 0:
-        log.warning("the collector refused spans", count=told.partial_success.rejected_spans)
-    return max(0, told.partial_success.rejected_spans)
+    if refused > 0:
+        log.warning(signal.refused_line, count=refused)
+    return max(0, refused)
 
 
 def headers_in(file: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One exporter from its first message to its last: walls, the channels of fronts, their batches.
+"""One exporter from its first message to its last: walls, channels of fronts and of the notary, batches.
 
 Guarantees that each front has one batch under way, and that a front which breaks the protocol loses its own channel
 alone. It keeps nothing: a front gives its next batch once this one is settled. Every end has its exit code of
@@ -13,8 +13,10 @@ from functools import partial
 import trio
 
 from exporter.collector import CollectorClient, NotExported
+from exporter.events import EXPORTERS, EventExporter
 from exporter.spans import encoded
 from exporter.walls import NICENESS, walls
+from frontend.notary.client import NotaryClient
 from frontend.supervised import run_supervised
 from frontend.telemetry.logs import log
 from ipc.channel.blocking import ChannelClosed
@@ -67,15 +69,20 @@ async def _serve(sock: socket.socket) -> Exit:
     except OSError as error:
         log.error("the exporter can't start", cause=f"telemetry.otlp.ca_file can't be used: {error.strerror}")
         return Exit.CONFIG
+    client = NotaryClient(dialect=EXPORTERS)
     async with trio.open_nursery() as nursery:
+        await nursery.start(client.run)
+        nursery.start_soon(EventExporter(client, collector, start.version).run)
         await control.send(ExporterReady())
         release_collector()
         while True:
             attached = await control.receive()
-            assert isinstance(attached, AttachGiver), "the session table lets nothing else come"
             (descriptor,) = take(control.fds)
-            giver = Giver(socket.socket(fileno=descriptor), attached.front_id, collector, start.version)
-            nursery.start_soon(giver.serve)
+            channel = socket.socket(fileno=descriptor)
+            if isinstance(attached, AttachGiver):
+                nursery.start_soon(Giver(channel, attached.front_id, collector, start.version).serve)
+            else:
+                client.attach(channel)
 
 
 class Giver:

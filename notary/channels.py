@@ -1,4 +1,4 @@
-"""The notary's ends of the channels to fronts and to the deliverer: what has arrived, and what is still to be sent.
+"""The notary's ends of the channels to fronts, deliverer and exporter: what has arrived, and what is still to be sent.
 
 Guarantees bounded memory for each: a front that does not read its answers is not read from, and delays no other. A
 front that breaks the protocol loses its channel.
@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from ipc.channel.channels import sessions_of
 from ipc.channel.framing import Decoder, encode_frame
-from ipc.channel.protocol_states import DELIVERER_TO_NOTARY, FRONT_TO_NOTARY, Table
+from ipc.channel.protocol_states import DELIVERER_TO_NOTARY, EXPORTER_TO_NOTARY, FRONT_TO_NOTARY, Table
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import AskedByDeliverer, DelivererToNotary
+from ipc.messages.event_reading import AskedByExporter, ExporterToNotary
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import FrontToNotary, NumberedOperation
 from notary.state import NotaryLimits
@@ -29,22 +30,26 @@ class FrontGone(Exception):
 class PeerKind(NamedTuple):
     """The kind of process at the other end: what it may ask, and when."""
 
+    ended_line: str
+    """The log line when its channel has ended."""
     union: Any
     table: Table
 
 
-FRONT: Final = PeerKind(FrontToNotary, FRONT_TO_NOTARY)
-DELIVERER: Final = PeerKind(DelivererToNotary, DELIVERER_TO_NOTARY)
+FRONT: Final = PeerKind("a front's channel ended", FrontToNotary, FRONT_TO_NOTARY)
+DELIVERER: Final = PeerKind("the deliverer's channel ended", DelivererToNotary, DELIVERER_TO_NOTARY)
 """SECURITY: what it asks is held against a union of its own: it reaches deliveries and nothing else."""
+EXPORTER: Final = PeerKind("the exporter's channel ended", ExporterToNotary, EXPORTER_TO_NOTARY)
+"""SECURITY: likewise: it reads events and nothing else."""
 
 
 class FrontChannel:
-    """One front, or the deliverer. Non-blocking."""
+    """One front, the deliverer or the exporter. Non-blocking."""
 
     def __init__(self, front_id: str, sock: socket.socket, limits: NotaryLimits, kind: PeerKind = FRONT) -> None:
         sock.setblocking(False)
         self.front_id = front_id
-        self.is_front = kind is FRONT
+        self.kind = kind
         self.tasks: deque[Task] = deque()
         """Asked and not performed yet, in order."""
         self.unheard: Remembered = {}
@@ -52,10 +57,17 @@ class FrontChannel:
         self.watched = select.EPOLLIN
         """Events that epoll waits for; the owner of the epoll sets it."""
         self._sock = sock
-        self._decoder: Decoder[NumberedOperation | AskedByDeliverer] = Decoder(kind.union, MAX_NOTARY_FRAME)
+        self._decoder: Decoder[NumberedOperation | AskedByDeliverer | AskedByExporter] = Decoder(
+            kind.union, MAX_NOTARY_FRAME
+        )
         self._session, self._sending = sessions_of(kind.table, "open")
         self._limits = limits
         self._unsent = bytearray()
+
+    @property
+    def is_front(self) -> bool:
+        """True for a front."""
+        return self.kind is FRONT
 
     def fileno(self) -> int:
         """For epoll."""

@@ -1,4 +1,4 @@
-"""All fronts of one notary, and the deliverer: their operations, in turns, and the answers.
+"""All fronts of one notary, the deliverer and the exporter: their operations, in turns, and the answers.
 
 Guarantees that a front which floods delays no other, and that a front whose channel ends is known to be gone.
 """
@@ -16,7 +16,7 @@ from ipc.messages.delivering import Welcome, Woken
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import Answered, FrontFacts
 from ipc.process.logs import log
-from notary.channels import DELIVERER, FRONT, FrontChannel, FrontGone, PeerKind
+from notary.channels import DELIVERER, EXPORTER, FRONT, FrontChannel, FrontGone, PeerKind
 from notary.state import NotaryState
 from notary.tasks import Remembered, Task, TaskOutcome
 
@@ -47,9 +47,16 @@ class Fronts:
 
     def attach_deliverer(self, deliverer_id: str, sock: socket.socket, newest_evidence: float) -> None:
         """Serve the deliverer from now on; there is one at a time."""
-        for earlier in [one for one in self._channels.values() if not one.is_front]:
+        self._attach_single(deliverer_id, sock, DELIVERER, newest_evidence)
+
+    def attach_exporter(self, exporter_id: str, sock: socket.socket, newest_evidence: float) -> None:
+        """Serve the exporter from now on; there is one at a time."""
+        self._attach_single(exporter_id, sock, EXPORTER, newest_evidence)
+
+    def _attach_single(self, peer_id: str, sock: socket.socket, kind: PeerKind, newest_evidence: float) -> None:
+        for earlier in [one for one in self._channels.values() if one.kind is kind]:
             self._forget(earlier, "has a successor")
-        self._attach(deliverer_id, sock, DELIVERER, Welcome(newest_evidence))
+        self._attach(peer_id, sock, kind, Welcome(newest_evidence))
 
     def _attach(self, front_id: str, sock: socket.socket, kind: PeerKind, first: Message) -> None:
         for earlier in [one for one in self._channels.values() if one.front_id == front_id]:
@@ -96,8 +103,7 @@ class Fronts:
         self._detached(front.front_id)
 
     def _forget(self, front: FrontChannel, reason: str, *, is_fault: bool = False) -> None:
-        whose = "a front's channel ended" if front.is_front else "the deliverer's channel ended"
-        (log.error if is_fault else log.info)(whose, front=front.front_id, reason=reason)
+        (log.error if is_fault else log.info)(front.kind.ended_line, front=front.front_id, reason=reason)
         del self._channels[front.fileno()]
         self._state.fronts.discard(front.front_id)
         self._gone(front.front_id)
@@ -132,7 +138,7 @@ class Fronts:
     def wake(self, endpoints: Collection[str]) -> None:
         """Tell the deliverer, if there is one, that deliveries were written for these endpoints."""
         for channel in list(self._channels.values()):
-            if endpoints and not channel.is_front:
+            if endpoints and channel.kind is DELIVERER:
                 self._send(channel, Woken(tuple(endpoints)))
 
     def note_unheard(self, task: Task, outcome: TaskOutcome) -> None:

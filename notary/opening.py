@@ -3,13 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+from ipc.operations.exporting import EventPosition
 from ipc.process.clock import SystemClock, TimeSource
 from ipc.settings import Settings
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import SqliteDatabase as SqliteDatabase
 from notary.checkpoints import check_continued, problem_of_return
-from notary.database import Database
+from notary.database import Database, OpenTransaction
+from notary.event_export import FILE_NAME as EXPORTED_EVENTS
+from notary.event_export import EventExports
 from notary.ledger import gateways, refused, schema, witnesses
+from notary.ledger.head import Head, read_head
 from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled, settle_all
 from notary.ledger.witnesses import ConfiguredWitnesses
@@ -76,12 +80,14 @@ def _opened(
         leaves = tiles.size(connection)
         revoked = sessions.revoked(connection, newest)
         refusals = refused.read(connection, database.gateway_id)
+        export = EventExports(state_dir / EXPORTED_EVENTS, _end_of(connection))
         known = ConfiguredWitnesses(settings.evidence.witnesses, witnesses.read(connection))
     backlog = Backlog(settings.webhooks, settings.version)
     clock = clock or SystemClock(newest)
     state = NotaryState(
         settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=checkpoint,
         epoch=epoch, revoked=revoked, newest=newest, unsettled=unsettled, refusals=refusals,
+        export=export,
     )  # fmt: skip
     server = store_server(settings)
     if server is None:
@@ -92,6 +98,12 @@ def _opened(
     database.check = lambda connection: problem_of_return(connection, state.checkpoint)
     count_backlog(state)
     return state, answers
+
+
+def _end_of(connection: OpenTransaction) -> EventPosition:
+    """The end of the chain; a head that is damaged is for those to tell who need it."""
+    head = read_head(connection) or Head()
+    return EventPosition(head.seq, head.hash)
 
 
 def _open_file(settings: Settings, limits: NotaryLimits) -> Database:

@@ -16,6 +16,7 @@ from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.fds import take
 from ipc.events import ADMIN_DRAIN
 from ipc.messages.control import FollowSettings, SettingsFollowed
+from ipc.messages.event_reading import AttachEventReader
 from ipc.messages.message import Message
 from ipc.messages.notarising import (
     AttachDeliverer,
@@ -67,6 +68,7 @@ Control = BlockingChannel[
     StartNotary
     | AttachFront
     | AttachDeliverer
+    | AttachEventReader
     | TieWorker
     | WorkerEnded
     | FollowSettings
@@ -166,6 +168,9 @@ class Service:
                 case AttachDeliverer():
                     newest = self._told().newest_evidence
                     self._fronts.attach_deliverer(message.deliverer_id, self._taken(), newest)
+                case AttachEventReader():
+                    newest = self._told().newest_evidence
+                    self._fronts.attach_exporter(message.exporter_id, self._taken(), newest)
                 case TieWorker():
                     self._executions.tie(message, self._taken(), self._taken())
                 case WorkerEnded():

@@ -10,6 +10,7 @@ from ipc.process.clock import TimeSource
 from ipc.settings import Settings
 from notary.backends.sqlite import FileLimits
 from notary.database import Database, OpenTransaction
+from notary.event_export import EventExports
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
 from notary.ledger.outbox import Backlog
@@ -115,6 +116,8 @@ class NotaryState:
     """Refusals by principal and code; replaced, never changed."""
     unsettled: Unsettled | None = None
     """None: read it again."""
+    export: EventExports = field(default_factory=EventExports)
+    """How far the export of events has come."""
     has_erased: bool = False
     """Something was overwritten in the file that the WAL may still hold."""
     has_copies: bool = True

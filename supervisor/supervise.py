@@ -37,6 +37,7 @@ from ipc.messages.manifests import ActionRollback, ManifestsLoaded
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules
 from ipc.process.exits import Exit
+from supervisor.children.children import Child
 from supervisor.children.signals import answer_signals
 from supervisor.keepers.beside import keep_beside
 from supervisor.keepers.brokers import BrokerKeeper
@@ -107,9 +108,9 @@ class _Gateway:
         state.standings.on_change = self.tell_crash_loops
         self.notary = NotaryKeeper(state, self.fronts)
         self.deliverer = DelivererKeeper(state, self.notary, self.fronts)
-        self.notary.on_tied, self.notary.child_of = self.deliverer.attach, self.deliverer.child_of
         self.broker = BrokerKeeper(state, self.fronts)
-        self.exporter = ExporterKeeper(state, self.fronts)
+        self.exporter = ExporterKeeper(state, self.notary, self.fronts)
+        self.notary.on_tied, self.notary.child_of = self.tie_notary, self.child_of
         self.followers = Followers(state, self.notary, self.deliverer, self.broker, self.fronts)
         self.reloads = Reloads(state, self.followers.follow)
         self.telling = Telling(state, self.answering, self.statuses, lambda: self.reloads.last_error is not None)
@@ -151,6 +152,15 @@ class _Gateway:
         self.deliverer.tell(front)
         self.broker.attach(front)
         self.exporter.attach(front)
+
+    def tie_notary(self) -> None:
+        """Fronts are tied to a fresh notary. Raises OSError."""
+        self.deliverer.attach()
+        self.exporter.attach_notary()
+
+    def child_of(self, peer_id: str) -> Child | None:
+        """The deliverer or the exporter of this id."""
+        return self.deliverer.child_of(peer_id) or self.exporter.child_of(peer_id)
 
     def live_ids(self) -> tuple[str, ...]:
         return tuple(front.front_id for front in self.fronts() if front.child is not None)

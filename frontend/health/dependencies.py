@@ -16,6 +16,7 @@ from frontend.health.pulse import ClockTrouble, Pulse
 from frontend.limits.free_space import FreeSpace
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.logs import log
+from ipc.operations.exporting import EventExport
 from ipc.operations.status import ReadLedger, ReadStore
 from ipc.operations.witnesses import WitnessedCheckpoint
 
@@ -48,6 +49,8 @@ class LedgerHealth(NamedTuple):
     """Endpoint -> reason -> deliveries that will never arrive, likewise."""
     clock: ClockTrouble | None = None
     """The fault of the notary's clock; None while it is right."""
+    export: EventExport | None = None
+    """How far the export of events has come; None without a collector."""
 
 
 class DependencyLook(NamedTuple):
@@ -120,7 +123,7 @@ class DependencyPulses:
         clock = None if wrong is None else ClockTrouble(wrong.cause, wrong.until)
         return LedgerHealth(
             status.unresolved, sum(status.waiting.values()), age, status.checkpoint, status.free_bytes,
-            status.attempts, status.drops, clock,
+            status.attempts, status.drops, clock, status.export,
         )  # fmt: skip
 
     def _hear_room(self, free: int | None) -> None:

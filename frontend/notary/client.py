@@ -37,7 +37,7 @@ def _nothing(*_: Any) -> None:
 
 
 class NotaryClient:
-    """The client of the notary in a front, or in the deliverer. `run` must run while operations are asked.
+    """The client of the notary in a front, the deliverer or the exporter. `run` must run while operations are asked.
 
     `on_in_force` is called with epoch and keys, before any answer that depends on them. In the deliverer `on_newest` is
     called with the time of the newest evidence, and `on_woken` with the endpoints that have new deliveries.

@@ -19,15 +19,19 @@ from ipc.channel.framing import Decoder, FrameError
 from ipc.channel.protocol_states import NOTARY_TO_FRONT, ProtocolError, Table
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import AskedByDeliverer, Welcome, Woken
+from ipc.messages.event_reading import AskedByExporter
 from ipc.messages.notary_frames import NotaryToFront, NumberedOperation
 
 READ_BYTES = 1 << 18
 
 
+AskedFrame = NumberedOperation | AskedByDeliverer | AskedByExporter
+
+
 class Dialect(NamedTuple):
     """The protocol with the notary: the frame of an operation, the union of its messages, and their session table."""
 
-    asked: Callable[[int, Any], NumberedOperation | AskedByDeliverer]
+    asked: Callable[[int, Any], AskedFrame]
     union: Any
     table: Table
 
@@ -48,7 +52,8 @@ class _Outgoing(trio.abc.Instrument):
 
 
 class Link:
-    """The socket of a front, or of the deliverer. `hear` is called with every message; `run` must run meanwhile."""
+    """The socket of a front, the deliverer or the exporter. `hear` is called with every message; `run` must run
+    meanwhile."""
 
     def __init__(self, hear: Callable[[Heard], None], dialect: Dialect = FRONTS) -> None:
         self._answer = hear
@@ -73,7 +78,7 @@ class Link:
         self._queue = unanswered
         self._attached.set()
 
-    def queue(self, waiter: PendingOperation[Any], asked: NumberedOperation | AskedByDeliverer) -> None:
+    def queue(self, waiter: PendingOperation[Any], asked: AskedFrame) -> None:
         """Send this before the loop sleeps next."""
         self._sending.accept(asked)
         self._queue.append(waiter)

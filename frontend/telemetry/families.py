@@ -223,6 +223,19 @@ OTLP_SPANS = Family(
     "Spans of calls: exported, or dropped because the collector did not take them in time.",
     ("outcome",),
 )  # fmt: skip
+OTLP_EVENTS = Family(
+    "gate_otlp_events_total", "counter",
+    "Audit events: exported, dropped because the collector refused them, or skipped because the ledger did not hold"
+    " them any more.",
+    ("outcome",), across="once",
+)  # fmt: skip
+OTLP_EVENTS_WAITING = Family(
+    "gate_otlp_events_waiting", "gauge", "Audit events in the ledger that the collector has not taken.", across="once"
+)
+OTLP_LEDGER_CHANGES = Family(
+    "gate_otlp_ledger_changes_total", "counter",
+    "How often the ledger did not continue the one whose events were exported.", across="once",
+)  # fmt: skip
 WITNESS_LAG = Family(
     "gate_witness_lag_seconds", "gauge",
     "For how long a witness that has not cosigned the last checkpoint has cosigned none; 0 when it has.", ("witness",),

@@ -55,7 +55,9 @@ from ipc.messages.control import (
 )
 from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from ipc.messages.delivering import AskedByDeliverer, DelivererReady, EndpointGone, StartDeliverer, Welcome, Woken
+from ipc.messages.event_reading import AskedByExporter, AttachEventReader
 from ipc.messages.exporting import (
+    AttachEvents,
     AttachExporter,
     AttachGiver,
     CallsExported,
@@ -190,6 +192,7 @@ SUPERVISOR_TO_NOTARY: Table = {
     ("new", StartNotary): "started",
     ("started", AttachFront): "started",
     ("started", AttachDeliverer): "started",
+    ("started", AttachEventReader): "started",
     ("started", TieWorker): "started",
     ("started", WorkerEnded): "started",
     ("started", FollowSettings): "started",
@@ -263,7 +266,11 @@ BROKER_TO_FRONT: Table = {
 }
 
 # Messages from the supervisor to the exporter.
-SUPERVISOR_TO_EXPORTER: Table = {("new", StartExporter): "started", ("started", AttachGiver): "started"}
+SUPERVISOR_TO_EXPORTER: Table = {
+    ("new", StartExporter): "started",
+    ("started", AttachGiver): "started",
+    ("started", AttachEvents): "started",
+}
 
 # Messages from the exporter to the supervisor.
 EXPORTER_TO_SUPERVISOR: Table = {("starting", ExporterReady): "ready"}
@@ -273,6 +280,12 @@ FRONT_TO_EXPORTER: Table = {("open", ExportCalls): "open"}
 
 # Messages from the exporter to a front.
 EXPORTER_TO_FRONT: Table = {("open", CallsExported): "open"}
+
+# Messages from the exporter to the notary.
+EXPORTER_TO_NOTARY: Table = {("open", AskedByExporter): "open"}
+
+# Messages from the notary to the exporter.
+NOTARY_TO_EXPORTER: Table = {("new", Welcome): "open", ("open", Answered): "open"}
 
 # Messages from the notary to a worker.
 NOTARY_TO_WORKER: Table = {

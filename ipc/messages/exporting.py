@@ -39,6 +39,12 @@ class AttachGiver(Message, frozen=True):
     front_id: str
 
 
+class AttachEvents(Message, frozen=True):
+    """The channel of the notary comes along, from which events are read; the one before is gone."""
+
+    FDS: ClassVar[int] = 1
+
+
 class AttachExporter(Message, frozen=True):
     """A fresh exporter; its channel comes along. The one before is gone, and answers nothing more."""
 
@@ -127,7 +133,7 @@ class CallsExported(Message, frozen=True):
     problem: str = ""
 
 
-SupervisorToExporter = StartExporter | AttachGiver
+SupervisorToExporter = StartExporter | AttachGiver | AttachEvents
 ExporterToSupervisor = ExporterReady
 FrontToExporter = ExportCalls
 ExporterToFront = CallsExported

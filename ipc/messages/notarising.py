@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from ipc.messages.control import FollowSettings, SettingsFollowed
+from ipc.messages.event_reading import AttachEventReader
 from ipc.messages.message import Message
 from ipc.messages.pinging import Ping, Pong
 from ipc.messages.sealing import CutLedger, LedgerCut
@@ -57,7 +58,8 @@ class NotaryReady(Message, frozen=True):
 
 
 class FrontDetached(Message, frozen=True):
-    """The channel of a front or of the deliverer ended, and it has no other one: it is dead, or can't work."""
+    """The channel of a front, the deliverer or the exporter ended, and it has no other one: it is dead, or can't
+    work."""
 
     front_id: str
 
@@ -70,7 +72,7 @@ class WorkerBroke(Message, frozen=True):
 
 
 SupervisorToNotary = (
-    StartNotary | AttachFront | AttachDeliverer | TieWorker | WorkerEnded | FollowSettings | CutLedger | Ping
-    | StopNotary
+    StartNotary | AttachFront | AttachDeliverer | AttachEventReader | TieWorker | WorkerEnded | FollowSettings
+    | CutLedger | Ping | StopNotary
 )  # fmt: skip
 NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed | LedgerCut | Pong

@@ -11,6 +11,7 @@ from ipc.operations import (
     deliveries,
     erasing,
     evidence,
+    exporting,
     holds,
     idempotency,
     intents,
@@ -23,11 +24,11 @@ from ipc.operations import (
     status,
     witnesses,
 )
-from ipc.operations.operation import DelivererOperation, FrontOperation, Operation
+from ipc.operations.operation import DelivererOperation, ExporterOperation, FrontOperation, Operation
 
 MODULES: Final = (
-    activity, calls, caps, deliveries, erasing, evidence, holds, idempotency, intents, keys, leases, own_calls, quorum,
-    sealed, standing, status, witnesses,
+    activity, calls, caps, deliveries, erasing, evidence, exporting, holds, idempotency, intents, keys, leases,
+    own_calls, quorum, sealed, standing, status, witnesses,
 )  # fmt: skip
 """SECURITY: an operation that is declared in any other module is accepted from no channel."""
 
@@ -43,10 +44,13 @@ def _declared(base: type[Operation[Any]]) -> tuple[type[Operation[Any]], ...]:
 
 OF_FRONTS: Final = _declared(FrontOperation)
 OF_DELIVERERS: Final = _declared(DelivererOperation)
+OF_EXPORTERS: Final = _declared(ExporterOperation)
 
 if TYPE_CHECKING:
     AnyOfFront = FrontOperation[Any]
     AnyOfDeliverer = DelivererOperation[Any]
+    AnyOfExporter = ExporterOperation[Any]
 else:
     AnyOfFront = reduce(or_, OF_FRONTS)
     AnyOfDeliverer = reduce(or_, OF_DELIVERERS)
+    AnyOfExporter = reduce(or_, OF_EXPORTERS)

@@ -22,6 +22,10 @@ class DelivererOperation(Operation[A], frozen=True):
     """An operation that the deliverer of webhooks may ask. It may ask nothing else."""
 
 
+class ExporterOperation(Operation[A], frozen=True):
+    """An operation that the exporter may ask. It may ask nothing else."""
+
+
 def answer_type(operation: type[Operation[Any]]) -> Any:
     """The `A` that an operation's class declares."""
     (base,) = operation.__orig_bases__  # type: ignore[attr-defined]  # every generic base leaves it

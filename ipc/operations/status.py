@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ipc.operations.exporting import EventExport
 from ipc.operations.operation import FrontOperation
 from ipc.operations.witnesses import WitnessedCheckpoint
 
@@ -41,6 +42,8 @@ class LedgerStatus(msgspec.Struct, frozen=True):
     """Free space of the ledger's volume for an unprivileged process; None where it is unknown."""
     clock_error: ClockTold | None = None
     """Why the notary tells no time."""
+    export: EventExport | None = None
+    """How far the export of events has come; None where no exporter asks."""
 
 
 class ReadLedger(FrontOperation[LedgerStatus], frozen=True):

@@ -27,6 +27,7 @@ from notary.ledger import outbox
 from notary.ledger.intents import OpenIntent
 from notary.performing import performs
 from notary.reading import queries
+from notary.reading.following import end_of
 from notary.reading.shown_kept import with_kept
 from notary.store.contract import Moment, as_of
 from notary.tasks import NotAllowed
@@ -126,10 +127,11 @@ def read_ledger(unit: Transaction, _asked: ReadLedger) -> LedgerStatus:
         {name: dict(some) for name, some in counts.items()}
         for counts in (unit.state.backlog.attempts, unit.state.backlog.drops)
     )
+    export = unit.state.export
     free = None if unit.state.database.is_shared else _free_bytes(unit.state.settings.ledger_file)
     return LedgerStatus(
         unresolved, waiting, attempts, drops, unit.oldest_unresolved(), _last_checkpoint(unit), free,
-        _clock_error(unit),
+        _clock_error(unit), export.status(end_of(unit.connection)) if export.is_asked else None,
     )  # fmt: skip
 
 

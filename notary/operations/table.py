@@ -10,6 +10,7 @@ from notary.operations import (
     cutting,
     delivering,
     erasing,
+    exporting,
     holding,
     idempotency,
     leases_and_keys,
@@ -31,8 +32,9 @@ from notary.performing import PERFORMERS
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 
 MODULES: Final = (
-    aging, approving, capping, closing, cutting, delivering, erasing, holding, idempotency, leases_and_keys, moving,
-    opening, own_calls, proving, queries, reconciling, refusing, sessions, standing, summarising, verifying, witnessing,
+    aging, approving, capping, closing, cutting, delivering, erasing, exporting, holding, idempotency, leases_and_keys,
+    moving, opening, own_calls, proving, queries, reconciling, refusing, sessions, standing, summarising, verifying,
+    witnessing,
 )  # fmt: skip
 WRITING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.writes)
 PROVING: Final = frozenset(operation for operation, one in PERFORMERS.items() if one.proves)

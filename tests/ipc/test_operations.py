@@ -7,25 +7,30 @@ import msgspec
 import pytest
 
 from ipc import operations
+from ipc.evidence import EventQuery
 from ipc.messages.delivering import AskedByDeliverer
+from ipc.messages.event_reading import AskedByExporter
 from ipc.messages.notary_frames import NumberedOperation
-from ipc.operations.askable import MODULES, OF_DELIVERERS, OF_FRONTS
+from ipc.operations.askable import MODULES, OF_DELIVERERS, OF_EXPORTERS, OF_FRONTS
 from ipc.operations.calls import CallEnd, Open
-from ipc.operations.deliveries import ClaimDeliveries
+from ipc.operations.deliveries import ClaimDeliveries, NextDelivery
+from ipc.operations.evidence import QueryEvents
+from ipc.operations.exporting import NextEvents
 from ipc.operations.keys import CheckKeys
 from ipc.operations.operation import Operation, answer_type
 from notary.operations.closing import Lost
 
 
-def test_every_operation_is_accepted_from_fronts_or_from_the_deliverer_and_never_from_both() -> None:
+def test_every_operation_is_accepted_from_processes_of_one_kind() -> None:
     declared = {
         one
         for module in MODULES
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Operation) and one.__module__ == module.__name__
     }
-    assert declared == {*OF_FRONTS, *OF_DELIVERERS}
-    assert not {*OF_FRONTS} & {*OF_DELIVERERS}
+    of_kinds = (*OF_FRONTS, *OF_DELIVERERS, *OF_EXPORTERS)
+    assert declared == {*of_kinds}
+    assert len(declared) == len(of_kinds)
 
 
 def test_every_module_of_operations_is_read_for_what_may_be_asked() -> None:
@@ -33,7 +38,7 @@ def test_every_module_of_operations_is_read_for_what_may_be_asked() -> None:
     assert {Path(str(module.__file__)).stem for module in MODULES} == modules
 
 
-@pytest.mark.parametrize("operation", [*OF_FRONTS, *OF_DELIVERERS], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("operation", [*OF_FRONTS, *OF_DELIVERERS, *OF_EXPORTERS], ids=lambda one: one.__name__)
 def test_the_answer_of_every_operation_can_be_decoded(operation: type[Operation[object]]) -> None:
     msgspec.msgpack.Decoder(answer_type(operation))
 
@@ -44,8 +49,9 @@ def test_the_type_of_an_answer_is_what_its_operation_declares() -> None:
 
 def test_an_operation_of_another_session_or_of_the_notary_itself_is_no_message() -> None:
     asked = {
-        NumberedOperation: (ClaimDeliveries("chat", 0, 0, 1), Lost("int_1", "gone")),
-        AskedByDeliverer: (CheckKeys(),),
+        NumberedOperation: (ClaimDeliveries("chat", 0, 0, 1), NextEvents(), Lost("int_1", "gone")),
+        AskedByDeliverer: (CheckKeys(), NextEvents()),
+        AskedByExporter: (CheckKeys(), NextDelivery("chat"), QueryEvents(EventQuery()), Lost("int_1", "gone")),
     }
     for frame, operations_ in asked.items():
         for operation in operations_:

@@ -40,7 +40,7 @@ from notary.signing.make_keys import make_keys
 from notary.state import NotaryLimits
 from supervisor.programs import INTERPRETER
 from tests.notary.samples import NOW, make_result
-from tests.support.asking import Asker, Deliverer
+from tests.support.asking import Asker, Deliverer, EventReader
 from tests.support.gateway import WAIT_SECONDS
 from tests.support.ledger_file import settled
 from tests.support.notary_thread import LIMITS, NotaryThread
@@ -161,6 +161,13 @@ class Running:
             self._deliverer = Deliverer(self.thread.attach_deliverer(f"deliverer-{self.lives}"), self.path)
             self._askers.append(self._deliverer)
         return self._deliverer
+
+    def event_reader(self) -> EventReader:
+        """An exporter, which follows the one before."""
+        assert self.thread is not None
+        reader = EventReader(self.thread.attach_exporter(), self.path)
+        self._askers.append(reader)
+        return reader
 
     def stop(self) -> None:
         """End the notary, whether anybody has read its answers or not."""

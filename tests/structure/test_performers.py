@@ -6,16 +6,16 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from ipc.operations.askable import OF_DELIVERERS, OF_FRONTS
+from ipc.operations.askable import OF_DELIVERERS, OF_EXPORTERS, OF_FRONTS
 from ipc.operations.calls import Recall, UseProof
-from ipc.operations.operation import DelivererOperation, FrontOperation, Operation, answer_type
+from ipc.operations.operation import DelivererOperation, ExporterOperation, FrontOperation, Operation, answer_type
 from notary.operations import table
 from notary.operations.table import MODULES, PERFORMERS
 from notary.performing import performs
 from notary.tasks import Looking, SecretAnswer, Started
 from notary.unit import Transaction
 
-ACCEPTED = {*OF_FRONTS, *OF_DELIVERERS}
+ACCEPTED = {*OF_FRONTS, *OF_DELIVERERS, *OF_EXPORTERS}
 WITHOUT_UNIT = {Recall}
 """The service passes it to the workers' channels: nothing is written or read for it."""
 NOT_YET = {Started, Looking, SecretAnswer}
@@ -29,7 +29,7 @@ def test_every_operation_that_a_channel_accepts_has_a_function() -> None:
 def test_the_notary_performs_nothing_else_but_the_operations_that_it_declares_itself() -> None:
     own = PERFORMERS.keys() - ACCEPTED
     assert all(operation.__module__.startswith("notary.") for operation in own)
-    assert not any(issubclass(operation, FrontOperation | DelivererOperation) for operation in own)
+    assert not any(issubclass(operation, FrontOperation | DelivererOperation | ExporterOperation) for operation in own)
 
 
 def test_a_second_function_for_an_operation_is_refused() -> None:

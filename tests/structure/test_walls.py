@@ -58,7 +58,9 @@ OF_OTHERS = {
         "frontend.webhooks.network",
     ),
     "exporter": (
+        "frontend.clock",
         "frontend.http.client_bodies",
+        "frontend.notary",
         "frontend.supervised",
         "frontend.telemetry.logs",
         "frontend.webhooks.network",

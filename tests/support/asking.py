@@ -11,10 +11,11 @@ import msgspec
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import FrameError, encode_frame
-from ipc.channel.protocol_states import NOTARY_TO_DELIVERER, NOTARY_TO_FRONT, Table
+from ipc.channel.protocol_states import NOTARY_TO_DELIVERER, NOTARY_TO_EXPORTER, NOTARY_TO_FRONT, Table
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.calling import Result
 from ipc.messages.delivering import AskedByDeliverer, NotaryToDeliverer, Welcome, Woken
+from ipc.messages.event_reading import AskedByExporter, NotaryToExporter
 from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFront, NumberedOperation
 from ipc.operations.askable import OF_DELIVERERS
 from ipc.operations.calls import Open
@@ -171,6 +172,12 @@ class Asker:
                 self._arrived[answered.number] = answered
                 if isinstance(asked := self._asked.get(answered.number), Open):
                     self.workers.ended(asked.intent_id)
+
+
+class EventReader(Asker):
+    """The exporter's end of its channel."""
+
+    _union, _table, _asked_in = NotaryToExporter, NOTARY_TO_EXPORTER, AskedByExporter
 
 
 class Deliverer(Asker):

@@ -17,6 +17,7 @@ from ipc.channel.blocking import BlockingChannel
 from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import FollowSettings, SettingsFollowed
+from ipc.messages.event_reading import AttachEventReader
 from ipc.messages.message import Message
 from ipc.messages.notarising import (
     AttachDeliverer,
@@ -111,6 +112,13 @@ class NotaryThread:
         ours, theirs = socket.socketpair()
         with theirs:
             self._control.send(AttachDeliverer(deliverer_id), (theirs.fileno(),))
+        return ours
+
+    def attach_exporter(self, exporter_id: str = "exporter-a") -> socket.socket:
+        """The exporter's end of a new channel."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._control.send(AttachEventReader(exporter_id), (theirs.fileno(),))
         return ours
 
     def tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:

@@ -16,6 +16,7 @@ from frontend.telemetry import families as f
 from frontend.telemetry.cells import Labels
 from frontend.telemetry.readings import CONTENT_TYPE, Readings, exposition, shown
 from ipc.operations.deliveries import GIVEN_UP_FOR
+from ipc.operations.exporting import EventExport
 from ipc.operations.witnesses import WitnessedCheckpoint
 from ipc.process.clock import parse_iso
 
@@ -71,6 +72,7 @@ def readings(services: Services, look: DependencyLook) -> Readings:
             gauges[f.LEDGER_FREE] = {(): look.ledger_status.free_bytes}
         gauges |= of_the_log(services, look.ledger_status.checkpoint)
         gauges |= of_webhooks(services.webhooks.active, look.ledger_status)
+        gauges |= of_events(look.ledger_status.export)
     if look.store_status is not None:
         gauges[f.PENDING] = {(): look.store_status.held}
         gauges[f.EPOCH] = {(): look.store_status.epoch}
@@ -87,6 +89,17 @@ def of_the_log(services: Services, last: WitnessedCheckpoint | None) -> dict[f.F
         since = services.memory.uptime if one.time is None else now - parse_iso(one.time)
         lags[one.name,] = 0.0 if one.size == last.size else max(0.0, since)
     return {f.CHECKPOINT_SIZE: {(): last.size}, f.WITNESS_LAG: lags}
+
+
+def of_events(export: EventExport | None) -> dict[f.Family, dict[Labels, float]]:
+    """The notary's counts of events for a collector."""
+    if export is None:
+        return {}
+    return {
+        f.OTLP_EVENTS: {(outcome,): count for outcome, count in export.events.items()},
+        f.OTLP_EVENTS_WAITING: {(): export.waiting},
+        f.OTLP_LEDGER_CHANGES: {(): export.changes},
+    }
 
 
 def of_webhooks(active: Iterable[str], status: LedgerHealth) -> dict[f.Family, dict[Labels, float]]:

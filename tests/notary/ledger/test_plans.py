@@ -10,7 +10,7 @@ from notary.backends.postgres.statements import Statements, translated
 from notary.ledger import dead_letters, intents, outbox
 from notary.ledger.postgres import OWN, prepare
 from notary.operations import cutting, erasing, proving
-from notary.reading import ends, queries, shown_kept
+from notary.reading import ends, following, queries, shown_kept
 from notary.tree import tiles
 from tests.support.postgres_server import PostgresServer
 
@@ -57,6 +57,7 @@ ASKED: dict[str, tuple[str, list[Any]]] = {
     "events by kept values": queries.event_statement(EventQuery(kept=(KeptFilter("/a", "7"), KeptFilter("/b", "x")))),
     "events by common values": queries.event_statement(EventQuery(kept=(KeptFilter("/a", "7"),)), by_time=True),
     "kept values of events": (shown_kept._ROWS, [f"intent_{n}" for n in range(shown_kept._AT_ONCE)]),
+    "events behind a place": (following._BEHIND, [29_000, 64]),
     "the common decision": queries.event_statement(EventQuery(decision="allow")),
     "an event": (proving._EVENT, ["evt_9"]),
     "an event by its number": (proving._EVENT_NUMBERED, [9]),

@@ -271,6 +271,8 @@ MOVED_ELSEWHERE = {
     "gate_process_cpu_seconds_total": "tests/integration/test_metrics.py",
     "gate_witness_requests_total": "tests/frontend/witnesses/test_follower.py",
     "gate_otlp_spans_total": "tests/integration/test_spans.py",
+    "gate_otlp_events_total": "tests/integration/test_event_logs.py",
+    "gate_otlp_ledger_changes_total": "tests/notary/ledger/test_following.py",
     "gate_webhook_deliveries_total": "tests/frontend/api/handlers/test_scrapes.py, and tests/frontend/webhooks",
     "gate_webhook_drops_total": "tests/frontend/api/handlers/test_scrapes.py, and tests/frontend/webhooks",
 }

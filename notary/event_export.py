@@ -1,0 +1,98 @@
+"""How far the export of audit events has come: counts, and the place in the chain, kept in a file beside the ledger.
+
+An export is no evidence: the file is not flushed, and after a crash the last events may be exported again. It is one
+short line that is written over in place.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.operations.exporting import DROPPED, EXPORTED, SKIPPED, EventExport, EventPosition
+from ipc.process.logs import log
+
+FILE_NAME: Final = "exported-events"
+START: Final = EventPosition()
+"""Before the first event."""
+_LINE_BYTES: Final = 160
+_decode = msgspec.json.Decoder(EventPosition).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class EventExports:
+    """The export of one ledger. `path` None: the place is kept in memory alone."""
+
+    def __init__(self, path: Path | None = None, opened_at: EventPosition = START) -> None:
+        self.opened_at = opened_at
+        """The end of the chain when this notary opened it."""
+        self._path = path
+        self._settled: EventPosition | None = None
+        self._counts = dict.fromkeys((EXPORTED, DROPPED, SKIPPED), 0)
+        self._changes = 0
+        self._is_failing = False
+
+    def begin(self) -> EventPosition:
+        """The place where an exporter that has just started goes on; without a file, the end of the chain when the
+        notary opened it."""
+        kept = self._read()
+        return self.opened_at if kept is None else kept
+
+    def note(self, settled: EventPosition, exported: int, dropped: int) -> None:
+        """The exporter has settled events up to this place; the counts are its own since it started."""
+        self._counts |= {EXPORTED: max(0, exported), DROPPED: max(0, dropped)}
+        if settled != self._settled:
+            self._settled = settled
+            self._write(settled)
+
+    def skip(self, count: int, after: EventPosition) -> None:
+        """Events that the ledger does not hold any more were not exported."""
+        self._counts[SKIPPED] += count
+        log.warning("events are not exported: the ledger does not hold them any more", count=count, position=after.seq)
+
+    def change(self, before: EventPosition, after: EventPosition) -> None:
+        """The ledger is not the one whose events were exported."""
+        self._changes += 1
+        log.warning(
+            "the ledger does not continue the events that were exported: the export begins anew",
+            position=before.seq, begins_after=after.seq,
+        )  # fmt: skip
+
+    def status(self, end: EventPosition) -> EventExport | None:
+        """How far it has come, given the end of the chain; None before an exporter has asked."""
+        if self._settled is None:
+            return None
+        return EventExport(max(0, end.seq - self._settled.seq), dict(self._counts), self._changes)
+
+    @property
+    def is_asked(self) -> bool:
+        """True once an exporter has asked."""
+        return self._settled is not None
+
+    def _read(self) -> EventPosition | None:
+        if self._path is None:
+            return self._settled
+        try:
+            return _decode(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            log.warning("the place up to which events were exported can't be read", cause=type(error).__name__)
+            return None
+
+    def _write(self, settled: EventPosition) -> None:
+        if self._path is None:
+            return
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                os.pwrite(descriptor, _encode(settled).ljust(_LINE_BYTES - 1) + b"\n", 0)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("the place up to which events were exported can't be kept", cause=str(error.strerror))
+            self._is_failing = True
+        else:
+            self._is_failing = False

@@ -1,0 +1,141 @@
+"""Events in the order of the chain, as an exporter reads them: where it begins and goes on, and what is missing."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.operations.exporting import EventExport, EventPosition, FollowingEvents, NextEvents
+from ipc.operations.status import ReadLedger
+from notary.ledger.chain import event_hash
+from notary.reading import following
+from tests.notary.running import Running, query
+from tests.notary.samples import make_note
+from tests.support.asking import EventReader
+from tests.support.logs import capture_logs
+
+BEGINS_ANEW = "the ledger does not continue the events that were exported: the export begins anew"
+
+
+def note(notary: Running, *reasons: str) -> None:
+    """Write events, and have them settled."""
+    for reason in reasons:
+        notary.front.ask(make_note(reason=reason))
+    query(notary.front)
+
+
+def reasons(page: FollowingEvents) -> list[str]:
+    return [msgspec.json.decode(event)["reason"] for event in page.events]
+
+
+def end_of(page: FollowingEvents) -> EventPosition:
+    """The place behind a page."""
+    if not page.events:
+        return page.after
+    return EventPosition(page.after.seq + len(page.events), event_hash(page.events[-1]))
+
+
+def after_all(reader: EventReader, **counts: int) -> EventPosition:
+    """The place behind all events, which are settled then."""
+    page: FollowingEvents = reader.ask(NextEvents())
+    while page.events:
+        page = reader.ask(NextEvents(end_of(page), **counts))
+    return page.after
+
+
+def export_of(notary: Running) -> EventExport | None:
+    told: Any = notary.front.ask(ReadLedger())
+    export: EventExport | None = told.export
+    return export
+
+
+def test_a_first_export_begins_with_the_events_of_this_notary(kept: Running) -> None:
+    note(kept, "of the notary before")
+    kept.stop()
+    kept.start()
+    note(kept, "a", "b")
+    page = kept.event_reader().ask(NextEvents())
+    assert reasons(page) == ["a", "b"]
+
+
+def test_an_export_goes_on_behind_the_events_that_were_settled(kept: Running) -> None:
+    reader = kept.event_reader()
+    note(kept, "a", "b")
+    page = reader.ask(NextEvents())
+    assert reader.ask(NextEvents()) == page, "nothing is settled by reading it"
+    note(kept, "c")
+    after = reader.ask(NextEvents(end_of(page)))
+    assert (after.after, reasons(after)) == (end_of(page), ["c"])
+    assert reader.ask(NextEvents(end_of(after))).events == []
+
+
+def test_the_next_exporter_and_the_next_notary_go_on_where_the_last_one_ended(kept: Running) -> None:
+    note(kept, "a")
+    after_all(kept.event_reader())
+    note(kept, "b")
+    assert reasons(kept.event_reader().ask(NextEvents())) == ["b"]
+    kept.stop()
+    kept.start()
+    note(kept, "c")
+    assert reasons(kept.event_reader().ask(NextEvents())) == ["b", "c"]
+
+
+def test_a_page_has_a_bound_of_events_and_of_bytes(kept: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_AT_ONCE", 2)
+    monkeypatch.setattr(following, "MOST_EVENTS", 3)
+    note(kept, "a", "b", "c", "d", "e")
+    reader = kept.event_reader()
+    page = reader.ask(NextEvents())
+    assert reasons(page) == ["a", "b", "c"]
+    monkeypatch.setattr(following, "MOST_EVENT_BYTES", 1)
+    assert reasons(reader.ask(NextEvents(end_of(page)))) == ["d"], "one event at least"
+
+
+def test_the_status_says_how_many_events_wait_and_how_they_ended(kept: Running) -> None:
+    assert export_of(kept) is None
+    note(kept, "a", "b")
+    reader = kept.event_reader()
+    page = reader.ask(NextEvents())
+    assert export_of(kept) == EventExport(2, {"exported": 0, "dropped": 0, "skipped": 0}, 0)
+    reader.ask(NextEvents(end_of(page), exported=1, dropped=1))
+    assert export_of(kept) == EventExport(0, {"exported": 1, "dropped": 1, "skipped": 0}, 0)
+
+
+@pytest.mark.parametrize("seq", [1, 2, 40, 2**63 - 1])
+def test_a_place_of_another_ledger_is_told_and_the_export_begins_anew(kept: Running, seq: int) -> None:
+    note(kept, "a", "b")
+    reader = kept.event_reader()
+    with capture_logs() as lines:
+        page = reader.ask(NextEvents(EventPosition(seq, "sha256:" + "0" * 64)))
+    assert reasons(page) == ["a", "b"]
+    assert [line["position"] for line in lines if line["event"] == BEGINS_ANEW] == [seq]
+    told = export_of(kept)
+    assert told is not None
+    assert told.changes == 1
+    assert reader.ask(NextEvents(end_of(page))).events == []
+
+
+def test_a_file_that_makes_no_sense_is_told_and_the_export_begins_with_this_notary(kept: Running) -> None:
+    note(kept, "a")
+    after_all(kept.event_reader())
+    kept.stop()
+    (kept.folder / "exported-events").write_bytes(b'{"seq": "one"}')
+    kept.start()
+    note(kept, "b")
+    with capture_logs() as lines:
+        assert reasons(kept.event_reader().ask(NextEvents())) == ["b"]
+    assert "the place up to which events were exported can't be read" in [line["event"] for line in lines]
+
+
+def test_a_file_that_can_not_be_written_is_told_once_and_the_export_goes_on(kept: Running) -> None:
+    (kept.folder / "exported-events").mkdir()
+    reader = kept.event_reader()
+    after = None
+    with capture_logs() as lines:
+        for reason in "ab":
+            note(kept, reason)
+            page = reader.ask(NextEvents(after))
+            assert reasons(page) == [reason]
+            after = end_of(page)
+    told = [line["event"] for line in lines if "exported" in line["event"]]
+    assert told.count("the place up to which events were exported can't be kept") == 1
