@@ -40,7 +40,7 @@ def test_every_flush_of_a_program_of_the_supervisors_waits_and_fails_as_before(l
 def test_every_kind_of_child_is_started_behind_it(library: Path) -> None:
     plain, slow = Programs(), preloaded(Programs(), library, DELAY_US)
     kinds = [kind.name for kind in fields(Programs) if isinstance(getattr(plain, kind.name), tuple)]
-    assert len(kinds) == 10
+    assert {"front", "notary"} <= set(kinds)
     for kind in kinds:
         own = getattr(plain, kind)
         assert getattr(slow, kind)[-len(own) :] == own
