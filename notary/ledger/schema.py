@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import activity, history, kept_values, lease_tokens, page_ring, requests, sealed_intents
 from notary.store import budgets, cap_rows, continued, holds, kept, keyed_calls, proofs, quotas, standing
+from notary.store.own_pages import move_to_own_pages
 from notary.tree import tiles
 
 SCHEMA_VERSION = "6"
@@ -106,6 +107,11 @@ _LAST_UNIT = """
 -- What the last unit answered, where that is too much for the journal: whoever did not hear it asks again.
 CREATE TABLE last_unit (id INTEGER PRIMARY KEY CHECK (id = 1), answers BLOB NOT NULL) STRICT;
 """
+_IN_OWN_PAGES = (
+    ("approvals", holds.TABLES),
+    ("kept_approvals", kept.TABLES),
+    ("kept_outputs", keyed_calls.OUTPUTS.tables),
+)
 
 
 def prepare(connection: OpenTransaction) -> None:
@@ -144,6 +150,8 @@ def prepare(connection: OpenTransaction) -> None:
     elif version != SCHEMA_VERSION:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
     lease_tokens.take_out_tokens(connection)
+    for table, statements in _IN_OWN_PAGES:
+        move_to_own_pages(connection, table, statements)
     own = (*continued.TABLES, *kept.TABLES, *cap_rows.TABLES, *keyed_calls.TABLES, *standing.TABLES)
     _create(connection, (*own, *kept_values.TABLES, *activity.TABLES, *sealed_intents.TABLES))
 

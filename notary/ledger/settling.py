@@ -14,7 +14,7 @@ from notary.ledger.intents import INSERT_INTENT
 from notary.ledger.leaves import leaves_of
 from notary.ledger.page_ring import SLOTS, RingContent, RingEntry
 from notary.ledger.writing import INSERT_EVENT, INSERT_RECEIPT
-from notary.store.holds import erasing
+from notary.store.own_pages import erasing
 from notary.store.proofs import INSERT_PROOF
 from notary.tree import tiles
 

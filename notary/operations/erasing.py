@@ -19,7 +19,7 @@ from notary.ledger.kept_values import write_anew
 from notary.operations.allowed import check_event
 from notary.operations.open_kept import OpenKept, OpenKeptCall, open_kept_calls
 from notary.performing import performs
-from notary.store.holds import erasing
+from notary.store.own_pages import erasing
 from notary.tasks import NotAllowed
 from notary.unit import Transaction
 

@@ -17,7 +17,7 @@ from notary.ledger.activity import count_slice, position
 from notary.ledger.chain import event_hash
 from notary.ledger.cut import BEGINNING, CLEARED, Cut, forget_cleared, read_cleared, read_cut, write_cut
 from notary.ledger.kept_values import kept_names
-from notary.store.holds import erasing
+from notary.store.own_pages import erasing
 
 FIRST_SLICE: Final = 200
 """Events of the first slice, and intents."""

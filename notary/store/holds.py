@@ -5,15 +5,13 @@ indexes hold what waits, so that ended approvals cost nothing until they are swe
 request here: what stood there is overwritten in the file. notary/store/kept.py has it from then on.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import msgspec
 
 from ipc.approvals import ENDED, listed, read_remains, remains_of
 from ipc.backends.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.database import OpenTransaction, Rows
 from notary.store.contract import TOLD_CHARACTERS, Moment, Waiting
+from notary.store.own_pages import ROOM, erasing
 
 _BEFORE = "approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
 """Columns of an earlier version."""
@@ -22,12 +20,12 @@ _COLUMNS = f"{_BEFORE}, principal, epoch"
 TABLES = (
     # Columns that are filtered by come before the body: SQLite finds them without reading it. `bytes` are those of the
     # body in UTF-8, `summary` is what a list shows of it.
-    """
+    f"""
     CREATE TABLE approvals (
         seq INTEGER PRIMARY KEY, approval_id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, action_id TEXT NOT NULL,
         request_hash TEXT NOT NULL, state TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL NOT NULL,
         principal TEXT NOT NULL, epoch INTEGER NOT NULL, bytes INTEGER NOT NULL, holder TEXT, outcome TEXT NOT NULL,
-        summary TEXT NOT NULL, body TEXT NOT NULL
+        {ROOM}, summary TEXT NOT NULL, body TEXT NOT NULL
     ) STRICT
     """,
     "CREATE INDEX approvals_pending ON approvals (session_id, action_id, request_hash) WHERE state = 'pending'",
@@ -130,22 +128,24 @@ def move(
         )
         if body is not approval.body:
             shown = (body, listed(body), approval_id)
-            connection.execute("UPDATE approvals SET body = ?, summary = ? WHERE approval_id = ?", shown)
+            connection.execute("UPDATE approvals SET room = x'', body = ?, summary = ? WHERE approval_id = ?", shown)
     return get(connection, approval_id)
 
 
 def void(connection: OpenTransaction, session_id: str) -> None:
     """End the pending approvals of a session, as a new epoch does."""
-    connection.execute(
-        "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND session_id = ?", (NO_EPOCH, session_id)
-    )
+    with erasing(connection):
+        connection.execute(
+            "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND session_id = ?", (NO_EPOCH, session_id)
+        )
 
 
 def void_one(connection: OpenTransaction, approval_id: str) -> None:
     """The right to a pending call was revoked: it waits no more."""
-    connection.execute(
-        "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND approval_id = ?", (RIGHT_REVOKED, approval_id)
-    )
+    with erasing(connection):
+        connection.execute(
+            "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND approval_id = ?", (RIGHT_REVOKED, approval_id)
+        )
 
 
 def due(connection: OpenTransaction, moment: Moment, limit: int) -> list[ApprovalRecord]:
@@ -198,16 +198,6 @@ def sweep(connection: OpenTransaction, over_since: float) -> bool:
             (over_since, SWEPT_AT_ONCE),
         ).rowcount
     return swept == SWEPT_AT_ONCE
-
-
-@contextmanager
-def erasing(connection: OpenTransaction) -> Iterator[None]:
-    """Rows that are deleted or replaced here are overwritten with zeros, freed pages too."""
-    connection.execute("PRAGMA secure_delete=ON").fetchall()
-    try:
-        yield
-    finally:
-        connection.execute("PRAGMA secure_delete=OFF").fetchall()
 
 
 def _one(cursor: Rows) -> ApprovalRecord | None:

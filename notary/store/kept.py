@@ -1,16 +1,16 @@
 """Texts that are kept for a while, in SQLite: ended approvals with their requests and plans, and outputs of calls.
 
 Ended approvals are for those who look into a decision later: nothing is decided by them. The texts of each kind are
-bounded by age and bytes (notary/store/keeping.py). A row that is erased is overwritten in the file; pages that SQLite
-has split or merged may keep copies of it in their free room.
+bounded by age and bytes (notary/store/keeping.py). A text that is erased is overwritten in the file, and no copy
+of it is left (notary/store/own_pages.py).
 """
 
 from typing import Final
 
 from ipc.backends.store import ApprovalRecord
 from notary.database import OpenTransaction
-from notary.store.holds import erasing
 from notary.store.keeping import TRIMMED_AT_ONCE, KeptBounds, kept_record, kept_text
+from notary.store.own_pages import ROOM, erasing
 
 
 class KeptTexts:
@@ -34,7 +34,8 @@ class KeptTexts:
             f"""
             CREATE TABLE IF NOT EXISTS {table} (
                 seq INTEGER PRIMARY KEY, {key} TEXT NOT NULL UNIQUE, principal TEXT NOT NULL, ended_at REAL NOT NULL,
-                bytes INTEGER NOT NULL, record TEXT NOT NULL
+                bytes INTEGER NOT NULL, {ROOM},
+                record TEXT NOT NULL
             ) STRICT
             """,
             f"CREATE INDEX IF NOT EXISTS {table}_by_age ON {table} (ended_at)",

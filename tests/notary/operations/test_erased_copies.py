@@ -13,7 +13,7 @@ from notary.backends.sqlite import connect
 from notary.backup import LEDGER, back_up
 from notary.ledger import kept_values
 from notary.ledger.kept_values import KeptRow, insert, write_anew
-from notary.store.holds import erasing
+from notary.store.own_pages import erasing
 from tests.notary.operations.test_erase_kept import ERASED, OF_PERSON
 from tests.notary.running import Running
 from tests.notary.samples import make_open

@@ -153,8 +153,11 @@ def recorded(folder: Path) -> Folder:
         rows = [(f"holder {number}", f"ses_{number}", EPOCH, notary.clock.time) for number in range(2)]
         connection.executemany("INSERT INTO last_sessions VALUES (?, ?, ?, ?)", rows)
         kept = [(7, "apr_7", "uid:1007", notary.clock.time, 2, "{}"), (8, "apr_8", "uid:1008", LATE, 3, "[ ]")]
-        for texts, sums in (("kept_approvals", "kept_bytes"), ("kept_outputs", "kept_output_bytes")):
-            connection.executemany(f"INSERT INTO {texts} VALUES (?, ?, ?, ?, ?, ?)", kept)
+        for texts, key, sums in (
+            ("kept_approvals", "approval_id", "kept_bytes"), ("kept_outputs", "call_id", "kept_output_bytes"),
+        ):  # fmt: skip
+            columns = f"seq, {key}, principal, ended_at, bytes, record"
+            connection.executemany(f"INSERT INTO {texts} ({columns}) VALUES (?, ?, ?, ?, ?, ?)", kept)
             connection.executemany(f"INSERT INTO {sums} VALUES (?, ?)", [("uid:1007", 2), ("uid:1008", 3)])
         count_by_hand(connection)
         reserve_by_hand(connection)

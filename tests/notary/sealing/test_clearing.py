@@ -13,7 +13,7 @@ from notary.backends.sqlite import connect
 from notary.reading.verify import CHUNK
 from notary.reading.whole import WholeWalk
 from notary.sealing.clearing import FIRST_SLICE, SLICE_SECONDS, SliceSize, clear_slice
-from notary.store.holds import erasing
+from notary.store.own_pages import erasing
 from tests.notary.running import Running, walk
 from tests.notary.samples import NOW, make_note, make_open, record_call
 from tests.notary.sealing.sealed_ledger import AGE, keys_of, seal_age, verify, write_ages, write_calls
