@@ -5,6 +5,8 @@ short line that is written over in place.
 """
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,8 @@ from ipc.process.logs import log
 FILE_NAME: Final = "exported-events"
 START: Final = EventPosition()
 """Before the first event."""
+_WARN_SECONDS: Final = 60.0
+"""Between two warnings of one kind."""
 _LINE_BYTES: Final = 160
 _decode = msgspec.json.Decoder(EventPosition).decode
 _encode = msgspec.json.Encoder().encode
@@ -24,7 +28,9 @@ _encode = msgspec.json.Encoder().encode
 class EventExports:
     """The export of one ledger. `path` None: the place is kept in memory alone."""
 
-    def __init__(self, path: Path | None = None, opened_at: EventPosition = START) -> None:
+    def __init__(
+        self, path: Path | None = None, opened_at: EventPosition = START, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.opened_at = opened_at
         """The end of the chain when this notary opened it."""
         self._path = path
@@ -32,6 +38,8 @@ class EventExports:
         self._counts = dict.fromkeys((EXPORTED, DROPPED, SKIPPED), 0)
         self._changes = 0
         self._is_failing = False
+        self._clock = clock
+        self._warned_at: dict[str, float] = {}
 
     def begin(self) -> EventPosition:
         """The place where an exporter that has just started goes on; without a file, the end of the chain when the
@@ -49,15 +57,24 @@ class EventExports:
     def skip(self, count: int, after: EventPosition) -> None:
         """Events that the ledger does not hold any more were not exported."""
         self._counts[SKIPPED] += count
-        log.warning("events are not exported: the ledger does not hold them any more", count=count, position=after.seq)
+        self._warn(
+            "events are not exported: the ledger does not hold them any more", count=count, position=after.seq
+        )  # fmt: skip
 
     def change(self, before: EventPosition, after: EventPosition) -> None:
         """The ledger is not the one whose events were exported."""
         self._changes += 1
-        log.warning(
+        self._warn(
             "the ledger does not continue the events that were exported: the export begins anew",
             position=before.seq, begins_after=after.seq,
         )  # fmt: skip
+
+    def _warn(self, line: str, **fields: object) -> None:
+        """SECURITY: an exporter that was taken over could ask for any place: it must not fill the log."""
+        now = self._clock()
+        if now - self._warned_at.get(line, -_WARN_SECONDS) >= _WARN_SECONDS:
+            self._warned_at[line] = now
+            log.warning(line, **fields)
 
     def status(self, end: EventPosition) -> EventExport | None:
         """How far it has come, given the end of the chain; None before an exporter has asked."""

@@ -1,6 +1,6 @@
 """What the exporter asks the notary: audit events, in the order in which they stand in the ledger."""
 
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -32,6 +32,7 @@ class NextEvents(ExporterOperation[FollowingEvents], frozen=True):
     """Read the events behind this position, which the exporter has settled; None: it has just started, and goes on
     where the one before ended. The counts are its own since it started."""
 
+    asker: ClassVar[str] = "exporter"
     after: EventPosition | None = None
     exported: int = 0
     dropped: int = 0

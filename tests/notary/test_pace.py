@@ -3,6 +3,7 @@
 from ipc.evidence import EventQuery
 from ipc.limits import MAX_OPERATIONS
 from ipc.operations.evidence import QueryEvents, ShowReceipt
+from ipc.operations.exporting import NextEvents
 from ipc.operations.holds import ListHolds
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadLedger
@@ -48,6 +49,24 @@ def test_a_polite_asker_waits_for_no_queue_of_another() -> None:
     reader.ask("polite", SLICE_SECONDS / 100)
     reader.reads.perform_slice()
     assert reader.done == [*["heavy"] * 20, "polite", "heavy"]
+
+
+def test_a_read_without_an_asker_waits_for_no_queue_of_the_exporter() -> None:
+    done, now = list[str](), 0.0
+
+    def perform(tasks: list[Task]) -> None:
+        nonlocal now
+        now += SLICE_SECONDS * 2
+        done.extend(type(task.operation).__name__ for task in tasks)
+
+    reads = PacedReads(perform, lambda: now)
+    for number in range(100):
+        reads.takes(Task("exporter", number, NextEvents()))
+    for _ in range(20):
+        reads.perform_slice()
+    reads.takes(Task("front", 1, QueryEvents(EventQuery())))
+    reads.perform_slice()
+    assert done == [*["NextEvents"] * 20, "QueryEvents"]
 
 
 def test_an_asker_gets_time_and_not_turns() -> None:

@@ -60,6 +60,10 @@ class Received:
         """The events in their bodies."""
         return [json.loads(record.body.string_value) for record in self.records]
 
+    def traces_of_events(self) -> set[str | None]:
+        """The trace ids of events, as the gateway names them."""
+        return {event.get("trace_id") for event in self.events()}
+
     def roots(self, trace_id: str) -> list[Span]:
         """The spans of the calls of a trace, in the order in which they came."""
         wanted = bytes.fromhex(trace_id.removeprefix("trc_").replace("-", ""))

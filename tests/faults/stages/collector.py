@@ -1,4 +1,4 @@
-"""A gateway with a collector of spans, which is down when the gateway starts."""
+"""A gateway with a collector of spans and events, which is down when the gateway starts."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +10,7 @@ from tests.faults.stages.core import digest, payment, transfers
 from tests.faults.table.collector import COLLECTOR
 from tests.faults.table.rows import START
 from tests.faults.walk import Stage
-from tests.support.gateway import gateway
+from tests.support.gateway import gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.otlp_receiver import receiver
 from tests.support.proxied import HOST
@@ -22,7 +22,7 @@ STATUSES = {"read-only": 503, "full": 507}
 
 @contextmanager
 def collector_stage(folder: Path) -> Iterator[list[Stage]]:
-    """A call after each fault is exported."""
+    """A call after each fault is exported, and the event of a call during it."""
     with ExitStack() as stack:
         up, received = stack.enter_context(upstream()), stack.enter_context(receiver())
         between = Between(("127.0.0.1", int(received.endpoint.rpartition(":")[2])))
@@ -49,7 +49,8 @@ unsafe_resolve = {{"{HOST}" = "{up.address}"}}
                 yield
             received.status = 200
 
-        def afterwards(_fault: str, _trace_id: str) -> None:
+        def afterwards(_fault: str, trace_id: str) -> None:
+            wait_for(lambda: trace_id in received.traces_of_events(), "the event of the call during the fault")
             answer = digest(gate.agent())
             assert received.trace(answer.headers["x-trace-id"])
 

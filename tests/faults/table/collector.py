@@ -1,15 +1,16 @@
-"""A dependency of no call: the collector that gets spans, to which the exporter sends them."""
+"""A dependency of no call: the collector, to which the exporter sends spans and audit events."""
 
 from tests.faults.table.rows import START, Row, Table
 
 _DROPPED = ('gate_otlp_spans_total{outcome="dropped"} rises',)
-_LATER = "bring it back; spans of longer than the last 20 s, and those without room, are lost"
+_LATER = "bring it back; events come then, and spans of longer than the last 20 s, and those without room, are lost"
 
 COLLECTOR = Table(
-    "collector of spans",
+    "collector of spans and events",
     "No call waits for it: every cell is as without a fault. A batch is tried for 20 s, and up to 2,048 calls of a "
-    "front wait meanwhile; the rest is dropped and counted (`docs/telemetry.md`). An exporter that dies is replaced "
-    "(`tests/integration/test_spans.py`).",
+    "front wait meanwhile; the rest is dropped and counted. Audit events wait in the ledger and come once it is back "
+    "(`docs/telemetry.md`). An exporter that dies is replaced (`tests/integration/test_spans.py`, "
+    "`test_event_logs.py`).",
     {
         START: Row("No process listens at its address; the gateway starts all the same.", _LATER),
         "refuses": Row("It no longer listens.", _LATER),
@@ -24,7 +25,7 @@ COLLECTOR = Table(
             "It answers 507: it has no room.", "give it room", metrics=_DROPPED,
             log="the collector takes no spans: they are dropped",
         ),
-        "loses its data": "what it has taken is its own: nothing is sent twice",
-        "clock differs": "spans have the gateway's times, and the collector judges none of them",
+        "loses its data": "what it has taken is its own: nothing of it is sent again",
+        "clock differs": "spans and events have the gateway's times, and the collector judges none of them",
     },
 )  # fmt: skip

@@ -115,6 +115,18 @@ def test_a_place_of_another_ledger_is_told_and_the_export_begins_anew(kept: Runn
     assert reader.ask(NextEvents(end_of(page))).events == []
 
 
+def test_an_exporter_that_asks_for_places_at_random_fills_no_log(kept: Running) -> None:
+    note(kept, "a")
+    reader = kept.event_reader()
+    with capture_logs() as lines:
+        for number in range(50):
+            reader.ask(NextEvents(EventPosition(number + 2, f"sha256:{number}")))
+    assert [line["event"] for line in lines].count(BEGINS_ANEW) == 1
+    told = export_of(kept)
+    assert told is not None
+    assert told.changes == 50
+
+
 def test_a_file_that_makes_no_sense_is_told_and_the_export_begins_with_this_notary(kept: Running) -> None:
     note(kept, "a")
     after_all(kept.event_reader())
