@@ -14,6 +14,13 @@ class GrantedBudgets(Noun, frozen=True, kw_only=True):
     max_calls: int
 
 
+class JudgedProof(Noun, frozen=True, kw_only=True):
+    """The proof of a request to the edge's `/mcp` holds, and is used now."""
+
+    token_binding: str
+    """`dpop`."""
+
+
 class Lease(Noun, frozen=True, kw_only=True):
     """A lease: who holds the key that it is bound to may call until it is over."""
 

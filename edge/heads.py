@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ipc.network.edge_headers import CLIENT_CERT
+
 Headers = list[tuple[bytes, bytes]]
 PASSED_ON: Final = frozenset({
     b"authorization", b"content-type", b"dpop", b"idempotency-key", b"traceparent", b"tracestate",
@@ -41,7 +43,7 @@ def request_headers(given: Iterable[tuple[bytes, bytes]], certificate: bytes | N
         raise BadHead
     passed = [(name, value) for name, value in headers if name in PASSED_ON]
     if certificate is not None:
-        passed.append((b"client-cert", b":" + base64.b64encode(certificate) + b":"))
+        passed.append((CLIENT_CERT.encode(), b":" + base64.b64encode(certificate) + b":"))
     return passed
 
 

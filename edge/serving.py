@@ -65,8 +65,8 @@ class _EdgeServer(TCPServer):
 async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: FollowedCertificate | None) -> None:
     """Serve until a signal comes."""
     connections = EdgeConnections(settings.limits)
-    mcp = _mcp_endpoint(settings)
     gateway = ClientSocket(settings.client_socket, GatewayPlaces(place_share(settings.limits)))
+    mcp = _mcp_endpoint(settings, gateway)
     application = EdgeApplication(gateway, connections, settings.limits, mcp)
     context = WorkerContext(None)
     handle = partial(_handle, connections, certificate, ASGIWrapper(application), _hypercorn(), context)  # type: ignore[arg-type]
@@ -92,12 +92,12 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
     log.info("stopped")
 
 
-def _mcp_endpoint(settings: EdgeSettings) -> "McpEndpoint | None":
+def _mcp_endpoint(settings: EdgeSettings, gateway: ClientSocket) -> "McpEndpoint | None":
     if settings.mcp is None:
         return None
     from edge.mcp.endpoint import McpEndpoint
 
-    return McpEndpoint(settings, settings.mcp)
+    return McpEndpoint(settings, settings.mcp, gateway)
 
 
 async def _accept(scope: trio.CancelScope, handle: Any, listener: trio.SocketListener, handlers: trio.Nursery) -> None:

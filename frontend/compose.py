@@ -12,6 +12,7 @@ from frontend.auth.certificates import CertificateJudge
 from frontend.auth.dpop import DpopVerifier
 from frontend.auth.lease import LeaseVerifier
 from frontend.auth.operators import Operators
+from frontend.auth.remote import RemoteCallers
 from frontend.auth.tokens import TokenJudge
 from frontend.broker.client import BrokerClient
 from frontend.calls.approvals.expiry import Expiry
@@ -136,12 +137,17 @@ def build_services(
         refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks, rates=rates,
         explaining=Explaining(registry, policy, learned.for_action, current.settings_now, use_newest, policy_files),
-        learned=learned, exporter=ended.exporter, certificates=CertificateJudge(clock, current.identity_now),
+        learned=learned, exporter=ended.exporter, broker=execution.secrets.broker,
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, processes=Processes(start.number, settings.front_processes), allow_list=allow_list,
-        broker=execution.secrets.broker, tokens=TokenJudge(clock, current.identity_now, execution.secrets.broker),
+        remote=_remote(authentication, current, execution.secrets.broker),
     )  # fmt: skip
+
+
+def _remote(authentication: Authentication, current: Current, broker: BrokerClient) -> RemoteCallers:
+    clock, identity = authentication.clock, current.identity_now
+    return RemoteCallers(TokenJudge(clock, identity, broker), CertificateJudge(clock, identity), authentication)
 
 
 def _allow_list(

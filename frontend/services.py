@@ -13,8 +13,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
-from frontend.auth.certificates import CertificateJudge
-from frontend.auth.tokens import TokenJudge
+from frontend.auth.remote import RemoteCallers
 from frontend.broker.client import BrokerClient
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.upkeep import HoldUpkeep
@@ -72,8 +71,7 @@ class Services:
     notary: NotaryClient
     readers: Readers
     authentication: Authentication
-    tokens: TokenJudge
-    certificates: CertificateJudge
+    remote: RemoteCallers
     policy: RunningEngine
     pools: Pools
     broker: BrokerClient

@@ -17,7 +17,8 @@ class IdentityOrigin(msgspec.Struct, frozen=True):
     issuer: str | None = None
     subject: str | None = None
     binding: str | None = None
-    """`dpop` for a token that is bound to the key of the lease, `bearer` for any other token."""
+    """`dpop` for a token that is bound to the key of the lease, or to the one that proves each request to the edge's
+    `/mcp`; `bearer` for any other token."""
 
     def as_fields(self) -> dict[str, str | None]:
         """Members of events, and of policy's input."""

@@ -1,13 +1,14 @@
 """The callers of `/mcp`: for each token one key, one lease at a time and one MCP server, as long as the token lives.
 
 Guarantees that a caller is kept only once the gateway has given a lease for its token, and that their number is
-bounded, in all and by subject. The gateway judges the token again with each lease, and no lease outlives it.
+bounded, in all and by subject. The gateway judges the token again with each lease, and no lease outlives it. If
+the token is bound to a key, it judges the proof of each request, too.
 """
 
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -16,11 +17,13 @@ import anyio
 import trio
 from gateway_client.address import Address
 from gateway_client.agents import AsyncAgentClient
-from gateway_client.leases import WAIT_SECONDS, LeaseTerms
+from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, LeaseTerms
 from gateway_client.mcp_server.serving import McpOptions, server_for
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from edge.mcp.access_tokens import AccessClaims
+from edge.gateway import ClientSocket
+from edge.mcp.access_tokens import AccessClaims, ShownToken
+from edge.mcp.token_holder import TokenHolder
 from frontend.telemetry.logs import log
 
 Message = MutableMapping[str, Any]
@@ -43,8 +46,13 @@ class TooManyCallers(Exception):
 class McpCaller:
     """One caller. `subject` is issuer and subject of its token, `ends` the end of that, in Unix seconds."""
 
-    def __init__(self, client: AsyncAgentClient, subject: tuple[str, str], ends: float) -> None:
+    def __init__(
+        self, client: AsyncAgentClient, holder: TokenHolder | None, subject: tuple[str, str], ends: float
+    ) -> None:  # fmt: skip
         self._client = client
+        self._holder = holder
+        self._leased_at = time.time()
+        self._renewing = trio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
@@ -53,11 +61,30 @@ class McpCaller:
         self.under_way = 0
         self.used_at = trio.current_time()
 
-    async def keep_lease(self) -> None:
-        """Take another lease if the last one is over. Raises GatewayError."""
+    async def admit(self, proof: str | None, address: str) -> None:
+        """Have the proof of a request judged, where its token is bound to a key, and take another lease if the last
+        one is over. Raises GatewayError."""
+        if self._holder is None or proof is None:
+            if self._ends_within(0.0):
+                await self._client.renew()
+            return
+        async with self._renewing:
+            # Without a proof a lease can't be renewed later: calls under way have it for as long as a hold lives.
+            if self._ends_within(WAIT_SECONDS):
+                with self._holder.showing(proof):
+                    await self._client.renew()
+                self._leased_at = time.time()
+                if self._holder.was_shown:
+                    return
+        await self._holder.judge(proof, address)
+
+    def _ends_within(self, seconds: float) -> bool:
+        """True if the lease has no more than so many seconds, or, where it is short from the start, 0.8 of its time."""
         session = self._client.session
-        if session is None or datetime.fromisoformat(session.expires_at).timestamp() <= time.time():
-            await self._client.renew()
+        if session is None:
+            return True
+        end = datetime.fromisoformat(session.expires_at).timestamp()
+        return end - time.time() <= min(seconds, 0.8 * (end - self._leased_at))
 
     async def handle(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, while it is in use."""
@@ -104,8 +131,9 @@ class McpCaller:
 class McpCallers:
     """All of them, by the digest of their token."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, gateway: ClientSocket) -> None:
         self._address = address
+        self._gateway = gateway
         self._callers: dict[bytes, McpCaller] = {}
         self._opening: dict[bytes, trio.Event] = {}
         self._opening_of: Counter[str] = Counter()
@@ -117,17 +145,20 @@ class McpCallers:
             await trio.sleep_forever()
 
     @asynccontextmanager
-    async def admitted(self, token: str, claims: AccessClaims, address: str) -> AsyncIterator[McpCaller]:
+    async def admitted(self, shown: ShownToken, claims: AccessClaims, address: str) -> AsyncIterator[McpCaller]:
         """The caller of a token, in use, with a lease that lives; `address` shows the token. Raises GatewayError,
         TooManyCallers."""
-        digest = sha256(token.encode()).digest()
+        digest = sha256(shown.token.encode()).digest()
         while (opening := self._opening.get(digest)) is not None:
             await opening.wait()
         caller = self._callers.get(digest)
         if caller is None:
-            caller = await self._opened(digest, token, claims, address)
+            caller = await self._opened(digest, shown, claims, address)
+            with caller.in_use():
+                yield caller
+            return
         with caller.in_use():
-            await caller.keep_lease()
+            await caller.admit(shown.proof, address)
             yield caller
 
     def forget(self, caller: McpCaller) -> None:
@@ -135,18 +166,19 @@ class McpCallers:
         for digest in [one for one, known in self._callers.items() if known is caller]:
             del self._callers[digest]
 
-    async def _opened(self, digest: bytes, token: str, claims: AccessClaims, address: str) -> McpCaller:
+    async def _opened(self, digest: bytes, shown: ShownToken, claims: AccessClaims, address: str) -> McpCaller:
         if len(self._opening) >= MAX_OPENING or self._nursery is None:
             raise TooManyCallers
         if self._opening_of[address] >= MAX_OPENING_OF_ADDRESS:
             raise TooManyCallers
         self._opening_of[address] += 1
         done = self._opening[digest] = trio.Event()
-        terms = LeaseTerms(seconds_left=WAIT_SECONDS, token=lambda: token)
-        client = AsyncAgentClient(self._address, terms=terms)
+        holder = None if shown.proof is None else TokenHolder(self._gateway, shown.token)
+        client = AsyncAgentClient(self._address, terms=_terms(shown.token, holder))
         try:
-            await client.renew()
-            caller = McpCaller(client, (claims.iss, claims.sub), claims.exp)
+            with nullcontext() if holder is None or shown.proof is None else holder.showing(shown.proof):
+                await client.renew()
+            caller = McpCaller(client, holder, (claims.iss, claims.sub), claims.exp)
             self._make_room(caller.subject)
             self._callers[digest] = caller
             with caller.in_use():
@@ -176,3 +208,9 @@ class McpCallers:
         oldest = min(idle, key=lambda one: one.used_at)
         self.forget(oldest)
         oldest.end()
+
+
+def _terms(token: str, holder: TokenHolder | None) -> LeaseTerms:
+    if holder is None:
+        return LeaseTerms(seconds_left=WAIT_SECONDS, token=lambda: token)
+    return LeaseTerms(seconds_left=RENEW_SECONDS, token=lambda: token, holder_proof=holder.proof)

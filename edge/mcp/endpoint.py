@@ -14,21 +14,26 @@ from gateway_client.address import Address
 from gateway_client.errors import GatewayError
 
 from edge.connections import CONNECTION
+from edge.gateway import ClientSocket
 from edge.heads import answer_headers
 from edge.mcp.access_tokens import SCOPE, AccessRefused, checked_claims, shown_token
 from edge.mcp.callers import McpCallers, Message, Receive, Send, TooManyCallers
 from frontend.telemetry.logs import log, trace_now
 from ipc.edge_settings import EdgeMcpSettings, EdgeSettings
+from ipc.network.edge_headers import MCP_PATH
 
-PATH: Final = b"/mcp"
+PATH: Final = MCP_PATH.encode()
 METADATA: Final = b"/.well-known/oauth-protected-resource"
 BUSY_SECONDS: Final = 5
+ALGORITHMS: Final = "ES256"
+"""The algorithms of proofs, as the gateway has them."""
+REFUSED_PROOF: Final = frozenset({"invalid_dpop", "replay_detected"})
 
 
 class McpEndpoint:
     """The endpoint, and its callers."""
 
-    def __init__(self, settings: EdgeSettings, mcp: EdgeMcpSettings) -> None:
+    def __init__(self, settings: EdgeSettings, mcp: EdgeMcpSettings, gateway: ClientSocket) -> None:
         base = settings.public_base_url
         parts = urlsplit(base)
         self._origin = f"{parts.scheme}://{parts.netloc}".encode()
@@ -37,8 +42,9 @@ class McpEndpoint:
         self._metadata = msgspec.json.encode({
             "resource": self._resource, "authorization_servers": mcp.authorization_servers,
             "scopes_supported": [SCOPE], "bearer_methods_supported": ["header"],
+            "dpop_signing_alg_values_supported": [ALGORITHMS],
         })  # fmt: skip
-        self._callers = McpCallers(Address.parse(f"unix://{settings.client_socket}", base))
+        self._callers = McpCallers(Address.parse(f"unix://{settings.client_socket}", base), gateway)
         # SECURITY: the package quotes requests in its warnings.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         logging.getLogger("mcp").propagate = False
@@ -66,22 +72,29 @@ class McpEndpoint:
             await self._called(scope, body, receive, send)
 
     async def _called(self, scope: Message, body: bytes, receive: Receive, send: Send) -> None:
+        is_proven = False
         try:
-            token = shown_token(scope["headers"])
-            claims, connection = checked_claims(token, self._resource), scope["state"][CONNECTION]
-            async with self._callers.admitted(token, claims, connection.address) as caller:
+            shown = shown_token(scope["headers"])
+            is_proven = shown.proof is not None
+            claims, connection = checked_claims(shown, self._resource), scope["state"][CONNECTION]
+            async with self._callers.admitted(shown, claims, connection.address) as caller:
                 await caller.handle(scope, _replay(body, receive), _plain(send))
         except AccessRefused as refused:
             await self._challenge(send, refused)
         except TooManyCallers:
             await _answer(send, 503, {"error": "edge_busy"}, [(b"retry-after", b"%d" % BUSY_SECONDS)])
         except GatewayError as error:
-            await self._refuse(send, error)
+            await self._refuse(send, error, is_proven=is_proven)
 
-    async def _refuse(self, send: Send, error: GatewayError) -> None:
-        """The answer where the gateway gives no lease."""
+    async def _refuse(self, send: Send, error: GatewayError, *, is_proven: bool) -> None:
+        """The answer where the gateway gives no lease, or does not accept the proof of a request."""
         if error.code == "identity_forbidden":
-            await self._challenge(send, AccessRefused(401, "invalid_token", "the gateway does not accept the token"))
+            rule = "the gateway does not accept the token"
+            await self._challenge(send, AccessRefused(401, "invalid_token", rule, needs_proof=is_proven))
+            return
+        if error.code in REFUSED_PROOF:
+            rule = "the gateway does not accept the proof"
+            await self._challenge(send, AccessRefused(401, "invalid_dpop_proof", rule, needs_proof=True))
             return
         log.warning("no lease for an MCP caller", code=error.code)
         status = 429 if error.status == 429 else 503
@@ -89,14 +102,17 @@ class McpEndpoint:
         await _answer(send, status, {"error": error.code}, [(b"retry-after", b"%d" % wait)])
 
     async def _challenge(self, send: Send, refused: AccessRefused) -> None:
-        """A refusal that tells the client where tokens come from (RFC 6750, RFC 9728)."""
+        """A refusal that tells the client where tokens come from (RFC 6750, RFC 9449, RFC 9728)."""
         told = [f'resource_metadata="{self._metadata_url}"', f'scope="{SCOPE}"']
         if refused.error is not None:
             told = [f'error="{refused.error}"', f'error_description="{refused.rule}"', *told]
-        header = (b"www-authenticate", f"Bearer {', '.join(told)}".encode())
-        await _answer(
-            send, refused.status, {"error": refused.error or "token_needed", "reason": refused.rule}, [header]
-        )
+        proven = f'DPoP {", ".join(told)}, algs="{ALGORITHMS}"'
+        challenges = [proven] if refused.needs_proof else [f"Bearer {', '.join(told)}"]
+        if refused.error is None:
+            challenges.append(proven)
+        headers = [(b"www-authenticate", one.encode()) for one in challenges]
+        document = {"error": refused.error or "token_needed", "reason": refused.rule}
+        await _answer(send, refused.status, document, headers)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

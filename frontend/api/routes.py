@@ -25,6 +25,7 @@ from frontend.api.handlers import (
     sessions,
     standing,
     summaries,
+    token_proofs,
     value_rules,
     webhooks,
 )
@@ -43,6 +44,7 @@ ROUTES = (
     Route("GET",    "/readyz",                                BOTH,   NONE,     Rate.FREE,    health.readyz),
     Route("GET",    "/openapi.json",                          BOTH,   DEV,      Rate.FREE,    document.openapi),
     Route("POST",   "/v1/leases",                             CLIENT, NONE,     Rate.LEASE,   leases.issue),
+    Route("POST",   "/v1/proofs",                             CLIENT, NONE,     Rate.FREE,    token_proofs.judge),
     Route("GET",    "/.well-known/jwks.json",                 CLIENT, NONE,     Rate.FREE,    keys.lease_keys),
     Route("GET",    "/v1/actions",                            BOTH,   NONE,     Rate.FREE,    actions.summaries),
     Route("GET",    "/v1/actions/{action_id}",                BOTH,   NONE,     Rate.FREE,    actions.manifest),

@@ -126,8 +126,27 @@ class Authentication:
 
     def not_its_own(self, lease: Lease, proof_key: str) -> None:
         """A request turned out to be a copy of an earlier one: it was not this session's to pay for."""
-        self.sessions.give_back(lease.session_id)
-        self.replays.add(proof_key)
+        self._is_copied(lease.session_id, proof_key)
+
+    async def token_holder(self, text: str, token: str, jkt: str, path: str) -> None:
+        """Use the proof, made for a POST to `path`, of the holder of a token that is bound to a key.
+
+        Codes: invalid_dpop, replay_detected, replay_cache_unavailable, clock_error. Raises TooMuch, too: a key's
+        proofs draw from one bucket, as a session's requests do.
+        """
+        proof = self.proofs.verify(
+            text, method="POST", path=path, access_token=token, expected_jkt=jkt, now=self.now()
+        )  # fmt: skip
+        key, bucket = replay_key(proof.jkt, proof.jti), f"key {jkt}"
+        if key in self.replays:
+            raise GateError("replay_detected")
+        self.sessions.take(bucket)
+        try:
+            await self._enter(calls.ProofRecord(key))
+        except GateError as error:
+            if error.code == "replay_detected":
+                self._is_copied(bucket, key)
+            raise
 
     async def operator(self, request: Request, *, may_be_copied: bool = False) -> OperatorCaller:
         """Authenticate by operator credential. Codes: invalid_operator_token, invalid_dpop, replay_detected, …
@@ -163,6 +182,10 @@ class Authentication:
         return self.proofs.verify(
             text, method=request.method, path=request.path, access_token=token, expected_jkt=jkt, now=now
         )
+
+    def _is_copied(self, bucket: str, proof_key: str) -> None:
+        self.sessions.give_back(bucket)
+        self.replays.add(proof_key)
 
     async def _enter(self, proof: calls.ProofRecord) -> None:
         """Use a proof once; from then on the epoch in force is known."""

@@ -287,9 +287,13 @@ class AgentCore(Core):
         if read is None:
             return ()
         token = read().strip()
-        if not token or not all("!" <= one <= "~" for one in token):
+        holder_proof = self.leases.terms.holder_proof
+        proof = None if holder_proof is None else holder_proof()
+        if not all(one and all("!" <= sign <= "~" for sign in one) for one in (token, proof) if one is not None):
             raise ValueError("the token can't be sent as a header")
-        return (("Authorization", f"Bearer {token}"),)
+        if proof is None:
+            return (("Authorization", f"Bearer {token}"),)
+        return (("Authorization", f"DPoP {token}"), ("Client-DPoP", proof))
 
     def _proof(self, lease: Lease) -> "_Prove":
         return _Prove(self._prover, lease)

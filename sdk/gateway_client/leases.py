@@ -31,7 +31,8 @@ class LeaseTerms:
     budget_exhausted: call `renew()` for another one. `renews_budget` lets the client take a new lease, with a whole
     new budget, by itself. A lease that has less than `seconds_left` left when a call goes out is renewed first:
     WAIT_SECONDS suits a program that polls the holds of its calls later. `token` returns the token (JWT) by which a
-    gateway's edge knows this agent; it is called for each lease, so it may read a file that is replaced.
+    gateway's edge knows this agent; it is called for each lease, so it may read a file that is replaced. `holder_proof`
+    is for an edge that asks for leases on behalf of others: it returns a new proof of the key that `token` is bound to.
     """
 
     scopes: tuple[str, ...] = ("tools:call",)
@@ -39,6 +40,7 @@ class LeaseTerms:
     renews_budget: bool = False
     seconds_left: float = RENEW_SECONDS
     token: Callable[[], str] | None = field(default=None, repr=False)
+    holder_proof: Callable[[], str] | None = field(default=None, repr=False)
 
     @property
     def keeps_session(self) -> bool:

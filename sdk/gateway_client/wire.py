@@ -49,7 +49,7 @@ class SentRequest:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that errors must not repeat: token and proof."""
-        shown = (value for name, value in self.headers if name in {"Authorization", "DPoP"})
+        shown = (value for name, value in self.headers if name in {"Authorization", "DPoP", "Client-DPoP"})
         return tuple(value.removeprefix("DPoP ").removeprefix("Bearer ") for value in shown)
 
 

@@ -92,13 +92,15 @@ def test_the_metadata_names_resource_issuers_and_scope(serving: Edge) -> None:
         assert answer.json() == {
             "resource": RESOURCE, "authorization_servers": ["https://login.example"],
             "scopes_supported": ["tools:call"], "bearer_methods_supported": ["header"],
+            "dpop_signing_alg_values_supported": ["ES256"],
         }  # fmt: skip
 
 
 def test_a_request_without_a_token_is_told_where_tokens_come_from(serving: Edge) -> None:
     answer = asked(serving, None)
-    challenge = f'Bearer resource_metadata="{METADATA}", scope="tools:call"'
-    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, challenge)
+    told = f'resource_metadata="{METADATA}", scope="tools:call"'
+    challenges = [f"Bearer {told}", f'DPoP {told}, algs="ES256"']
+    assert (answer.status_code, answer.headers.get_list("www-authenticate")) == (401, challenges)
 
 
 REFUSED = {

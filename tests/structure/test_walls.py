@@ -157,7 +157,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "witness": (("main",), ("judge",)),
     "console": (("main",), ("forwarding",)),
     "bridge": (("main",), ("endpoint",), ("sessions",), ("session",)),
-    "edge": (("main",), ("serving",), ("application",), ("gateway",)),
+    "edge": (("main",), ("serving",), ("application",), ("mcp",), ("gateway",)),
     "importing": (("mcp",), ("openapi",), ("folder", "manifest_text")),
     "exporter": (("main",), ("process",)),
     "broker": (("main",), ("process",), ("tokens", "walls"), ("token_server",)),

@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.edge_process import PUBLIC, Edge
 from tests.support.gateway import ANSWER_SECONDS
 from tests.support.issued_tokens import token
+from tests.support.proofs import Key, proof
 
 RESOURCE = f"{PUBLIC}/mcp"
 MCP = '[mcp]\nauthorization_servers = ["https://login.example"]\n'
@@ -29,6 +30,23 @@ def asked(serving: Edge, shown: str | None, **headers: str) -> httpx.Response:
     credential = {} if shown is None else {"Authorization": f"Bearer {shown}"}
     client = serving.clients[0] if serving.clients else serving.client()
     return client.post("/mcp", json=PING, headers={**ACCEPT, **credential, **headers})
+
+
+def bound_token(key: Key, **changes: object) -> str:
+    """An access token that is bound to a key (RFC 9449)."""
+    return access_token(**({"cnf": {"jkt": key.jkt}} | changes))
+
+
+def request_proof(key: Key, shown: str, **changes: Any) -> str:
+    """A proof for one request to `/mcp`; keywords change its claims."""
+    return proof(key, "POST", RESOURCE, shown, **changes)
+
+
+def asked_with(serving: Edge, shown: str, *proofs: str, scheme: str = "DPoP", **headers: str) -> httpx.Response:
+    """The answer to a ping with these proofs."""
+    client = serving.clients[0] if serving.clients else serving.client()
+    credential = [("Authorization", f"{scheme} {shown}"), *(("DPoP", one) for one in proofs)]
+    return client.post("/mcp", json=PING, headers=[*ACCEPT.items(), *credential, *headers.items()])
 
 
 @asynccontextmanager

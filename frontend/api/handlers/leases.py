@@ -6,7 +6,6 @@ from contract.leases import KEYS_HEADER, GrantedBudgets, Lease
 from contract.noun import LEFT_OUT
 from frontend.auth.identity import Identity, identify, intersect_scopes
 from frontend.auth.keys import parse_jwk
-from frontend.auth.remote import identify_remote
 from frontend.calls.refusals import RefusedRequest
 from frontend.contract.annotations import ReadsBody, WrittenAs, codes
 from frontend.contract.forms import MAX_BODY_BYTES, parse_body
@@ -25,7 +24,7 @@ from ipc.operations.leases import Issue, TooManySessions
 @codes(
     "draining", "identity_forbidden", "scope_not_permitted", "identity_provider_unavailable", "clock_error",
     "budget_exhausted", "budget_store_unavailable", "replay_cache_unavailable", "evidence_store_unavailable",
-    "ledger_full",
+    "ledger_full", "invalid_dpop", "replay_detected",
 )  # fmt: skip
 async def issue(
     services: Services, request: Annotated[Request, ReadsBody(LeaseRequest)]
@@ -92,7 +91,7 @@ async def _identified(services: Services, request: Request) -> Identity:
     settings = services.configuration.current.settings.identity
     try:
         if request.uid in settings.edge_uids:
-            identity = await identify_remote(services.tokens, services.certificates, request.headers)
+            identity = await services.remote.identify(request.headers)
         else:
             identity = identify(settings, request.peer)
     except GateError as error:

@@ -38,6 +38,7 @@ TAGS = {
     "actions": "What can be called, and the call.",
     "approvals": "Calls that wait for a person.",
     "receipts": "What came of each call, signed.",
+    "token_proofs": "Proofs of clients of the edge's `/mcp`, which the edge has judged here.",
     "calls": "An agent's own calls, and what became of them.",
     "audit": "Everything that was decided, in one chain.",
     "summaries": "Counts of decisions by time, action and principal.",

@@ -157,7 +157,7 @@ async def test_a_row_says_owner_and_scopes(tmp_path: Path) -> None:
             (shown(A), "team", ("tools:call", "a:b")),
             (shown(email("bob@corp.example")), None, ("tools:call",)),
         ):
-            identity = core.services.certificates.judge(make(core.clock.right))
+            identity = core.services.remote.certificates.judge(make(core.clock.right))
             assert (identity.owner, identity.scopes_allowed) == (owner, scopes)
 
 
