@@ -1,22 +1,22 @@
 """One request of an agent, as an ASGI application: its body is read whole, then forwarded, then the answer is sent.
 
-An answer is read ahead as far as the memory for answers has room; the rest is streamed. So a slow client holds no place
-at the gateway, unless its answer is larger than that. Each request has its bounds: head, body, time of the body, time
-of the answer, and how many its address has under way.
+An answer is read whole before it is sent, so that a slow client holds no place at the gateway. Each request has its
+bounds: head, body, time of the body, time of the answer, and how many its address has under way.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from typing import Any, Final, Protocol
 
-import msgspec
 import trio
 
+from edge.answers import ClientAnswer
 from edge.connections import CONNECTION, EdgeConnection, EdgeConnections
 from edge.endpoints import edge_endpoint
 from edge.gateway import ClientSocket, NoAnswer
-from edge.heads import BadHead, answer_headers, request_headers, stated_length
-from edge.held import HeldBytes, ReadAhead
-from frontend.telemetry.logs import begin_trace, log, trace_now
+from edge.heads import BadHead, Headers, answer_headers, request_headers, stated_length
+from edge.held import HeldBytes, WholeAnswer
+from frontend.telemetry.logs import begin_trace, log
 from ipc.edge_settings import EdgeLimitSettings
 
 Message = MutableMapping[str, Any]
@@ -70,7 +70,7 @@ class EdgeApplication:
             connection.abort()
             return
         begin_trace()
-        sender = _Sender(send, connection, self._limits.send_seconds, is_http2=scope["http_version"] == "2")
+        sender = ClientAnswer(send, connection, self._limits.send_seconds, is_http2=scope["http_version"] == "2")
         with connection.request():
             if not self._connections.begin_request(connection.address):
                 await sender.refuse(503, "edge_busy")
@@ -80,7 +80,7 @@ class EdgeApplication:
             finally:
                 self._connections.end_request(connection.address)
 
-    async def _served(self, scope: Message, receive: Receive, sender: "_Sender", connection: EdgeConnection) -> None:
+    async def _served(self, scope: Message, receive: Receive, sender: ClientAnswer, connection: EdgeConnection) -> None:
         """Answer it, or refuse it, or cut its connection."""
         try:
             await self._answer(scope, receive, sender, connection)
@@ -102,41 +102,45 @@ class EdgeApplication:
             log.error("request failed", path=scope["path"], error=type(error).__name__)
             connection.abort()
 
-    async def _answer(self, scope: Message, receive: Receive, sender: "_Sender", connection: EdgeConnection) -> None:
+    async def _answer(self, scope: Message, receive: Receive, sender: ClientAnswer, connection: EdgeConnection) -> None:
         try:
             headers = request_headers(scope["headers"], connection.certificate)
         except BadHead:
             raise _Refused(400, "bad_request") from None
         body = _RequestBody(self._connections.bodies, connection.address)
+        whole = WholeAnswer(self._connections.answers, connection.address, connection.cut_slow)
         try:
             await self._read(body, receive)
-            path, query = scope["raw_path"], scope["query_string"]
             if stated_length(scope["headers"]) not in (None, body.size):
                 raise _Refused(400, "bad_request")
-            if self._own is not None and self._own.serves(path):
-                await self._own.answer(scope, body.whole(), receive, sender.pass_on)
-                return
-            endpoint = edge_endpoint(scope["method"], path, query)
-            if endpoint is None:
-                raise _Refused(404, "not_found")
-            if body.size and endpoint.method == "GET":
-                raise _Refused(400, "bad_request")
-            target = path + b"?" + query if query else path
-            ahead = ReadAhead(self._connections.answers, connection.address)
-            try:
-                asked = self._gateway.asked(connection.address, endpoint, target, headers, body.whole())
-                async with asked as answer:
-                    status, passed = answer.status, answer_headers(answer.headers)
-                    async for part in answer.parts():
-                        if not ahead.keep(part):
-                            await sender.begin_once(status, passed, ahead.parts)
-                            await sender.more(part)
-                await sender.begin_once(status, passed, ahead.parts)
-                await sender.end()
-            finally:
-                ahead.release()
+            if self._own is not None and self._own.serves(scope["raw_path"]):
+                await self._own.answer(scope, body.whole(), receive, partial(_pass_on, sender, whole))
+            else:
+                await self._forward(scope, headers, body, whole, sender)
         finally:
+            whole.release()
             body.release()
+
+    async def _forward(
+        self, scope: Message, headers: Headers, body: "_RequestBody", whole: WholeAnswer, sender: ClientAnswer
+    ) -> None:
+        """Send what the gateway answers. Raises _Refused, NoAnswer."""
+        path, query = scope["raw_path"], scope["query_string"]
+        endpoint = edge_endpoint(scope["method"], path, query)
+        if endpoint is None:
+            raise _Refused(404, "not_found")
+        if body.size and endpoint.method == "GET":
+            raise _Refused(400, "bad_request")
+        target = path + b"?" + query if query else path
+        async with self._gateway.asked(whole.address, endpoint, target, headers, body.whole()) as answer:
+            status, passed = answer.status, answer_headers(answer.headers)
+            async for part in answer.parts():
+                await _keep(whole, part)
+        whole.wait()
+        await sender.begin(status, passed)
+        for part in whole.parts:
+            await sender.more(part)
+        await sender.end()
 
     async def _read(self, body: "_RequestBody", receive: Receive) -> None:
         """All of it. Raises _Refused, _CutOff and _Left."""
@@ -151,6 +155,21 @@ class EdgeApplication:
                     return
             raise _CutOff
         raise _Refused(408, "request_timeout")
+
+
+async def _pass_on(sender: ClientAnswer, whole: WholeAnswer, message: Message) -> None:
+    """Send a message of an endpoint of the edge's own; the client takes it from memory, too."""
+    await _keep(whole, message.get("body", b""))
+    whole.wait()
+    await sender.pass_on(message)
+
+
+async def _keep(whole: WholeAnswer, part: bytes) -> None:
+    """Keep a part of an answer. Raises _Refused."""
+    try:
+        await whole.keep(part)
+    except trio.TooSlowError:
+        raise _Refused(502, "answer_too_large") from None
 
 
 class _RequestBody:
@@ -192,59 +211,3 @@ class _RequestBody:
         self._memory.let_go(self._address, self._held)
         self._held = 0
         self._parts.clear()
-
-
-class _Sender:
-    """The answer's way to the client, with one budget of time for all that is sent."""
-
-    def __init__(self, send: Send, connection: EdgeConnection, seconds: float, *, is_http2: bool) -> None:
-        self._send = send
-        self._is_http2 = is_http2
-        self._connection = connection
-        self._left = seconds
-        self.has_begun = False
-
-    async def pass_on(self, message: Message) -> None:
-        """A message of an endpoint of the edge's own."""
-        self.has_begun = True
-        await self._sent(message)
-
-    async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        """In HTTP/1.1 the head is sent with the body's first part, or with its end."""
-        self.has_begun = True
-        self._connection.holds_back = not self._is_http2
-        await self._sent({"type": "http.response.start", "status": status, "headers": headers})
-        self._connection.holds_back = False
-
-    async def begin_once(self, status: int, headers: list[tuple[bytes, bytes]], parts: list[bytes]) -> None:
-        """Begin the answer and send its first parts, if it has not begun."""
-        if self.has_begun:
-            return
-        await self.begin(status, headers)
-        for part in parts:
-            await self.more(part)
-
-    async def more(self, part: bytes) -> None:
-        await self._sent({"type": "http.response.body", "body": part, "more_body": True})
-
-    async def end(self) -> None:
-        await self._sent({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def refuse(self, status: int, code: str) -> None:
-        """An answer of the edge itself."""
-        body = msgspec.json.encode({"error": code})
-        await self.begin(status, [
-            (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)),
-            (b"x-trace-id", trace_now().encode()),
-        ])  # fmt: skip
-        await self.more(body)
-        await self.end()
-
-    async def _sent(self, message: Message) -> None:
-        begun = trio.current_time()
-        self._connection.late[self] = begun + self._left
-        try:
-            await self._send(message)
-        finally:
-            self._connection.late.pop(self, None)
-            self._left -= trio.current_time() - begun

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from edge.held import HeldBytes
+from edge.held import AnswerBytes, HeldBytes
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeLimitSettings
 
@@ -56,6 +56,11 @@ class EdgeConnection:
             if not self._under_way:
                 self.idle_since = trio.current_time()
 
+    def cut_slow(self) -> None:
+        """Cut it, as its answers wait in memory that others need."""
+        log.warning("connection cut: its answers fill the memory", address=self.address)
+        self.abort()
+
     def abort(self) -> None:
         """Cut it, even in the middle of a send that nothing else can cancel."""
         self._stream.socket.close()
@@ -74,7 +79,7 @@ class EdgeConnections:
         self._refused = 0
         self.bodies = HeldBytes()
         """Bytes of requests that are being read, or wait for the gateway."""
-        self.answers = HeldBytes()
+        self.answers = AnswerBytes()
         """Bytes of answers that wait for their clients."""
 
     def admit(self, stream: trio.SocketStream) -> EdgeConnection | None:

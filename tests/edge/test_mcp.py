@@ -113,7 +113,7 @@ REFUSED = {
     "bound to a key": access_token(cnf={"jkt": "k"}),
     "with a changed signature": access_token()[:-6] + "AAAAAA",
     "with a space, which no token has": f"a {access_token()}",
-    "not a token": "abc",
+    "not a token": "no-token",
     "with a payload that is not JSON": "e30.e.e30",
 }
 

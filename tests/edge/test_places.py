@@ -21,6 +21,8 @@ ADDRESSES = 3
 GREEDY = 2
 """Addresses that want all places."""
 SHARE = 32
+LARGE = b"1" * 6_000_000
+"""More than a socket takes from its sender, and together more than memory holds."""
 
 
 @contextmanager
@@ -49,6 +51,25 @@ def test_clients_that_do_not_take_their_answers_keep_no_place(tmp_path: Path) ->
         assert {frames.outcome() for frames in clients} == {200}
         assert 2 * ADDRESSES * STREAMS > PLACES
         assert before.client().get("/healthz").status_code == 200
+
+
+def test_large_answers_that_are_not_taken_keep_no_place(tmp_path: Path) -> None:
+    def plays(connection: Connection) -> None:
+        is_probe = connection.request.startswith(b"GET /healthz ")
+        whole(b"{}" if is_probe else LARGE, Connection="close")(connection)
+
+    with (
+        hostile_gateway(plays, str(tmp_path / "gate.sock")) as behind,
+        edge(edge_config(tmp_path, "gate.sock", "[limits]\nsend_seconds = 3000\n")) as before,
+        contextlib.ExitStack() as clients,
+    ):
+        for _ in range(SHARE):
+            sock = clients.enter_context(socket.socket())
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect(("127.0.0.1", before.port))
+            sock.sendall(b"GET /v1/actions HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_for(lambda: len(behind.requests) == SHARE, "requests in all places that an address may have")
+        wait_for(lambda: before.client().get("/healthz").status_code == 200, "a place")
 
 
 def test_an_address_takes_its_share_of_the_places_and_others_are_answered(tmp_path: Path) -> None:
