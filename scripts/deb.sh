@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds a package for Debian 12 of a release: the wheel and the libraries of its lock file, each checked by its hash, in
-# an environment of Debian's own Python below /usr/lib/action-gateway; units, man pages and completion. Where dpkg-deb or
-# that Python is missing the package is left out, and that is said.
-# Usage: deb.sh PYTHON TREE FOLDER VERSION     FOLDER has the wheel, and afterwards action-gateway_VERSION_MACHINE.deb
+# Builds a package for Debian 12 of a release: the wheels of gateway and gatectl and the libraries of their lock files,
+# each checked by its hash, in an environment of Debian's own Python below /usr/lib/action-gateway; units, man pages and
+# completion. Where dpkg-deb or that Python is missing the package is left out, and that is said.
+# Usage: deb.sh PYTHON TREE FOLDER VERSION     FOLDER has the wheels, and afterwards action-gateway_VERSION_MACHINE.deb
 set -euo pipefail
 python=$1 tree=$2 folder=$3 version=$4
 system=/usr/bin/python3.11 home=/usr/lib/action-gateway
@@ -18,18 +18,20 @@ root=$work/root
 umask 022
 
 env -u PYTHONPATH "$system" -m venv --without-pip "$root$home"
+bring() { "$python" -m pip --python "$root$home/bin/python" install --no-compile "$@"; }
 {
-  "$python" -m pip --python "$root$home/bin/python" install --require-hashes --no-compile -r "$tree/requirements.lock" &&
-  "$python" -m pip --python "$root$home/bin/python" install --no-deps --no-index --no-compile "$folder"/action_gateway-*.whl
+  bring --require-hashes -r "$tree/requirements.lock" -r "$tree/sdk/requirements.lock" &&
+  bring --no-deps --no-index "$folder"/action_gateway{,_client}-*.whl &&
+  "$python" -m pip --python "$root$home/bin/python" check
 } >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
-# The environment was made elsewhere than it will lie: its one script that stays names its interpreter.
-find "$root$home/bin" -type f ! -name gateway -delete
-sed -i "1s|^#!$root|#!|" "$root$home/bin/gateway"
+# The environment was made elsewhere than it will lie: the two scripts that stay name their interpreter.
+find "$root$home/bin" -type f ! -name gateway ! -name gatectl -delete
+sed -i "1s|^#!$root|#!|" "$root$home/bin/gateway" "$root$home/bin/gatectl"
 sed -i '/^command = /d' "$root$home/pyvenv.cfg"
 find "$root$home" \( -name direct_url.json -o -name INSTALLER -o -name REQUESTED -o -name __pycache__ \) -exec rm -rf {} +
 "$root$home/bin/python" -m compileall -q -s "$root" --invalidation-mode unchecked-hash "$root$home/lib"
 mkdir -p "$root/usr/bin"
-ln -s "../lib/action-gateway/bin/gateway" "$root/usr/bin/gateway"
+for program in gateway gatectl; do ln -s "../lib/action-gateway/bin/$program" "$root/usr/bin/$program"; done
 
 units=$root/lib/systemd/system
 for unit in "$tree"/contrib/systemd/*.service "$tree"/contrib/systemd/*.socket; do
@@ -46,11 +48,15 @@ for kind in sysusers.d tmpfiles.d; do
   install -D -m 0644 "$tree/contrib/systemd/$kind/gateway.conf" "$root/usr/lib/$kind/gateway.conf"
 done
 
-(cd "$tree" && "$python" -m scripts.man_pages "$root/usr/share/man/man1")
+(cd "$tree" && PYTHONPATH=sdk "$python" -m scripts.man_pages "$root/usr/share/man/man1")
 gzip -9n "$root"/usr/share/man/man1/*.1
-complete() { mkdir -p "${2%/*}" && "$python" -I "$tree/launch.py" supervisor.cli completion "$1" > "$2"; }
-complete bash "$root/usr/share/bash-completion/completions/gateway"
-complete fish "$root/usr/share/fish/vendor_completions.d/gateway.fish"
+mkdir -p "$root"/usr/share/{bash-completion/completions,fish/vendor_completions.d}
+complete() { # PROGRAM COMMAND...
+  "${@:2}" completion bash > "$root/usr/share/bash-completion/completions/$1"
+  "${@:2}" completion fish > "$root/usr/share/fish/vendor_completions.d/$1.fish"
+}
+complete gateway "$python" -I "$tree/launch.py" supervisor.cli
+complete gatectl "$root$home/bin/python" -I -c 'from gateway_client.cli.main import main; main()'
 install -D -m 0644 "$tree/LICENSE" "$root/usr/share/doc/action-gateway/copyright"
 gzip -9nc "$tree/CHANGELOG.md" > "$root/usr/share/doc/action-gateway/changelog.gz"
 

@@ -1,75 +1,75 @@
-"""Man pages of `gateway` and of each of its commands, made of the parsers that read their words.
+"""Man pages of `gateway`, of `gatectl` and of each of their commands, made of the parsers that read their words.
 
-Usage: python -m scripts.man_pages FOLDER     from the root of a tree
+Usage: python -m scripts.man_pages FOLDER     from the root of a tree, with its `sdk` on the path
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from supervisor.cli import command_parser, version
+from gateway_client.cli.main import cli
+from gateway_client.version import __version__
 
-Command = tuple[str, str, argparse.ArgumentParser]
-"""A command's word, its help, and its parser."""
+from scripts.command_texts import CommandText, of_command, of_parser
+from supervisor.cli import command_parser, version
 
 
 def pages() -> dict[str, str]:
     """Name of a page, as gateway-run -> its text in roff."""
     root = command_parser()
-    made = {"gateway": _page(root, "gateway", root.description or "", [*_commands(root)])}
-    for name, about, parser in _commands(root):
-        made[f"gateway-{name}"] = _page(parser, f"gateway-{name}", about, [])
-    return made
+    gateway = of_parser("gateway", root.description or "", root)
+    return _pages(gateway, f"action-gateway {version()}") | _pages(of_command("gatectl", cli), f"gatectl {__version__}")
 
 
-def _page(parser: argparse.ArgumentParser, name: str, about: str, others: list[Command]) -> str:
-    """One page. `others` are commands that have pages of their own; all below them stand on this one."""
-    lines = [f'.TH "{name.upper()}" 1 "" "action-gateway {version()}" "Action gateway"', ".SH NAME"]
-    lines += [f"{_roff(name)} \\- {_roff(about)}", ".SH SYNOPSIS", _usage(parser)]
-    if others:
+def _pages(root: CommandText, source: str) -> dict[str, str]:
+    made = {root.name: _page(root, root, source)}
+    return made | {one.name.replace(" ", "-"): _page(one, root, source) for one in root.below}
+
+
+def _page(command: CommandText, root: CommandText, source: str) -> str:
+    """One page. The commands below the root have pages of their own; all below them stand on theirs."""
+    is_root = command is root
+    name = command.name.replace(" ", "-")
+    about, _, more = command.about.partition("\n")
+    lines = [f'.TH "{name.upper()}" 1 "" "{source}" "Action gateway"', ".SH NAME"]
+    lines += [f"{_roff(name)} \\- {_roff(about)}", ".SH SYNOPSIS", _roff(command.usage)]
+    lines += [".SH DESCRIPTION", *_paragraphs(more)] if more.strip() else []
+    if is_root:
         lines.append(".SH COMMANDS")
-        for word, help_text, _ in others:
-            lines += [".TP", f"\\fBgateway\\-{_roff(word)}\\fR(1)", _roff(help_text)]
-    lines += [".SH OPTIONS", *_described(parser, skip_commands=bool(others))]
+        for one in command.below:
+            title = f"\\fB{_roff(one.name.replace(' ', '-'))}\\fR(1)"
+            lines += [".TP", title, _roff(one.about.partition("\n")[0])]
+    lines += [".SH OPTIONS", *_described(command, skip_below=is_root)]
     lines.append(".SH SEE ALSO")
-    lines.append("\\fBgateway\\fR(1)" if not others else "the documentation beside the program's source")
+    lines.append("the documentation beside the program's source" if is_root else f"\\fB{root.name}\\fR(1)")
     return "\n".join(lines) + "\n"
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[Command]:
-    """Each command directly below this parser."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            helps = {one.dest: one.help or "" for one in action._choices_actions}
-            for word, below in action.choices.items():
-                yield word, helps.get(word, ""), below
+def _described(
+    command: CommandText, *, skip_below: bool = False, told: frozenset[tuple[str, str]] = frozenset()
+) -> Iterator[str]:
+    """Options that the page has not told yet, the commands below with theirs, and the words at the end of the help."""
+    for form, text in command.options:
+        if (form, text) not in told:
+            yield from (".TP", f"\\fB{_roff(form)}\\fR", _roff(text) or "\\&")
+    for one in () if skip_below else command.below:
+        yield f'.SH "{_roff(one.name.partition(" ")[2].partition(" ")[2].upper())}"'
+        yield from _paragraphs(one.about)
+        yield from (".PP", _roff(one.usage))
+        yield from _described(one, told=told.union(command.options))
+    if command.epilog:
+        yield from (".PP", ".nf", *map(_roff, command.epilog.splitlines()), ".fi")
 
 
-def _described(parser: argparse.ArgumentParser, *, skip_commands: bool) -> Iterator[str]:
-    """Options, the commands below with theirs, and the words at the end of the help."""
-    formatter = parser._get_formatter()
-    for action in parser._actions:
-        if action.help is argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
-            continue
-        text = formatter._expand_help(action) if action.help else ""
-        yield from (".TP", f"\\fB{_roff(formatter._format_action_invocation(action))}\\fR", _roff(text) or "\\&")
-    if not skip_commands:
-        for word, about, below in _commands(parser):
-            yield from (f'.SH "{_roff(word.upper())}"', _roff(about), ".PP", _usage(below))
-            yield from _described(below, skip_commands=False)
-    if parser.epilog:
-        yield from (".PP", ".nf", *map(_roff, parser.epilog.replace("%(prog)s", parser.prog).splitlines()), ".fi")
-
-
-def _usage(parser: argparse.ArgumentParser) -> str:
-    return _roff(" ".join(parser.format_usage().removeprefix("usage: ").split()))
+def _paragraphs(text: str) -> Iterator[str]:
+    for number, paragraph in enumerate(one for one in text.split("\n\n") if one.strip()):
+        yield from (".PP", _roff(paragraph)) if number else (_roff(paragraph),)
 
 
 def _roff(text: str) -> str:
     """One line of text: nothing in it is a request or an escape."""
     plain = " ".join(text.split()) if "\n" in text else text
-    escaped = plain.replace("\\", "\\e").replace("-", "\\-")
+    escaped = plain.replace("\\", "\\e").replace("-", "\\-").replace("\b", "")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 

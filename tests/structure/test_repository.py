@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|home)/[\w.-]")
+LOCKS = ("requirements.lock", "sdk/requirements.lock", "requirements-dev.lock")
 NEEDED = (
     "README.md",
     "ARCHITECTURE.md",
@@ -44,7 +45,7 @@ def test_no_path_of_a_machine_stands_in_the_repository() -> None:
 
 
 def test_lock_files_name_packages_and_hashes_only() -> None:
-    for name in ("requirements.lock", "requirements-dev.lock"):
+    for name in LOCKS:
         text = (ROOT / name).read_text()
         assert "://" not in text
         assert "--index" not in text
@@ -57,8 +58,9 @@ def test_a_newcomer_finds_the_documents(name: str) -> None:
     assert (ROOT / name).is_file()
 
 
-def test_every_runtime_package_is_in_the_development_lock_with_the_same_version() -> None:
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_runtime_package_is_in_the_development_lock_with_the_same_version(lock: str) -> None:
     def versions(name: str) -> set[str]:
         return set(re.findall(r"^([a-z0-9._-]+==[^ ;\\]+)", (ROOT / name).read_text(), re.M))
 
-    assert versions("requirements.lock") <= versions("requirements-dev.lock")
+    assert versions(lock) <= versions("requirements-dev.lock")

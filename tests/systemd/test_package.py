@@ -1,5 +1,6 @@
 """The Debian package, as a release builds it, in a systemd of its own: installed, configured, upgraded, removed."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.systemd_box import Box, Installed, box, configured, missing
+from tests.support.systemd_box import ADMIN, PUBLIC_URL, Box, Installed, box, configured, missing
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 1200
@@ -36,7 +37,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not name.startswith("tests/") and (ROOT / name).exists():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", out, tree)
+    for project in (tree, tree / "sdk"):
+        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", out, project)
     run("bash", "scripts/deb.sh", sys.executable, tree, out, "0.1.0")
     (built,) = out.glob("action-gateway_0.1.0_*.deb")
     return built
@@ -83,12 +85,33 @@ def test_an_installed_package_serves_with_debians_own_python(gate: Installed, in
     assert os.readlink(program) == "/usr/bin/python3.11"
 
 
-def test_a_package_has_a_page_for_each_command_and_completes_them(gate: Installed, inside: Box) -> None:
-    for page in ("gateway", "gateway-run", "gateway-ledger", "gateway-edge"):
+def test_an_operator_decides_with_the_gatectl_of_the_package(gate: Installed, inside: Box) -> None:
+    assert inside.run("gatectl", "--version").stdout == "0.1.0\n"
+    inside.put("/etc/gateway/ann.key", gate.ready["operator"]["key"], 0o600)
+    keys = ("--operator-key-file", "/etc/gateway/ann.key", "--private-key-file", "/etc/gateway/operator.pem")
+    reached = ("--address", f"unix://{ADMIN}", "--public-base-url", PUBLIC_URL)
+    status = json.loads(inside.run("gatectl", "status", "--json", *reached, *keys).stdout)
+    assert status["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("program", "pages", "word", "whole"),
+    [
+        ("gateway", ("gateway", "gateway-run", "gateway-ledger", "gateway-edge"), "led", "ledger"),
+        ("gatectl", ("gatectl", "gatectl-approvals", "gatectl-desk"), "appr", "approvals"),
+    ],
+)
+def test_a_package_has_a_page_for_each_command_and_completes_them(
+    gate: Installed, inside: Box, program: str, pages: tuple[str, ...], word: str, whole: str
+) -> None:
+    for page in pages:
         assert inside.run("man", "-w", page).stdout == f"/usr/share/man/man1/{page}.1.gz\n"
-    completion = "/usr/share/bash-completion/completions/gateway"
-    asked = f'. {completion}; COMP_WORDS=(gateway led); COMP_CWORD=1; _gateway; echo "${{COMPREPLY[@]}}"'
-    assert inside.run("bash", "-c", asked).stdout == "ledger\n"
+    completion = f"/usr/share/bash-completion/completions/{program}"
+    asked = (
+        f". {completion}; COMP_WORDS=({program} {word}); COMP_CWORD=1; "
+        f'$(complete -p {program} | sed "s/.*-F //; s/ .*//") {program} {word}; echo "${{COMPREPLY[@]}}"'
+    )
+    assert inside.run("bash", "-c", asked).stdout == f"{whole}\n"
 
 
 def test_an_upgrade_keeps_all_and_a_removal_keeps_evidence_and_keys(gate: Installed, inside: Box, newer: Path) -> None:
