@@ -28,7 +28,7 @@ from supervisor.refusal import Refused
 
 _EXITS = """exit codes:
   0 stopped as asked, or nothing is wrong · 2 the command line does not parse · 8 a ledger does not verify
-  9 the ledger does not continue its last checkpoint
+  9 the ledger does not continue its last checkpoint · 16 its files were replaced while it ran
   69 a port or a dependency is not available, or no gateway runs · 75 another gateway holds the state directory
   77 a folder can't be used · 78 the configuration, a policy or a question is refused
   137 calls were cut by the hard deadline · 1 a test failed, a policy gives no decision, the running gateway is

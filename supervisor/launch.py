@@ -88,8 +88,8 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         notifier = Notifier.of(environ)
         _keep_open(prepared.listeners, notifier, environ)
         state = SupervisorState(
-            settings, programs, Children({**environ, VARIABLE: settings.log_level}), _rereading(prepared, cleanup),
-            notifier, watchdog_seconds(environ), prepared.beside,
+            settings, programs, Children({**environ, VARIABLE: settings.log_level}, programs.installed),
+            _rereading(prepared, cleanup), notifier, watchdog_seconds(environ), prepared.beside,
         )  # fmt: skip
         commands = listen_for_commands(Path(settings.state_dir), cleanup)
         code = await supervise(state, prepared.listeners, received, prepared.announce, commands)

@@ -44,9 +44,12 @@ def libraries(path: Sequence[str]) -> list[str]:
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
+LAUNCH = Path(__file__).resolve().parents[1] / "launch.py"
+"""The file that each child starts with."""
+
 INTERPRETER = (
     sys.executable, "-I", "-S", "-X", f"libraries={os.pathsep.join(libraries(sys.path))}",
-    str(Path(__file__).resolve().parents[1] / "launch.py"),
+    str(LAUNCH),
 )  # fmt: skip
 """The start of a command line; the name of a module and its arguments follow.
 
@@ -78,6 +81,8 @@ class Programs:
     0.45 s of processor time."""
     front_silent_seconds: float = 12.0
     """A serving front reports its status each second; it is killed after this long without a report."""
+    installed: Path = LAUNCH
+    """The file that tells whether the installation is still the one that the gateway was started from."""
     reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)
 

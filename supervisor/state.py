@@ -47,6 +47,8 @@ class SupervisorState:
     is_leaving: bool = False
     """Asked to stop: fronts that end get no successor."""
     halted: Exit | None = None
+    is_replaced: bool = False
+    """It stops since an update has replaced its files."""
     has_lost_front: bool = False
     """A front ended by itself while it should have drained or stopped."""
     has_cut_calls: bool = False
@@ -57,6 +59,7 @@ class SupervisorState:
     """Cancelled when the rest must end now."""
 
     def __post_init__(self) -> None:
+        self.children.on_replaced = self.give_way
         after_seconds = self.programs.spares_after_seconds
         self.spares = Spares(
             self.children, self.condition, "front", self.programs.front, "control-fd", after_seconds
@@ -81,6 +84,18 @@ class SupervisorState:
         if self.halted is None and not self.is_leaving:
             self.halted = code
             log.error(sentence, exit=code.name)
+            self.leave()
+
+    def give_way(self) -> None:
+        """Stop the gateway, its calls first, since its files are not those that it was started from. A service manager
+        starts the new ones."""
+        if not self.is_leaving:
+            self.is_replaced = True
+            log.error(
+                "the gateway stops: its files were replaced after its start, and a process of another version must not "
+                "join it. Start it again",
+                exit=Exit.REPLACED.name,
+            )
             self.leave()
 
     def leave(self) -> None:

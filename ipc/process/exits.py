@@ -28,6 +28,8 @@ class Exit(IntEnum):
     """A module could not be mapped in a process that must serve it."""
     MEMORY = 15
     """A policy process took more memory than it may."""
+    REPLACED = 16
+    """The gateway's files were replaced after its start, and it needed another process."""
     CHECK_FAILED = 8
     """`gateway ledger verify` found a break."""
     ROLLED_BACK = 9

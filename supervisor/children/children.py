@@ -12,18 +12,23 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import trio
 
 from ipc.process.exits import Exit
 from ipc.process.parent import signals_kept_from_children
+from supervisor.children.installation import Installation
 from supervisor.logs import log
-from supervisor.programs import INTERPRETER, child_environment
+from supervisor.programs import INTERPRETER, LAUNCH, child_environment
 
 Pair = tuple[socket.socket, socket.socket]
 """Both ends of a channel with a child, ours first."""
+
+
+def _nothing() -> None:
+    """No listener is set yet."""
 
 
 class Child:
@@ -69,8 +74,11 @@ class Child:
 class Children:
     """Starts and reaps. `reap` must be called whenever SIGCHLD arrived."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], installed: Path = LAUNCH) -> None:
+        self.on_replaced: Callable[[], None] = _nothing
+        """Called whenever a program is not started because the installation has been replaced."""
         self._environ = child_environment(environ)
+        self._installation = Installation(installed)
         self._alive: dict[int, Child] = {}
 
     def start(self, name: str, program: tuple[str, ...], option: str = "control-fd") -> tuple[Child, Pair | None]:
@@ -86,8 +94,13 @@ class Children:
         """Start `program --control-fd N --parent PID` with `channel` as descriptor N, and close our copy.
 
         It sees descriptors 0 (nothing), 1 and 2 (our standard error: standard output belongs to the ready line) and N.
-        A program that can't be started counts as ended with Exit.FAILED. Signals to the whole service do not end it.
+        A program that can't be started counts as ended with Exit.FAILED, or with Exit.REPLACED where it would be of
+        another installation than this process. Signals to the whole service do not end it.
         """
+        if self._installation.is_replaced:
+            channel.close()
+            self.on_replaced()
+            return _ended(name, Exit.REPLACED)
         arguments = (f"--{option}", str(channel.fileno()), "--parent", str(os.getpid()))
         try:
             with channel, signals_kept_from_children():
@@ -123,8 +136,12 @@ class Children:
 def not_started(name: str, error: OSError) -> Child:
     """A child that could not be started: it counts as ended with Exit.FAILED."""
     log.error(f"{name} could not be started", error=str(error))
+    return _ended(name, Exit.FAILED)
+
+
+def _ended(name: str, status: Exit) -> Child:
     child = Child(name, None)
-    child.note_end(Exit.FAILED)
+    child.note_end(status)
     return child
 
 

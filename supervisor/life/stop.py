@@ -72,4 +72,6 @@ async def _kill_rest(state: SupervisorState, fronts: Callable[[], list[FrontLife
         return state.halted
     if left or state.has_cut_calls:
         return Exit.KILLED
+    if state.is_replaced:  # a front may be lost by that alone
+        return Exit.REPLACED
     return Exit.FAILED if state.has_lost_front else Exit.OK

@@ -42,6 +42,7 @@ def main() -> int:
     programs = (
         replace(FAKES, policy=Programs().policy, template=Programs().template) if sys.argv[2:] == ["real"] else FAKES
     )
+    programs = replace(programs, installed=Path(settings.state_dir) / "installed")
     configure_logs()
 
     def prepare(cleanup: ExitStack) -> PreparedGateway:
