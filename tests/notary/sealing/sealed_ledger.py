@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,10 @@ import msgspec
 
 from ipc.messages.sealing import CutLedger, LedgerCut
 from ipc.operations.evidence import ReadCheckpoint
+from notary.offline import main as verifier
 from notary.operations.cutting import SealedRange
 from notary.seal import seal
-from supervisor.programs import INTERPRETER
-from tests.notary.running import ROOT, Running
+from tests.notary.running import Running
 from tests.notary.samples import NOW, make_note, record_call
 
 CALLS = 5
@@ -42,11 +44,11 @@ def seal_age(notary: Running, folder: Path, age: int) -> str:
 
 
 def verify(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    """`gateway ledger verify`, as the command starts it."""
-    return subprocess.run(
-        [*INTERPRETER, "notary.offline", *map(str, arguments)], capture_output=True, text=True, timeout=300,
-        check=False, cwd=ROOT,
-    )  # fmt: skip
+    """`gateway ledger verify`, without a process of its own."""
+    words = [str(word) for word in arguments]
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
+        code = verifier(words)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), errors.getvalue())
 
 
 def keys_of(notary: Running, file: Path) -> Path:
