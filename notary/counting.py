@@ -6,6 +6,7 @@ slice at most, and that a count which fails stops nothing.
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from math import inf
 from typing import Final
 
@@ -14,6 +15,7 @@ from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.activity import count_slice, forget_before
 from notary.state import NotaryState
+from notary.store.own_pages import erasing
 from notary.tree.checkpoint import Checkpoint
 
 SLICE_EVENTS: Final = 500
@@ -48,7 +50,8 @@ class Counting:
             with self._state.database.unit(is_durable=False) as connection:
                 counted = count_slice(connection, SLICE_EVENTS)
                 if began >= self._forget_at:
-                    forget_before(connection, self._state.clock.now())
+                    with nullcontext() if self._state.database.is_shared else erasing(connection):
+                        forget_before(connection, self._state.clock.now())
                     self._forget_at = began + FORGET_SECONDS
         except (DatabaseGone, ClockWrong) as error:
             log.warning("calls could not be counted for the summary", cause=str(error))

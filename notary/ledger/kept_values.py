@@ -39,8 +39,6 @@ POSTGRES_TABLES: Final = (
     *TABLES[1:],
 )
 
-REWRITTEN: Final = 10_000
-"""Rows that are written anew in one unit, which takes a tenth of a second."""
 HAS_KEPT: Final = "SELECT 1 FROM sqlite_master WHERE name = 'kept_values'"
 
 KeptRow = tuple[str, str, int | None, str, bytes, bytes]
@@ -50,9 +48,6 @@ KeptEnd = tuple[str, int]
 
 _INSERT: Final = "INSERT INTO kept_values (key, pointer, seq, kind, value, salt) VALUES (?, ?, ?, ?, ?, ?)"
 _END: Final = "UPDATE kept_values SET seq = ? WHERE key = ?"
-_ALL: Final = "SELECT key, pointer, seq, kind, value, salt, erased_by FROM kept_values ORDER BY key, pointer"
-_COPY: Final = "INSERT INTO kept_values (key, pointer, seq, kind, value, salt, erased_by) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_HAS_MANY: Final = f"SELECT 1 FROM kept_values LIMIT 1 OFFSET {REWRITTEN}"  # noqa: S608 - a number of this file
 _HAS_VALUES: Final = "SELECT 1 FROM kept_values WHERE value IS NOT NULL AND seq <= ? LIMIT 1"
 _OF: Final = "SELECT pointer, kind, value, salt, erased_by FROM kept_values WHERE key = ? ORDER BY pointer"
 
@@ -129,20 +124,6 @@ def insert(connection: OpenTransaction, rows: Sequence[KeptRow], ends: Sequence[
 def has_values(connection: OpenTransaction, last: int) -> bool:
     """True if values of events up to this number are not erased."""
     return connection.execute(_HAS_VALUES, (last,)).fetchone() is not None
-
-
-def write_anew(connection: OpenTransaction) -> bool:
-    """Write all rows of a SQLite file to other pages, within `erasing`. False if there are more than REWRITTEN.
-
-    A page that was split keeps copies of rows that it had, in its free room, and no setting overwrites them: pages that
-    are given back are.
-    """
-    if connection.execute(_HAS_MANY).fetchone() is not None:
-        return False
-    rows = connection.execute(_ALL).fetchall()
-    connection.execute("DELETE FROM kept_values")
-    connection.executemany(_COPY, rows)
-    return True
 
 
 def stored_values(connection: OpenTransaction, key: str) -> list[StoredValue]:

@@ -15,7 +15,7 @@ from ipc.events import EVIDENCE_ERASED, AuditEvent
 from ipc.kept_values import commitment
 from ipc.operations.erasing import ErasedKept, EraseKept
 from notary.ledger.activity import forget_values
-from notary.ledger.kept_values import write_anew
+from notary.ledger.write_anew import write_anew
 from notary.operations.allowed import check_event
 from notary.operations.open_kept import OpenKept, OpenKeptCall, open_kept_calls
 from notary.performing import performs
@@ -184,8 +184,7 @@ def _empty(unit: Transaction, keys: Collection[str], seq: int) -> None:
 def _forget_copies(unit: Transaction) -> None:
     """SECURITY: pages that were split have copies of rows in their free room, also of rows that were emptied since."""
     if not unit.state.database.is_shared and unit.state.has_copies:
-        with erasing(unit.connection):
-            is_done = write_anew(unit.connection)
+        is_done = write_anew(unit.connection)
         unit.after(lambda: setattr(unit.state, "has_copies", not is_done))
         unit.erase()
 
