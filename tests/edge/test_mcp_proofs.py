@@ -1,8 +1,10 @@
 """Access tokens bound by DPoP at `/mcp`: each request needs a proof of its own, which the gateway judges."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -35,19 +37,23 @@ def leases(gate: Gateway) -> int:
     return len(gate.events(event_type="LeaseIssued", decision="allow", limit=200))
 
 
+def called(serving: Edge, shown: str) -> dict[str, Any]:
+    """The structured answer to a call of a tool."""
+    asking = {"name": "text_digest", "arguments": {"text": "a b"}}
+    document = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asking}
+    headers = {**ACCEPT, "Authorization": f"DPoP {shown}", "DPoP": request_proof(KEY, shown)}
+    answer = serving.client().post("/mcp", json=document, headers=headers)
+    assert answer.status_code == 200, answer.text
+    (data,) = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: {")]
+    told: dict[str, Any] = json.loads(data)["result"]["structuredContent"]
+    return told
+
+
 def test_a_bound_token_with_a_proof_for_each_request_has_one_lease_whose_calls_are_known_as_bound(
     serving: Edge, gate: Gateway
 ) -> None:
     before, shown = leases(gate), bound_token(KEY, jti="good")
-    asking = {"name": "text_digest", "arguments": {"text": "a b"}}
-    document = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asking}
-    headers = {**ACCEPT, "Authorization": f"DPoP {shown}"}
-    answers = [
-        serving.client().post("/mcp", json=document, headers={**headers, "DPoP": request_proof(KEY, shown)})
-        for _ in range(3)
-    ]
-    assert [one.status_code for one in answers] == [200] * 3, answers[-1].text
-    assert [one.text.count('"words":2') for one in answers] == [1] * 3
+    assert [called(serving, shown)["decision"] for _ in range(3)] == ["executed"] * 3
     assert leases(gate) == before + 1
     event = gate.events(event_type="ActionCall", decision="allow")[0]
     assert (event["identity_method"], event["token_binding"]) == ("jwt", "dpop")
@@ -123,6 +129,20 @@ def test_a_proof_that_was_used_by_a_call_gives_no_lease_later(serving: Edge, gat
     with edge(edge_config(tmp_path, gate.ready["client_socket"], MCP)) as other:
         assert refused_proof(asked_with(other, shown, used))
     assert leases(gate) == before
+
+
+def test_a_caller_whose_session_was_revoked_gets_another_lease_with_the_proof_of_its_next_request(
+    serving: Edge, gate: Gateway
+) -> None:
+    shown = bound_token(KEY, jti="revoked")
+    assert called(serving, shown)["decision"] == "executed"
+    session = gate.events(event_type="ActionCall", decision="allow")[0]["session_id"]
+    assert gate.operator().post(f"/v1/admin/sessions/{session}/revoke").status_code == 200
+    before, told = leases(gate), called(serving, shown)
+    assert (told["decision"], told["error"], told["is_retryable"]) == ("error", "replay_detected", True)
+    assert (told["may_have_run"], leases(gate)) == (False, before)
+    assert called(serving, shown)["decision"] == "executed"
+    assert leases(gate) == before + 1
 
 
 def test_neither_no_proof_nor_two_give_access(serving: Edge) -> None:
