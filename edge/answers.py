@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import trio
 
-from edge.connections import EdgeConnection
+from edge.connection import EdgeConnection
 from frontend.telemetry.logs import trace_now
 
 Message = MutableMapping[str, Any]

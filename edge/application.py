@@ -11,7 +11,8 @@ from typing import Any, Final, Protocol
 import trio
 
 from edge.answers import ClientAnswer
-from edge.connections import CONNECTION, EdgeConnection, EdgeConnections
+from edge.connection import CONNECTION, EdgeConnection
+from edge.connections import EdgeConnections
 from edge.endpoints import edge_endpoint
 from edge.gateway import ClientSocket, NoAnswer
 from edge.heads import BadHead, Headers, answer_headers, request_headers, stated_length
@@ -24,6 +25,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 MAX_BODY: Final = 1_048_576
 """As the gateway has it."""
+BUSY: Final = frozenset({"edge_busy", "gateway_busy", "answer_too_large"})
+"""Refusals for want of room, which count."""
 MAX_UNREAD: Final = 4 * MAX_BODY
 """Bytes of a body that are read at most: beyond MAX_BODY they are thrown away, and its client reads the answer."""
 
@@ -89,6 +92,8 @@ class EdgeApplication:
         except _CutOff:
             connection.abort()
         except (_Refused, NoAnswer) as refused:
+            if refused.code in BUSY:
+                self._connections.refusals.count(refused.code, connection.address)
             if refused.status >= 500:
                 log.warning("no answer of the gateway", code=refused.code, path=scope["path"])
             if sender.has_begun:
@@ -113,10 +118,11 @@ class EdgeApplication:
             await self._read(body, receive)
             if stated_length(scope["headers"]) not in (None, body.size):
                 raise _Refused(400, "bad_request")
-            if self._own is not None and self._own.serves(scope["raw_path"]):
-                await self._own.answer(scope, body.whole(), receive, partial(_pass_on, sender, whole))
-            else:
-                await self._forward(scope, headers, body, whole, sender)
+            with connection.whole_request():
+                if self._own is not None and self._own.serves(scope["raw_path"]):
+                    await self._own.answer(scope, body.whole(), receive, partial(_pass_on, sender, whole))
+                else:
+                    await self._forward(scope, headers, body, whole, sender)
         finally:
             whole.release()
             body.release()

@@ -1,70 +1,31 @@
-"""The open connections: how many there may be, in all and from one address, and the end of those that read slowly.
+"""The open connections: how many there may be, in all and from one address, and the end of those that are slow.
 
-An IPv6 client counts by its network of 64 bits, which one host commonly has whole.
+At a bound of all, a connection without a whole request makes room: the quietest of the address that has most. So
+clients of few addresses keep no others out. An IPv6 client counts by its network of 64 bits, which one host commonly
+has whole.
 """
 
 import ipaddress
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from math import inf
 from typing import Final
 
 import trio
 
+from edge.connection import EdgeConnection
 from edge.held import AnswerBytes, HeldBytes
+from edge.refusals import EdgeRefusals
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeLimitSettings
 
-CONNECTION: Final = "edge_connection"
-"""Where the state of a scope has the connection."""
 LOOK_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 60.0
 """Without a request: also for a head that does not end."""
-
-
-class EdgeConnection:
-    """One client's connection, and the time that its answers may still wait for it."""
-
-    def __init__(self, stream: trio.SocketStream, address: str) -> None:
-        self._stream = stream
-        self.address = address
-        self.certificate: bytes | None = None
-        """The client's, as DER, once TLS has verified it."""
-        self.late: dict[object, float] = {}
-        """Sends under way, and when each is late."""
-
-        self.idle_since: float | None = trio.current_time()
-        """Its beginning or the end of its last request, in trio's time; None while one is under way."""
-        self._under_way = 0
-        self.holds_back = False
-        """True while bytes to send are added to `held_back`, which the next send takes along."""
-        self.held_back = b""
-        self.is_ending = False
-        """No further request is served: where one request ends may be read in two ways."""
-        self.scope = trio.CancelScope()
-        """Around all that serves it."""
-
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """A request is under way. The library that reads HTTP can't say so: it tells no end of some streams."""
-        self._under_way += 1
-        self.idle_since = None
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self.idle_since = trio.current_time()
-
-    def cut_slow(self) -> None:
-        """Cut it, as its answers wait in memory that others need."""
-        log.warning("connection cut: its answers fill the memory", address=self.address)
-        self.abort()
-
-    def abort(self) -> None:
-        """Cut it, even in the middle of a send that nothing else can cancel."""
-        self._stream.socket.close()
-        self.scope.cancel()
+MIN_QUIET_SECONDS: Final = 1.0
+"""A connection that is younger, or was answered later, makes no room for its own address: its request may be on the
+way."""
+FIRST_SECONDS: Final = 20.0
+"""Until the first request has begun, the handshake included."""
 
 
 class EdgeConnections:
@@ -76,7 +37,7 @@ class EdgeConnections:
         self._of_address: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
         self._all_asked = 0
-        self._refused = 0
+        self.refusals = EdgeRefusals()
         self.bodies = HeldBytes()
         """Bytes of requests that are being read, or wait for the gateway."""
         self.answers = AnswerBytes()
@@ -88,11 +49,11 @@ class EdgeConnections:
             address = group_of(stream.socket.getpeername()[0])
         except OSError:
             return None
-        if (
-            len(self._open) >= self._limits.max_connections
-            or self._of_address[address] >= self._limits.max_connections_per_address
-        ):
-            self._refused += 1
+        if self._of_address[address] >= self._limits.max_connections_per_address:
+            self.refusals.count("connections_of_address", address)
+            return None
+        if not self._has_room(address):
+            self.refusals.count("connections", address)
             return None
         connection = EdgeConnection(stream, address)
         self._open.add(connection)
@@ -100,16 +61,42 @@ class EdgeConnections:
         return connection
 
     def release(self, connection: EdgeConnection) -> None:
-        """It has ended."""
-        self._open.discard(connection)
-        _count_down(self._of_address, connection.address)
+        """It has ended, or been cut."""
+        if connection in self._open:
+            self._open.remove(connection)
+            _count_down(self._of_address, connection.address)
+
+    def _has_room(self, address: str) -> bool:
+        """True if one more fits, also once another has been cut for it."""
+        fresh = [one for one in self._open if one.is_fresh]
+        if len(fresh) >= (self._limits.max_connections + 1) // 2:
+            return self._cut_one_of(fresh, address)
+        if len(self._open) >= self._limits.max_connections:
+            return self._cut_one_of([one for one in self._open if not one.is_answering], address)
+        return True
+
+    def _cut_one_of(self, connections: list[EdgeConnection], address: str) -> bool:
+        """Cut the quietest one of the address that has most. False where the newcomer's address has as many, and all of
+        them are young."""
+        most = max((self._of_address[one.address] for one in connections), default=0)
+        latest = inf if most > self._of_address[address] else trio.current_time() - MIN_QUIET_SECONDS
+        quiet = [one for one in connections if self._of_address[one.address] == most and one.quiet_since <= latest]
+        if not quiet:
+            return False
+        slowest = min(quiet, key=lambda one: (not one.is_fresh, one.quiet_since))
+        self.refusals.count("made_room", slowest.address)
+        self.release(slowest)
+        slowest.abort()
+        return True
 
     def begin_request(self, address: str) -> bool:
-        """Count a request; False where its address has as many under way as it may have connections."""
-        if (
-            self._asked[address] >= self._limits.max_connections_per_address
-            or self._all_asked >= self._limits.max_connections
-        ):
+        """Count a request; False where its address has as many under way as it may have connections. Where all
+        have, an address may still have one."""
+        if self._asked[address] >= self._limits.max_connections_per_address:
+            self.refusals.count("requests_of_address", address)
+            return False
+        if self._all_asked >= self._limits.max_connections and self._asked[address]:
+            self.refusals.count("requests", address)
             return False
         self._asked[address] += 1
         self._all_asked += 1
@@ -121,7 +108,7 @@ class EdgeConnections:
         _count_down(self._asked, address)
 
     async def watch(self) -> None:
-        """Cut connections whose client reads too slowly, and log how many were refused, until cancelled."""
+        """Cut connections whose client is too slow, until cancelled."""
         while True:
             await trio.sleep(LOOK_SECONDS)
             now = trio.current_time()
@@ -130,9 +117,9 @@ class EdgeConnections:
                 log.warning("connection cut: its client reads too slowly", address=connection.address)
                 connection.abort()
             self.abort_idle(IDLE_SECONDS)
-            if self._refused:
-                log.warning("connections refused: too many", count=self._refused)
-                self._refused = 0
+            for connection in [one for one in self._open if one.is_fresh]:
+                if connection.idle_since is not None and connection.opened_at + FIRST_SECONDS <= now:
+                    connection.abort()
 
     def abort_idle(self, seconds: float = 0.0) -> None:
         """Cut those that have had no request for so long."""

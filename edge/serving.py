@@ -18,10 +18,12 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from edge.application import EdgeApplication
-from edge.connections import CONNECTION, IDLE_SECONDS, EdgeConnection, EdgeConnections
+from edge.connection import CONNECTION, EdgeConnection
+from edge.connections import IDLE_SECONDS, EdgeConnections
 from edge.gateway import ClientSocket
 from edge.heads import MAX_HEAD
 from edge.places import GatewayPlaces, place_share
+from edge.refusals import EdgeRefusals
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeSettings
 from serving.tls import FollowedCertificate
@@ -66,7 +68,7 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
     """Serve until a signal comes."""
     connections = EdgeConnections(settings.limits)
     gateway = ClientSocket(settings.client_socket, GatewayPlaces(place_share(settings.limits)))
-    mcp = _mcp_endpoint(settings, gateway)
+    mcp = _mcp_endpoint(settings, gateway, connections.refusals)
     application = EdgeApplication(gateway, connections, settings.limits, mcp)
     context = WorkerContext(None)
     handle = partial(_handle, connections, certificate, ASGIWrapper(application), _hypercorn(), context)  # type: ignore[arg-type]
@@ -74,6 +76,7 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
         async with trio.open_nursery() as watching:
             watching.start_soon(connections.watch)
+            watching.start_soon(connections.refusals.watch)
             if certificate is not None:
                 watching.start_soon(certificate.follow)
             if mcp is not None:
@@ -92,12 +95,12 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
     log.info("stopped")
 
 
-def _mcp_endpoint(settings: EdgeSettings, gateway: ClientSocket) -> "McpEndpoint | None":
+def _mcp_endpoint(settings: EdgeSettings, gateway: ClientSocket, refusals: EdgeRefusals) -> "McpEndpoint | None":
     if settings.mcp is None:
         return None
     from edge.mcp.endpoint import McpEndpoint
 
-    return McpEndpoint(settings, settings.mcp, gateway)
+    return McpEndpoint(settings, settings.mcp, gateway, refusals)
 
 
 async def _accept(scope: trio.CancelScope, handle: Any, listener: trio.SocketListener, handlers: trio.Nursery) -> None:

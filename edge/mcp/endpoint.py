@@ -13,11 +13,12 @@ import msgspec
 from gateway_client.address import Address
 from gateway_client.errors import GatewayError
 
-from edge.connections import CONNECTION
+from edge.connection import CONNECTION
 from edge.gateway import ClientSocket
 from edge.heads import answer_headers
 from edge.mcp.access_tokens import SCOPE, AccessRefused, checked_claims, shown_token
 from edge.mcp.callers import McpCallers, Message, Receive, Send, TooManyCallers
+from edge.refusals import EdgeRefusals
 from frontend.telemetry.logs import log, trace_now
 from ipc.edge_settings import EdgeMcpSettings, EdgeSettings
 from ipc.network.edge_headers import MCP_PATH
@@ -33,7 +34,10 @@ REFUSED_PROOF: Final = frozenset({"invalid_dpop", "replay_detected"})
 class McpEndpoint:
     """The endpoint, and its callers."""
 
-    def __init__(self, settings: EdgeSettings, mcp: EdgeMcpSettings, gateway: ClientSocket) -> None:
+    def __init__(
+        self, settings: EdgeSettings, mcp: EdgeMcpSettings, gateway: ClientSocket, refusals: EdgeRefusals
+    ) -> None:
+        self._refusals = refusals
         base = settings.public_base_url
         parts = urlsplit(base)
         self._origin = f"{parts.scheme}://{parts.netloc}".encode()
@@ -82,6 +86,7 @@ class McpEndpoint:
         except AccessRefused as refused:
             await self._challenge(send, refused)
         except TooManyCallers:
+            self._refusals.count("mcp_callers", scope["state"][CONNECTION].address)
             await _answer(send, 503, {"error": "edge_busy"}, [(b"retry-after", b"%d" % BUSY_SECONDS)])
         except GatewayError as error:
             await self._refuse(send, error, is_proven=is_proven)

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 import trio
 from trio.testing import MockClock, open_stream_to_socket_listener
 
-from edge.connections import IDLE_SECONDS, EdgeConnection, EdgeConnections, group_of
+from edge.connection import EdgeConnection
+from edge.connections import FIRST_SECONDS, IDLE_SECONDS, MIN_QUIET_SECONDS, EdgeConnections, group_of
 from edge.held import MAX_HELD_OF_ADDRESS, AnswerBytes, HeldBytes, WholeAnswer
 from ipc.edge_settings import EdgeLimitSettings
 
@@ -21,6 +23,69 @@ async def admitted(connections: EdgeConnections) -> AsyncIterator[EdgeConnection
         yield connection
 
 
+def opened(connections: EdgeConnections, address: str) -> EdgeConnection | None:
+    """A connection of this address, without a client."""
+    stream = trio.testing.memory_stream_pair()[0]
+    stream.socket = SimpleNamespace(getpeername=lambda: (address, 1), close=lambda: None)  # type: ignore[attr-defined]
+    return connections.admit(stream)  # type: ignore[arg-type]
+
+
+def _some(connections: EdgeConnections, address: str, count: int) -> list[EdgeConnection]:
+    made = [opened(connections, address) for _ in range(count)]
+    assert None not in made
+    return [one for one in made if one is not None]
+
+
+async def test_at_the_bound_the_quietest_connection_of_the_address_with_most_makes_room(
+    autojump_clock: MockClock,
+) -> None:
+    connections = EdgeConnections(EdgeLimitSettings(max_connections=7))
+    made = []
+    for number in (1, 2, 2, 2, 3, 3, 3):
+        made += _some(connections, f"127.0.0.{number}", 1)
+        with made[-1].whole_request():
+            await trio.sleep(0.01)
+    with made[1].whole_request():
+        assert opened(connections, "127.0.0.4") is not None
+        assert [made.index(one) for one in made if one.scope.cancel_called] == [2]
+
+
+async def test_an_address_with_most_makes_room_for_itself_only_once_its_connections_are_quiet(
+    autojump_clock: MockClock,
+) -> None:
+    connections = EdgeConnections(EdgeLimitSettings(max_connections=4))
+    _some(connections, "127.0.0.1", 2)
+    assert opened(connections, "127.0.0.1") is None
+    await trio.sleep(MIN_QUIET_SECONDS)
+    assert opened(connections, "127.0.0.1") is not None
+
+
+async def test_connections_that_never_asked_take_half_of_the_room(autojump_clock: MockClock) -> None:
+    connections = EdgeConnections(EdgeLimitSettings(max_connections=8))
+    asked = _some(connections, "127.0.0.1", 3)
+    for one in asked:
+        with one.whole_request():
+            await trio.sleep(0.01)
+    fresh = [opened(connections, f"127.0.1.{number}") for number in range(40)]
+    assert not any(one.scope.cancel_called for one in asked)
+    assert [one is not None and not one.scope.cancel_called for one in fresh].count(True) == 4
+
+
+async def test_a_connection_that_never_asks_is_cut_early(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    connections = EdgeConnections(EdgeLimitSettings())
+    nursery.start_soon(connections.watch)
+    fresh, asked = _some(connections, "127.0.0.1", 2)
+    with asked.request(), asked.whole_request():
+        pass
+    await trio.sleep(FIRST_SECONDS + 1)
+    assert (fresh.scope.cancel_called, asked.scope.cancel_called) == (True, False)
+
+
+def test_an_address_without_a_request_may_have_one_though_others_have_all() -> None:
+    connections = EdgeConnections(EdgeLimitSettings(max_connections=2))
+    assert [connections.begin_request(one) for one in ("a", "a", "a", "b", "b")] == [True, True, False, True, False]
+
+
 async def test_a_connection_without_a_request_is_cut_in_the_end(
     autojump_clock: MockClock,
     nursery: trio.Nursery,
@@ -28,6 +93,9 @@ async def test_a_connection_without_a_request_is_cut_in_the_end(
     connections = EdgeConnections(EdgeLimitSettings())
     nursery.start_soon(connections.watch)
     async with admitted(connections) as idle, admitted(connections) as busy:
+        for one in (idle, busy):
+            with one.whole_request():
+                pass
         with busy.request():
             await trio.sleep(IDLE_SECONDS - 1)
             assert not idle.scope.cancel_called

@@ -87,10 +87,26 @@ def test_an_address_has_so_many_connections_and_others_are_served(tmp_path: Path
     with limited(tmp_path, "max_connections_per_address = 8\n") as (before, _), contextlib.ExitStack() as flood:
         for _ in range(2000):
             flood.enter_context(socket.create_connection(("127.0.0.1", before.port), SECONDS))
-        wait_for(lambda: any("connections refused" in line["message"] for line in before.lines()), "a line about it")
+        wait_for(lambda: _has_told(before, "connections_of_address"), "a line about it")
         with socket.create_connection(("127.0.0.1", before.port), SECONDS, ("127.0.0.2", 0)) as other:
             context = before.trusting()
             with context.wrap_socket(other, server_hostname="127.0.0.1") as sock:
+                assert statuses(answered(sock, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")) == [200]
+
+
+def _has_told(before: Edge, reason: str) -> bool:
+    return any(reason in line.get("refused", {}) for line in before.lines())
+
+
+def test_addresses_that_fill_all_connections_keep_no_other_out(tmp_path: Path) -> None:
+    limits = "max_connections = 32\nmax_connections_per_address = 8\n"
+    with limited(tmp_path, limits) as (before, _), contextlib.ExitStack() as flood:
+        for number in range(64):
+            address = f"127.0.0.{2 + number % 4}"
+            flood.enter_context(socket.create_connection(("127.0.0.1", before.port), SECONDS, (address, 0)))
+        wait_for(lambda: _has_told(before, "connections"), "a line about it")
+        for _ in range(8):
+            with connected(before) as sock:
                 assert statuses(answered(sock, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")) == [200]
 
 
