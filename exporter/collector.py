@@ -1,13 +1,15 @@
 """One collector: its address, its headers, and requests to it.
 
-Guarantees that a batch has its answer or its problem within EXPORT_SECONDS, repeats included, that no redirect is
-followed, and that an answer takes bounded memory. The operator names the address, so any is connected to. SECURITY: a
-problem names neither address nor header.
+Guarantees that a batch has its answer or its problem within EXPORT_SECONDS, repeats included, that none is sent again
+that was taken, that no redirect is followed, and that an answer takes bounded memory. The operator names the address,
+so any is connected to. SECURITY: a problem names neither address nor header.
 """
 
+import math
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -18,9 +20,9 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from frontend.http.client_bodies import OutgoingBody
+from frontend.http.client_bodies import AnswerTooLarge, OutgoingBody, read_at_most
 from frontend.telemetry.logs import log
-from frontend.webhooks.network import Blocked, EndpointUnreached, Network
+from frontend.webhooks.network import MAX_ANSWER_BYTES, Blocked, EndpointUnreached, Network
 from frontend.webhooks.outcome import asked_pause
 from ipc.network.tls import client_context
 from ipc.process.exits import Exit
@@ -33,11 +35,18 @@ REQUEST_SECONDS: Final = 10.0
 """For one request."""
 FIRST_PAUSE_SECONDS: Final = 1.0
 """Before the first repeat; twice as long before each further one."""
+MOST_PAUSE_SECONDS: Final = 600.0
+"""The longest pause that a collector can ask for."""
 _REPEATED: Final = frozenset({429, 502, 503, 504})
 """Answers after which the same batch is sent again (OTLP specification, "Retryable Response Codes")."""
 _PORTS: Final = {"http": 80, "https": 443}
 _HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):[ \t]*([!-~](?:[ -~]{0,4094}[!-~])?)")
 MAX_HEADERS: Final = 32
+_OWN_HEADERS: Final = frozenset({
+    "host", "content-type", "content-length", "content-encoding", "connection", "user-agent", "transfer-encoding",
+    "te", "trailer", "upgrade", "expect",
+})  # fmt: skip
+"""Headers that the exporter decides on, or that would change the form of the request."""
 
 
 class OtlpSignal(NamedTuple):
@@ -50,11 +59,11 @@ class OtlpSignal(NamedTuple):
 
 
 SPANS: Final = OtlpSignal(
-    "the collector refused spans", "/v1/traces",
+    "the collector refuses spans", "/v1/traces",
     lambda answer: ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans,
 )  # fmt: skip
 EVENTS: Final = OtlpSignal(
-    "the collector refused events", "/v1/logs",
+    "the collector refuses events", "/v1/logs",
     lambda answer: ExportLogsServiceResponse.FromString(answer).partial_success.rejected_log_records,
 )  # fmt: skip
 
@@ -92,6 +101,10 @@ class CollectorClient:
         self._headers_file = None if otlp.headers_file is None else Path(otlp.headers_file)
         self._tls = client_context(otlp.ca_file) if parts.scheme == "https" else client_context()
         self._lookups = trio.CapacityLimiter(1)
+        self._not_before: dict[str, float] = {}
+        """Path -> the end of the pause that the collector asked for there; no batch is sent sooner."""
+        self._refuse: set[str] = set()
+        """Paths at which it refused a part of the last batch."""
 
     def headers(self) -> dict[str, str]:
         """The headers of the file as it is now. Raises PrivateFileError."""
@@ -99,22 +112,34 @@ class CollectorClient:
 
     async def send(self, body: bytes, signal: OtlpSignal = SPANS) -> int:
         """Send one batch; return how many of its spans or events the collector refused. Raises NotExported."""
+        not_before = self._not_before.get(signal.path, -math.inf)
         problem, pause = "no answer in time", FIRST_PAUSE_SECONDS
+        if not_before > trio.current_time():
+            problem = "it asked for a pause"
         with trio.move_on_after(EXPORT_SECONDS):
+            await trio.sleep_until(not_before)
             while True:
                 try:
-                    return await self._sent(body, signal)
+                    return self._noted(await self._sent(body, signal), signal)
                 except _TryAgain as error:
-                    problem = str(error)
-                    await trio.sleep(max(pause, error.pause))
+                    problem, now = str(error), trio.current_time()
+                    self._not_before[signal.path] = now + min(error.pause, MOST_PAUSE_SECONDS)
+                    await trio.sleep_until(max(self._not_before[signal.path], now + pause))
                     pause *= 2
         raise NotExported(problem)
+
+    def _noted(self, refused: int, signal: OtlpSignal) -> int:
+        """The same number. Log it where the batch before had none refused."""
+        if refused and signal.path not in self._refuse:
+            log.warning(signal.refused_line, count=refused)
+        (self._refuse.add if refused else self._refuse.discard)(signal.path)
+        return refused
 
     async def _sent(self, body: bytes, signal: OtlpSignal) -> int:
         network = Network({}, self._lookups, lambda _address: True)
         try:
-            with trio.fail_after(REQUEST_SECONDS):
-                return await self._answered(network, body, signal)
+            with trio.fail_after(REQUEST_SECONDS) as time_for_head:
+                return await self._answered(network, body, signal, time_for_head)
         except trio.TooSlowError:
             raise _TryAgain("no answer in time") from None
         except (Blocked, EndpointUnreached) as error:
@@ -127,7 +152,9 @@ class CollectorClient:
             with trio.CancelScope(shield=True):
                 await network.close()
 
-    async def _answered(self, network: Network, body: bytes, signal: OtlpSignal) -> int:
+    async def _answered(
+        self, network: Network, body: bytes, signal: OtlpSignal, time_for_head: trio.CancelScope
+    ) -> int:  # fmt: skip
         url = httpcore.URL(
             scheme=self._scheme, host=self._host, port=self._port, target=f"{self._path}{signal.path}"
         )  # fmt: skip
@@ -140,17 +167,19 @@ class CollectorClient:
                 raise _TryAgain(text, asked_pause(asked.decode("latin-1").strip(), time.time()))
             if not 200 <= status < 300:
                 raise NotExported(text, status)
-            return _refused(await response.aread(), signal)
+            time_for_head.deadline = math.inf
+            return await _refused(response, signal)
 
 
-def _refused(answer: bytes, signal: OtlpSignal) -> int:
-    """How many an answer says were refused; 0 for an answer in another form."""
-    try:
-        refused = signal.refused(answer)
-    except DecodeError:
-        return 0
-    if refused > 0:
-        log.warning(signal.refused_line, count=refused)
+async def _refused(response: httpcore.Response, signal: OtlpSignal) -> int:
+    """How many an answer says were refused; 0 if it can't be read. The collector has the batch: another request would
+    send it twice."""
+    refused = 0
+    with (
+        trio.move_on_after(REQUEST_SECONDS),
+        suppress(httpcore.ProtocolError, httpcore.NetworkError, AnswerTooLarge, DecodeError),
+    ):
+        refused = signal.refused(await read_at_most(response, MAX_ANSWER_BYTES))
     return max(0, refused)
 
 
@@ -163,4 +192,10 @@ def headers_in(file: Path) -> dict[str, str]:
     found = [_HEADER.fullmatch(line.strip()) for line in lines]
     if len(found) > MAX_HEADERS or not all(found):
         raise PrivateFileError(f"{file}: must have lines like Name: value, {MAX_HEADERS} at most.", Exit.CONFIG)
-    return {one[1].lower(): one[2] for one in found if one is not None}
+    pairs = [(one[1].lower(), one[2]) for one in found if one is not None]
+    headers = dict(pairs)
+    if len(headers) < len(pairs) or not _OWN_HEADERS.isdisjoint(headers):
+        raise PrivateFileError(
+            f"{file}: must name each header once, and none of {', '.join(sorted(_OWN_HEADERS))}.", Exit.CONFIG
+        )
+    return headers

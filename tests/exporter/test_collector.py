@@ -86,8 +86,12 @@ async def test_spans_that_the_collector_refused_are_told(received: Received) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["no colon", "Name with spaces: x", "X: a\x00b", "X: ä", "X:", "\n".join(f"X-{i}: y" for i in range(33))]
-)
+    "text",
+    [
+        "no colon", "Name with spaces: x", "X: a\x00b", "X: ä", "X:", "\n".join(f"X-{i}: y" for i in range(33)),
+        "authorization: another", "Transfer-Encoding: gzip", "Host: elsewhere", "Content-Length: 1", "Upgrade: h2c",
+    ],
+)  # fmt: skip
 def test_a_file_of_headers_in_another_form_is_refused_without_its_values(tmp_path: Path, text: str) -> None:
     file = headers_file(tmp_path, f"Authorization: {SECRET}\n{text}\n")
     with pytest.raises(PrivateFileError) as refused:

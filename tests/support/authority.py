@@ -29,10 +29,10 @@ class Authority:
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, *names: x509.GeneralName) -> Issued:
+    def issue(self, name: str, *names: x509.GeneralName, is_expired: bool = False) -> Issued:
         """A certificate for a host or a client of this name; `names` are its alternative names instead."""
         key = ec.generate_private_key(ec.SECP256R1())
-        made = _certificate(_named(name), self._name, key.public_key(), is_authority=False)
+        made = _certificate(_named(name), self._name, key.public_key(), is_authority=False, is_expired=is_expired)
         made = made.add_extension(x509.SubjectAlternativeName(names or [x509.DNSName(name)]), critical=False)
         issued = Issued(self._folder / f"{name}.pem", self._folder / f"{name}-key.pem")
         issued.certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
@@ -44,9 +44,9 @@ class Authority:
         issued.key.chmod(0o600)
         return issued
 
-    def server(self, name: str, *, asks_clients: bool = False) -> ssl.SSLContext:
+    def server(self, name: str, *, asks_clients: bool = False, is_expired: bool = False) -> ssl.SSLContext:
         """The context of a server of this name; `asks_clients`: it takes clients alone that this authority signed."""
-        issued = self.issue(name)
+        issued = self.issue(name, is_expired=is_expired)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(issued.certificate, issued.key)
         if asks_clients:
@@ -60,8 +60,9 @@ def _named(name: str) -> x509.Name:
 
 
 def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, is_authority: bool
-) -> x509.CertificateBuilder:
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, is_authority: bool,
+    is_expired: bool = False,
+) -> x509.CertificateBuilder:  # fmt: skip
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -70,6 +71,6 @@ def _certificate(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(hours=-1 if is_expired else 24))
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
     )
