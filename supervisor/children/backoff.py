@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ipc.process.exits import RESTART_IS_POINTLESS, Exit
+from ipc.process.roles import EXPORTER
 
 MAX_FAILURES_AT_START = 5
 """A process that fails this often in a row before the gateway has ever served stops the gateway."""
@@ -74,8 +75,11 @@ def fatal_exit(kind: str, status: int, *, is_starting: bool, failures: int) -> E
     """The code with which the whole gateway stops because a process of `kind` ended, or None: replace it.
 
     `status` is an exit code or minus a signal. SECURITY: policy and workers run code of others, and
-    a process that was taken over chooses its exit code; so theirs stop nothing once the gateway has served.
+    a process that was taken over chooses its exit code; so theirs stop nothing once the gateway has served. The
+    exporter's stop nothing at any time: a start waits for none.
     """
+    if kind == EXPORTER:
+        return None
     if kind == "front" and status == Exit.CONFIG and not is_starting:
         # Files that are being edited: other fronts serve, and this one tries again until they will do.
         return None

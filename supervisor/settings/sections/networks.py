@@ -115,10 +115,10 @@ def _of_table(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, st
 def _of_files(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Look at the files of TLS. SECURITY: a key is opened and not read, since the supervisor holds none."""
     mend = "Name a file of certificates that this user may read."
-    if "ca_file" in row and not _has_certificates(row["ca_file"]):
+    if "ca_file" in row and not has_certificates(row["ca_file"]):
         yield ("ca_file",), f"{row['ca_file']} can't be read as certificates in PEM", mend
     pair = row.get("client_certificate", {})
-    if "certificate_file" in pair and not _has_certificates(pair["certificate_file"]):
+    if "certificate_file" in pair and not has_certificates(pair["certificate_file"]):
         text = f"{pair['certificate_file']} can't be read as certificates in PEM"
         yield ("client_certificate", "certificate_file"), text, mend
     if "key_file" in pair:
@@ -128,7 +128,8 @@ def _of_files(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, st
             yield ("client_certificate", "key_file"), str(error).removesuffix("."), ""
 
 
-def _has_certificates(path: str) -> bool:
+def has_certificates(path: str) -> bool:
+    """True for a file that this user can read as certificates in PEM."""
     from ipc.network.tls import client_context  # few configurations need it
 
     try:

@@ -101,6 +101,8 @@ def test_failures_without_end_never_overflow() -> None:
         ("worker", Exit.CONFIG, False, 1, None),
         ("policy", Exit.CONFIG, True, 1, Exit.CONFIG),
         ("policy", Exit.CONFIG, False, 1, None),
+        ("exporter", Exit.CONFIG, True, 1, None),
+        ("exporter", -signal.SIGSEGV, True, MAX_FAILURES_AT_START, None),
     ],
 )
 def test_which_ends_stop_the_whole_gateway(

@@ -9,6 +9,7 @@ from ipc.telemetry import OtlpSettings
 from supervisor.settings.config import Loaded, check
 from supervisor.settings.document import parse_document
 from supervisor.settings.kind import PathContext
+from tests.support.authority import Authority
 
 NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n[telemetry.otlp]\n'
 ENDPOINT = 'endpoint = "http://127.0.0.1:4318"\n'
@@ -30,6 +31,8 @@ def test_a_collector_has_the_documented_defaults(tmp_path: Path) -> None:
 
 
 def test_all_settings_of_a_collector_are_read(tmp_path: Path) -> None:
+    Authority(tmp_path, "ca")
+    (tmp_path / "h").touch(mode=0o600)
     table = 'endpoint = "https://otlp.example/base/"\nheaders_file = "h"\nca_file = "ca.pem"\nsample = 0.25\n'
     settings = loaded(tmp_path, table).settings
     assert settings is not None
@@ -49,6 +52,9 @@ def test_all_settings_of_a_collector_are_read(tmp_path: Path) -> None:
         (f"{ENDPOINT}sample = 0\n", "must be a number above 0, at most 1"),
         (f"{ENDPOINT}sample = true\n", "must be a number above 0, at most 1"),
         (f"{ENDPOINT}sample = nan\n", "must be a number above 0, at most 1"),
+        (f'{ENDPOINT}ca_file = "missing.pem"\n', "missing.pem can't be read as certificates in PEM"),
+        (f'{ENDPOINT}headers_file = "missing"\n', "missing: cannot read it: No such file or directory"),
+        (f'{ENDPOINT}headers_file = "."\n', "is not a regular file of a sensible size"),
     ],
 )
 def test_a_collector_that_can_t_be_used_is_named(tmp_path: Path, table: str, problem: str) -> None:
