@@ -23,6 +23,7 @@ _SPAN_ID_BYTES: Final = 8
 _FIRST_ERROR: Final = 400
 _FAILED: Final = "error"
 """The decision of a call that failed; a denied or held call was answered as policy says."""
+_HELD: Final = "pending_approval"
 _MOST_NAMES: Final = 4096
 """Spans without times that are kept: one for each action, caller and outcome of late."""
 
@@ -59,7 +60,10 @@ def trace_id_of(name: str) -> bytes:
 
 def _add(spans: "Iterable[Span]", call: ExportedCall) -> None:
     trace_id, ids = trace_id_of(call.trace_id), _span_ids(call.spans)
-    root_id = next(ids)
+    root_id, held_id = next(ids), _id_of_hold(call.approval_id)
+    is_held = call.decision == _HELD
+    if is_held:
+        root_id = held_id
     begun_at = call.ended_at - call.took * 1000
     root = spans.add()  # type: ignore[attr-defined]  # a repeated field
     facts = (call.action_id, call.action_version, call.principal, call.decision, call.code, call.rule)
@@ -71,6 +75,8 @@ def _add(spans: "Iterable[Span]", call: ExportedCall) -> None:
     if call.traceparent:
         _, linked, span_id, flags = call.traceparent.split("-")[:4]
         root.links.add(trace_id=bytes.fromhex(linked), span_id=bytes.fromhex(span_id), flags=int(flags, 16))
+    if held_id and not is_held:
+        root.links.add(trace_id=trace_id, span_id=held_id)
     worker_id = root_id
     for step in call.steps:
         span = spans.add()  # type: ignore[attr-defined]
@@ -92,6 +98,12 @@ def _span_ids(count: int) -> Iterator[bytes]:
     """`count` fresh identifiers, by one system call."""
     drawn = os.urandom(count * _SPAN_ID_BYTES)
     return (drawn[at : at + _SPAN_ID_BYTES] for at in range(0, len(drawn), _SPAN_ID_BYTES))
+
+
+def _id_of_hold(approval_id: str) -> bytes:
+    """The id of the span of a held call: the random half of its approval's id, so that every front and each successor
+    of this process links to the same span; empty without an approval. Raises ValueError."""
+    return bytes.fromhex(approval_id.replace("-", "")[-2 * _SPAN_ID_BYTES :])
 
 
 def _own(call: ExportedCall) -> Iterator[tuple[str, str]]:

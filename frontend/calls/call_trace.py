@@ -1,10 +1,13 @@
 """When the steps of one exported call began and ended, in monotonic seconds, as far as they are known."""
 
+import time
 from dataclasses import dataclass
 
 from ipc.messages.calling import HostCallTime, Observation, Result
 from ipc.messages.exporting import MOST_HOST_CALLS, NOTARY_CLOSE, NOTARY_OPEN, POLICY, WORKER, HostCallSpan, TimedStep
 
+TimedWrite = tuple[str, float, float]
+"""A step, its begin and its end."""
 _OPERATIONS = {
     "http": frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}),
     "fs": frozenset({"read", "write", "append", "list", "stat", "delete"}),
@@ -31,6 +34,12 @@ class CallTrace:
     """Microseconds that the notary took for intent and receipt."""
     result: Result | None = None
     """The worker's."""
+    writes: tuple[TimedWrite, ...] = ()
+    """Questions to the notary about a call that does not run, or not yet."""
+
+    def wrote(self, step: str, asked: float) -> None:
+        """The notary has answered a question of these, which was `asked` at that time."""
+        self.writes = (*self.writes, (step, asked, time.monotonic()))
 
     def steps(self, began: float) -> tuple[TimedStep, ...]:
         """The steps in order, in microseconds from the begin of the call.
@@ -39,6 +48,7 @@ class CallTrace:
         worker ran. The rest, between intent and worker, are ways and waits.
         """
         steps = [] if self.policy is None else [_step(POLICY, began, *self.policy)]
+        steps += [_step(name, began, asked, answered) for name, asked, answered in self.writes]
         if self.notary is None or self.writes_us is None:
             return tuple(steps)
         (asked, answered), (working, closing) = self.notary, self._worker_time()

@@ -44,10 +44,11 @@ class EndedCalls:
             record.trace = CallTrace("" if request is None else traceparent_of(request))
 
     def end(
-        self, record: CallRecord, decision: str, code: str | None = None, outcome: CallOutcome | None = None
-    ) -> None:
+        self, record: CallRecord, decision: str, code: str | None = None, outcome: CallOutcome | None = None,
+        approval_id: str = "",
+    ) -> None:  # fmt: skip
         """A call has ended: with evidence or with an error. A caller who has proven nothing is
-        no principal, and left out."""
+        no principal, and left out. `approval_id`: of the held call that ends so."""
         trace, principal = record.trace, record.principal
         if trace is None or principal is None:
             return
@@ -64,7 +65,7 @@ class EndedCalls:
                 known("risk_level"), known("policy_rule"), known("policy_version"),
                 receipt_id="" if closed is None else closed.receipt_id,
                 verification="" if closed is None else closed.verification_outcome,
-                approval_id=outcome.approval.approval_id if isinstance(outcome, AwaitedApproval) else "",
+                approval_id=outcome.approval.approval_id if isinstance(outcome, AwaitedApproval) else approval_id,
                 traceparent=trace.traceparent, host_calls=trace.host_calls(record.started),
                 is_mcp=_calls_a_tool(record),
             )

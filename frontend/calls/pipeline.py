@@ -8,6 +8,7 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 
 import contextlib
 import contextvars
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -43,6 +44,7 @@ from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import STORE_PARTS, ApprovalRecord
 from ipc.events import ACTION_CALL
+from ipc.messages.exporting import NOTARY_REFUSE
 from ipc.operations.calls import Refuse, RepeatedCall, WrittenRefusal
 from ipc.operations.standing import Lifted, StandingUse
 from ipc.plan import SealedPlan, seal
@@ -217,6 +219,7 @@ class Pipeline:
         }
         event = record.event(decision, **bounded(more))
         unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"
+        asked_at = time.monotonic()
         try:
             with trio.CancelScope(shield=True):  # a refusal is written even if its task is cancelled now
                 key = None if record.proof is None else record.key  # without a proof it is this call that has the key
@@ -227,6 +230,8 @@ class Pipeline:
             if isinstance(problem, NotaryUnavailable) and problem.part in STORE_PARTS:
                 await self._refused_unchecked(record, error if error.status >= 500 else told)
             raise told from None
+        if record.trace is not None:
+            record.trace.wrote(NOTARY_REFUSE, asked_at)
         record.proof, record.is_decided = None, True
         return answer
 

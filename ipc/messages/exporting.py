@@ -13,7 +13,9 @@ from ipc.telemetry import OtlpSettings
 from ipc.walls.given import Given
 
 POLICY, NOTARY_OPEN, WORKER, NOTARY_CLOSE = "policy", "notary open", "worker", "notary close"
-"""The steps of a call."""
+"""The steps of a call that runs."""
+NOTARY_HOLD, NOTARY_REFUSE, NOTARY_CLAIM = "notary hold", "notary refuse", "notary claim"
+"""Writes of the notary about a call that is held, a call that is refused, and the approval of a held one."""
 MOST_HOST_CALLS: Final = 32
 """The most spans of host calls in one call."""
 
@@ -63,7 +65,7 @@ class TimedStep(msgspec.Struct, frozen=True, array_like=True):
     """A step of a call: microseconds from the begin of the call to its own, and to its end."""
 
     step: str
-    """POLICY, NOTARY_OPEN, WORKER or NOTARY_CLOSE."""
+    """One of the constants above."""
     begins: int
     ends: int
 
@@ -104,6 +106,7 @@ class ExportedCall(msgspec.Struct, frozen=True, array_like=True, omit_defaults=T
     receipt_id: str = ""
     verification: str = ""
     approval_id: str = ""
+    """Of the hold: of this call, if its decision is pending_approval, else of the held call that this one ends."""
     traceparent: str = ""
     """As the caller sent it, checked; empty without one."""
 

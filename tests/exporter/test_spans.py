@@ -92,3 +92,14 @@ def test_a_request_to_the_upstream_stands_below_the_worker() -> None:
 def test_a_text_that_is_no_trace_id_is_refused() -> None:
     with pytest.raises(ValueError, match="not a trace id"):
         trace_id_of("trc_00")
+
+
+def test_the_end_of_a_held_call_is_linked_to_the_span_of_its_hold() -> None:
+    approval_id = "apr_019a9a3b-0000-7000-8000-0123456789ab"
+    held, ended = spans_of(
+        call(decision="pending_approval", approval_id=approval_id), call(approval_id=approval_id, receipt_id="rcp_1")
+    )
+    assert not held.links
+    (link,) = ended.links
+    assert (link.trace_id, link.span_id) == (held.trace_id, held.span_id)
+    assert ended.span_id != held.span_id

@@ -82,7 +82,9 @@ def test_the_trace_of_a_caller_becomes_a_link(gate: Gateway, collector: Received
 
 def test_a_denied_call_is_a_trace_with_its_error(gate: Gateway, collector: Received) -> None:
     answer = gate.agent().execute("no_such_action_of_ours", {"text": "x"})
-    told = attributes(collector.trace(answer.headers["x-trace-id"])["execute_tool"])
+    spans = collector.trace(answer.headers["x-trace-id"])
+    told = attributes(spans["execute_tool"])
+    assert set(spans) == {"execute_tool", "notary refuse"}
     assert (told["gateway.decision"], told["error.type"]) == ("deny", "action_not_found")
 
 
@@ -90,11 +92,24 @@ def test_a_held_call_and_its_approval_are_two_spans_of_one_trace(gate: Gateway, 
     held = gate.agent().execute("payment_transfer", {"to": "a", "amount_cents": 1, "currency": "EUR"})
     assert held.status_code == 202, held.text
     trace_id = held.json()["trace_id"]
-    told = attributes(collector.trace(trace_id)["execute_tool payment_transfer"])
+    spans = collector.trace(trace_id)
+    assert set(spans) == {"execute_tool payment_transfer", "policy", "notary hold"}
+    told = attributes(spans["execute_tool payment_transfer"])
     assert (told["gateway.decision"], told["gateway.approval.id"]) == ("pending_approval", held.json()["approval_id"])
     gate.operator().post(f"/v1/approvals/{held.json()['approval_id']}/approve")
     wait_for(lambda: len(collector.roots(trace_id)) == 2, "the span of the approved call")
-    assert attributes(collector.roots(trace_id)[1])["gateway.decision"] != "pending_approval"
+    held_span, ended = collector.roots(trace_id)
+    assert attributes(ended)["gateway.decision"] != "pending_approval"
+    assert [link.span_id for link in ended.links] == [held_span.span_id]
+    assert "notary claim" in collector.trace(trace_id)
+
+
+def test_a_held_call_that_an_operator_denies_ends_with_a_span_of_its_trace(gate: Gateway, collector: Received) -> None:
+    held = gate.agent().execute("payment_transfer", {"to": "b", "amount_cents": 1, "currency": "EUR"}).json()
+    gate.operator().post(f"/v1/approvals/{held['approval_id']}/deny")
+    wait_for(lambda: len(collector.roots(held["trace_id"])) == 2, "the span of the denial")
+    told = attributes(collector.roots(held["trace_id"])[1])
+    assert (told["gateway.decision"], told["error.type"]) == ("deny", "approval_denied")
 
 
 def test_no_span_has_a_value_of_a_request_or_a_caller_s_token(gate: Gateway, collector: Received) -> None:

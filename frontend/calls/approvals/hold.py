@@ -5,6 +5,7 @@ number of holds; a hold and its event are there together or not at all.
 """
 
 import contextlib
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from ipc.backends.store import ApprovalRecord
 from ipc.identity_origin import UNKNOWN
 from ipc.kept_values import summary_of
 from ipc.keys.shown import shown_quorum
+from ipc.messages.exporting import NOTARY_HOLD
 from ipc.operations.calls import Refusal, RepeatedCall
 from ipc.operations.holds import GetHold, Hold, HoldInForce
 from ipc.operations.standing import Lifted
@@ -72,12 +74,15 @@ class HoldWriter:
             has_budget, record.calls_per_hour, record.kept, record.caps, record.key,
             may_be_lifted,
         )  # fmt: skip
+        asked_at = time.monotonic()
         try:
             held = await self._held(asked)
         except (NotaryUnavailable, NotaryRefused) as error:
             if isinstance(error, NotarySilent):
                 record.proof = None  # it may have been used by this very call, which would look like a replay then
             raise unavailable(asked, error) from None
+        if record.trace is not None:
+            record.trace.wrote(NOTARY_HOLD, asked_at)
         if isinstance(held, Lifted):
             return held
         record.proof, record.is_decided = None, True

@@ -5,6 +5,7 @@ re-derived; the decision is durable evidence before anything is dispatched. Neve
 executes none while the policy engine is not known to live.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, HeldBody
 from ipc.backends.store import ApprovalRecord
 from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
 from ipc.keys.signed_approvals import APPROVE
+from ipc.messages.exporting import NOTARY_CLAIM
 from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold
 from ipc.plan import Plan
@@ -131,7 +133,10 @@ class Settlement:
                     record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None,
                     approval_signature=asked.signature,
                 )  # fmt: skip
+                asked_at = time.monotonic()
                 approval = await self.transitions.claim(approval, operator, granted, asked.signature)
+                if record.trace is not None:
+                    record.trace.wrote(NOTARY_CLAIM, asked_at)
                 try:
                     await self._let_through(body.plan, passage)
                     approver = Approver(approval_id, operator.name, operator.jkt, operator.proof_jti)
@@ -143,11 +148,11 @@ class Settlement:
                 self.transitions.metrics.approvals.add(APPROVED)
             if executed.succeeded:
                 record.say("allow")
-                self.ended.end(record, "allow", None, executed)
+                self.ended.end(record, "allow", None, executed, approval_id)
                 learned = await self.learning.learn(wish, executed, operator, approval_id)
                 return Approved(executed, approval_id, operator, body.plan_hash, learned)
             record.say("error", executed.code, executed.closed.outcome)
-            self.ended.end(record, "error", executed.code, executed)
+            self.ended.end(record, "error", executed.code, executed, approval_id)
             return Approved(executed, approval_id, operator, body.plan_hash)
 
     async def deny(self, approval_id: str, operator: OperatorCaller, asked: SignedRequest) -> Denied:
@@ -170,6 +175,7 @@ class Settlement:
             ):  # fmt: skip
                 raise GateError("approval_not_found")
         record.say("deny", "approval_denied")
+        self.ended.end(record, "deny", "approval_denied", None, approval_id)
         return Denied(
             trace_id=record.trace_id,
             action_id=approval.action_id,
@@ -260,7 +266,7 @@ class Settlement:
             except GateError as more_problems:
                 log.error("a failed approval left no event", trace_id=record.trace_id, cause=more_problems.cause)
         record.say(decision, error.code, error.cause)
-        self.ended.end(record, decision, error.code)
+        self.ended.end(record, decision, error.code, None, approval.approval_id)
         error.is_told = True
         return error
 
