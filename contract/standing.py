@@ -23,6 +23,9 @@ class StandingApproval(Noun, frozen=True, kw_only=True):
     principal: str
     operator: str
     """The operator who signed it."""
+    origin: str
+    """The name of the ledger that it was signed for: of gateways that share a store, only those with this ledger run
+    calls by it."""
     created_at: str
     until: str
     max_calls: NeverNull[int] = LEFT_OUT

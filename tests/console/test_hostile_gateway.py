@@ -59,7 +59,18 @@ SUMMARY = {
     "sums": [{"action_id": EVIL, "pointer": EVIL, "sum": EVIL}],
 }  # fmt: skip
 STANDING = dict.fromkeys(
-    ("standing_id", "action_id", "principal", "operator", "created_at", "until", "max_calls", "calls", "signature"),
+    (
+        "standing_id",
+        "action_id",
+        "principal",
+        "operator",
+        "created_at",
+        "until",
+        "max_calls",
+        "calls",
+        "signature",
+        "origin",
+    ),
     EVIL,
 ) | {"where": [{"pointer": EVIL, "op": EVIL, "value": [EVIL]}]}
 USED = {"subject": EVIL, "total": EVIL, "unknown": EVIL}
@@ -78,7 +89,7 @@ ANSWERS: dict[str, Any] = {
     "GET /v1/actions": (200, [{"action_id": EVIL, "version": EVIL, "risk_level": EVIL, "description": EVIL}]),
     "GET /v1/actions/a": (200, {"action_id": EVIL, "description": EVIL, EVIL: {EVIL: EVIL}}),
     "GET /v1/admin/policy": (200, {"policy_version": EVIL, "principals": {EVIL: {"actions": [EVIL], "sinks": [EVIL]}}}),
-    "GET /v1/admin/standing": (200, {"standing": [STANDING], "origin": EVIL}),
+    "GET /v1/admin/standing": (200, {"standing": [STANDING], "origin": "other"}),
     "GET /v1/admin/policy/a": (403, {"error": EVIL, "reason": EVIL}),
 }
 STATE_IS_TOLD = "document.getElementById('state').childElementCount > 0"

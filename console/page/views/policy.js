@@ -26,17 +26,18 @@ export async function policyView(root, { abort, argument }) {
         : el("a", { href: `#/policy/${encodeURIComponent(name)}` }, name)),
       facts([["actions", plain(policy.principals[name].actions)], ["effects", plain(policy.principals[name].sinks)]])))),
     ...boundTables(thresholds, caps));
-  const { standing } = await get("/v1/admin/standing", {}, abort);
-  if (standing.length) root.append(standingApprovals(standing));
+  const { standing, origin } = await get("/v1/admin/standing", {}, abort);
+  if (standing.length) root.append(standingApprovals(standing, origin));
 }
 
-function standingApprovals(standing) {
+function standingApprovals(standing, origin) {
   return el("section", { "aria-labelledby": "standing" }, el("h2", { id: "standing" }, "Standing approvals"),
     el("ul", { class: "cards", "aria-label": "Standing approvals" }, standing.map((one) => el("li", { class: "card" },
       el("h3", {}, `${plain(one.action_id)} by ${plain(one.principal)}`),
       facts([["until", moment(one.until)],
         ["calls", one.max_calls === undefined ? plain(one.calls) : `${plain(one.calls)} of ${plain(one.max_calls)}`],
         ...(one.where ?? []).map((each) => ["where", `${plain(each.pointer)} ${plain(each.op)} ${plain(each.value)}`]),
+        ...(one.origin === origin ? [] : [["for another ledger", plain(one.origin)]]),
         ["signed by", plain(one.operator)], ["standing approval", plain(one.standing_id)]])))));
 }
 

@@ -95,7 +95,7 @@ def view_of(standing: StandingInForce) -> StandingApproval:
     where = tuple(CallCondition(pointer=one.pointer, op=one.op, value=one.value) for one in terms.where)
     return StandingApproval(
         standing_id=row.standing_id, action_id=terms.action_id, principal=terms.principal, operator=row.operator,
-        created_at=row.created_at, until=iso(terms.until),
+        origin=terms.aud[1], created_at=row.created_at, until=iso(terms.until),
         max_calls=LEFT_OUT if terms.max_calls is None else terms.max_calls, where=where or LEFT_OUT,
         calls=standing.calls, signature=row.signature,
     )  # fmt: skip

@@ -29,21 +29,27 @@ def add_to(_cli: Group) -> None:
 @standing.command("list")
 @pass_desk
 def list_standing(desk: CliContext) -> None:
-    """List the standing approvals that are in force, with the calls that have run by each."""
+    """List the standing approvals that are in force, with the calls that have run by each.
+
+    Those for another ledger, of a gateway that shares the store, are named with it: they serve no call here.
+    """
     with desk.operator() as operator:
         found = operator.standing_approvals()
     if desk.is_json:
         desk.out.document(found.raw)
         return
+    is_shared = any(one.origin != found.origin for one in found.standing)
     rows = [
         (
             one.standing_id, one.action_id, one.principal, countdown(one.until),
             str(one.calls) if one.max_calls is None else f"{one.calls} of {one.max_calls}",
-            _conditions(one.where), one.operator,
+            _conditions(one.where), one.operator, *((one.origin,) if is_shared else ()),
         )
         for one in found.standing
     ]  # fmt: skip
     columns = ("STANDING", "ACTION", "PRINCIPAL", "LEFT", "CALLS", "WHERE", "SIGNED BY")
+    if is_shared:
+        columns = (*columns, "LEDGER")
     desk.out.table(columns, rows, "nothing stands approved")
 
 

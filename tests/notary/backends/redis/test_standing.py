@@ -91,6 +91,11 @@ async def test_hosts_with_a_ledger_each_run_calls_by_their_own_and_revoke_those_
         used = [event.get("standing_id") for event in await other.events(event_type="ActionCall")]
         assert used.count(second) == 1
         assert first not in used
+        for core in (one, other):
+            listed = (await ask(core, "GET", STANDING))[1]
+            assert listed["origin"] == ("gate.test" if core is one else "gate.test/2")
+            origins = {item["standing_id"]: item["origin"] for item in listed["standing"]}
+            assert origins == {first: "gate.test", second: "gate.test/2"}
         assert [one["event"] for one in logs if "standing" in str(one["event"])] == []
         assert (await ask(other, "DELETE", f"{STANDING}/{first}"))[0] == 200
         assert await called(one, 4) == 202
