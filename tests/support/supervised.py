@@ -114,13 +114,14 @@ class Running:
     def whole_family(self, size: int = 7) -> dict[str, int]:
         """The family once every process has its title; by default front, notary, policy, template and three workers.
 
-        Those that are ready before they are needed do not count.
+        Those that are ready before they are needed do not count. While a process is replaced, two of its kind may make
+        up for a notary that is not there yet: that is no whole family.
         """
 
         def look() -> dict[str, int] | None:
             titles = self.family().items()
             pids = {title: pid for title, pid in titles if "python" not in title and not title.startswith("spare ")}
-            return pids if len(pids) == size else None
+            return pids if len(pids) == size and "notary" in pids else None
 
         family: dict[str, int] = wait_until(look)
         return family

@@ -75,7 +75,7 @@ async def test_a_claim_whose_word_was_lost_ends_by_itself(tmp_path: Path, receiv
     async with troubled_core(tmp_path, receiver) as core:
         asker(core).faults["ClaimDeliveries"] = does_once_and_says_nothing
         event_id = await call(core)
-        await until(lambda: kept(tmp_path, "outbox")[0]["attempts"] == 1)
+        await until(lambda: [row["attempts"] for row in kept(tmp_path, "outbox")][:1] == [1])
         core.clock.ahead = 60 + WebhookDeadlines().claim_margin_seconds + 1
         await settled(tmp_path)
         assert receiver.ids == [event_id]
