@@ -158,7 +158,6 @@ LEVELS: dict[str, Callable[[sqlite3.Connection], object]] = {
 @pytest.mark.parametrize("damage", LEVELS)
 def test_the_upper_levels_are_looked_at_too(long_ledger: Path, tmp_path: Path, damage: str) -> None:
     file = Tampered(Path(shutil.copy(long_ledger, tmp_path)))
-    assert file.verify().intact
     with closing(sqlite3.connect(file.path)) as connection, connection:
         LEVELS[damage](connection)
     assert not file.verify().intact
