@@ -132,13 +132,25 @@ def test_a_rollback_would_lose_no_edit_and_changes_nothing_that_check_refuses(ga
     assert "no earlier manifest of text_digest has the version or digest 9.9.9" in refused.stderr
 
 
-def test_without_a_running_gateway_the_event_is_written_and_the_next_start_has_it(tmp_path: Path) -> None:
+def refuse(path: Path, _: bytes) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+
+def test_without_a_running_gateway_a_rollback_leaves_its_event_for_the_next_start_and_none_if_it_can_not_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = change(tmp_path)
     with gateway(tmp_path, config(tmp_path)) as gate:
         has_copies(gate)
         second = change(tmp_path, version="1.1.0")
         done(gate, "reload")
-    told = done(gate, "actions", "rollback", "text_digest", "--to", "1.0.0")
+    words = ["actions", "rollback", "text_digest", "--to", "1.0.0"]
+    with monkeypatch.context() as patched:
+        patched.setattr(file_changes, "_put", refuse)
+        named = ["--state-dir", str(gate.state), "--config", str(tmp_path / "gateway.toml")]
+        assert cli([*words, *named]) == Exit.NO_PERMISSION
+    assert digest(tmp_path / "actions" / "text_digest.yaml") == second
+    told = done(gate, *words)
     assert "No gateway runs: the next start puts it in force." in told
     with gateway(tmp_path, config(tmp_path)) as again:
         (event,) = again.events(event_type="ActionRolledBack")
@@ -240,21 +252,3 @@ def test_a_gateway_that_does_not_answer_is_not_rolled_back(gate: Gateway, tmp_pa
     finally:
         gate.process.send_signal(signal.SIGCONT)
     assert (refused.returncode, digest(tmp_path / "actions" / "text_digest.yaml")) == (75, second)
-
-
-def test_a_rollback_that_can_not_write_leaves_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(tmp_path)
-    with gateway(tmp_path, config(tmp_path)) as gate:
-        has_copies(gate)
-        second = change(tmp_path, version="1.1.0")
-        done(gate, "reload")
-
-    def refuse(path: Path, _: bytes) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
-
-    monkeypatch.setattr(file_changes, "_put", refuse)
-    words = ["actions", "rollback", "text_digest", "--to", "1.0.0", "--state-dir", str(gate.state)]
-    assert cli([*words, "--config", str(tmp_path / "gateway.toml")]) == Exit.NO_PERMISSION
-    assert digest(tmp_path / "actions" / "text_digest.yaml") == second
-    with gateway(tmp_path, config(tmp_path)) as again:
-        assert again.events(event_type="ActionRolledBack") == []
