@@ -71,6 +71,9 @@ def _opened(
         answers, unsettled = remembered(connection, last_unit), Unsettled(last_unit)
     last = unsettled.number
     settle_all(database, unsettled)
+    if not database.is_shared:
+        with database.unit(is_durable=False) as connection:
+            proofs.bring(connection)
     gateway = database.gateway_id if database.is_shared else None
     signers = Signers.open(settings)
     with database.unit(writes=False) as connection:

@@ -13,6 +13,7 @@ from notary.database import Database, OpenTransaction
 from notary.event_export import EventExports
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
+from notary.ledger.known_proofs import KnownProofs
 from notary.ledger.outbox import Backlog
 from notary.ledger.page_ring import SLOTS
 from notary.ledger.refused import Key, RefusalCount
@@ -118,6 +119,8 @@ class NotaryState:
     """None: read it again."""
     export: EventExports = field(default_factory=EventExports)
     """How far the export of events has come."""
+    proofs: KnownProofs | None = None
+    """Those that were used, of a store in the ledger. None: read them again."""
     has_erased: bool = False
     """Something was overwritten in the file that the WAL may still hold."""
     has_copies: bool = True
@@ -140,10 +143,10 @@ class NotaryState:
     def forget(self, *, is_undone: bool = False) -> None:
         """Believe the database alone, after something that failed.
 
-        `is_undone`: nothing of it was committed. Epoch and revocations, which no other process changes in a ledger
-        that is not shared, then stand as they stood: without the store's tables leases are still issued.
+        `is_undone`: nothing of it was committed. Epoch, revocations and proofs, which no other process changes in a
+        ledger that is not shared, then stand as they stood: without the store's tables leases are still issued.
         """
         self.head = self.leaves = self.unsettled = None
         if not is_undone or self.database.is_shared:
-            self.epoch = self.revoked = None
+            self.epoch = self.revoked = self.proofs = None
         self.intents.clear()

@@ -20,6 +20,7 @@ from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import gateways, intents, kept_values, page_ring
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
+from notary.ledger.known_proofs import UnitProofs
 from notary.ledger.outbox import Queued
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import LedgerReceipt
@@ -28,7 +29,7 @@ from notary.ledger.settling import Unsettled, count_leaves, head_with, move, set
 from notary.ledger.writing import write_deliveries, write_event
 from notary.reading import queries
 from notary.state import MAX_KNOWN_INTENTS, NotaryState, UnderWay
-from notary.store import proofs, sessions
+from notary.store import sessions
 from notary.store.contract import Moment, Store
 
 _ANSWERS = "INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)"
@@ -70,7 +71,7 @@ class Transaction:
         self._pieces = 0
         self._is_finished = False
         self._has_settled = False
-        self._proofs: set[str] = set()
+        self._proofs = UnitProofs(state.proofs, connection, self._unsettled.entries, self.store)
         self._opened: dict[str, OpenIntent] = {}
         self._foreseen: dict[str, bool] = {}
         self._closed: set[str] = set()
@@ -211,12 +212,11 @@ class Transaction:
         self.store_us[request] = (time.perf_counter_ns() - began) // 1000
 
     def _use_proof(self, key: str) -> bool:
-        known = self._unsettled.proofs.get(key, 0.0) > self.now or key in self._proofs
-        if known or not self.store.use_proof(key, self.now):
+        if self._proofs.is_used(key, self.now) or not self.store.use_proof(key, self.now):
             return False
-        self._proofs.add(key)
+        row = self._proofs.use(key, self.now)
         if self.store.is_in_ledger:
-            self._entry.proofs.append(proofs.row_of(key, self.now))
+            self._entry.proofs.append(row)
         return True
 
     def is_known(self, intent_id: str) -> bool:
@@ -370,7 +370,7 @@ class Transaction:
         state = self.state
         self.store.confirm()
         state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
-        state.revoked = self._revoked
+        state.revoked, state.proofs = self._revoked, self._proofs.committed()
         if self.refusals:
             state.refusals = pruned(state.refusals | self.refusals)
         state.database.follow()

@@ -13,6 +13,7 @@ import msgspec
 
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.kept_values import KeptEnd, KeptRow
+from notary.store.proofs import ProofRow
 
 SLOTS = 512
 """Rows of the ring, two megabytes once it has gone round. The more are settled at once, the fewer pages of indexes are
@@ -29,7 +30,6 @@ TABLES = (
 )
 _WRITE = "INSERT INTO journal (bytes, slot) VALUES (?, ?) ON CONFLICT (slot) DO UPDATE SET bytes = excluded.bytes"
 
-ProofRow = tuple[int, str, float]
 IntentRow = tuple[str, str, str, str, str, str, str, str, str | None, str, bytes]
 EventRow = tuple[int, str, str, int, str | None, str | None, str | None, str | None, str | None, bytes]
 ReceiptRow = tuple[int, str, str | None, bytes]

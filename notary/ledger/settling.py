@@ -39,7 +39,6 @@ class Unsettled:
         self.slot = contents.slot
         """Where the next entry goes."""
         self.used = SLOTS if contents.entries else 0  # the next unit settles first
-        self.proofs = {key: expires_at for entry in self.entries for _, key, expires_at in entry.proofs}
         self.intents = {row[0] for entry in self.entries for row in entry.intents}
 
     def add(self, entry: RingEntry, pieces: int) -> None:
@@ -49,13 +48,11 @@ class Unsettled:
         self.used += pieces
         if not entry.is_settled:
             self.entries.append(entry)
-            self.proofs.update([(key, expires_at) for _, key, expires_at in entry.proofs])
             self.intents.update([row[0] for row in entry.intents])
 
     def clear(self) -> None:
         """Everything is settled."""
         self.entries, self.used = [], 0
-        self.proofs.clear()
         self.intents.clear()
 
 

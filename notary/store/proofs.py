@@ -1,6 +1,8 @@
 """DPoP proofs that were seen, and the revocation epoch, in SQLite. Functions of a connection inside a transaction.
 
-Proofs are kept in buckets of a minute, so that forgetting old ones touches no page that new ones go to.
+Rows of proofs lie in the order in which they end. A settling writes neighbouring rows, on few pages, and a sweep
+touches no page that new rows go to. Memory answers which were used (notary/ledger/known_proofs.py): the table keeps
+them for the next notary.
 """
 
 from notary.database import OpenTransaction
@@ -17,26 +19,33 @@ TABLES = (
 
 REPLAY_SECONDS = 180.0
 """How long a proof is remembered: beyond the widest skew that one may have (docs/decisions/identity.md, "DPoP")."""
-BUCKET_SECONDS = 60
 SWEPT_AT_ONCE = 2000
-_BUCKETS = 5
-"""Those that a proof which is still remembered may lie in: of three minutes, the one that has begun, and the next one
-for a clock that a time service has set back a little."""
-# A list after IN would be made a table of its own for each question.
-_LOOK = " UNION ALL ".join(["SELECT 1 FROM proofs WHERE bucket = ? AND key = ? AND expires_at > ?"] * _BUCKETS)
+_FIRST_MILLISECOND = 1_000_000_000_000
+"""Buckets are milliseconds. Those of earlier versions are minutes, and lower than this."""
 INSERT_PROOF = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
 
 
-def is_used(connection: OpenTransaction, key: str, now: float) -> bool:
-    """True for a proof that is in the table and not forgotten yet."""
-    values = [value for bucket in range(_BUCKETS) for value in (_bucket(now) + bucket, key, now)]
-    return connection.execute(_LOOK, values).fetchone() is not None
+ProofRow = tuple[int, str, float]
+"""Bucket, key, end."""
 
 
-def row_of(key: str, now: float) -> tuple[int, str, float]:
-    """The row of a proof that is used now: bucket, key, end."""
+def read(connection: OpenTransaction) -> list[ProofRow]:
+    """All that are in the table, those that end first in front."""
+    return connection.execute("SELECT bucket, key, expires_at FROM proofs ORDER BY bucket, key").fetchall()
+
+
+def bring(connection: OpenTransaction) -> None:
+    """Give rows of an earlier version the buckets of this one, or a sweep would take them too soon."""
+    connection.execute(
+        "UPDATE OR REPLACE proofs SET bucket = CAST(expires_at * 1000 AS INTEGER) WHERE bucket < ?",
+        (_FIRST_MILLISECOND,),
+    )
+
+
+def row_of(key: str, now: float) -> ProofRow:
+    """The row of a proof that is used now."""
     expires_at = now + REPLAY_SECONDS
-    return _bucket(expires_at), key, expires_at
+    return int(expires_at * 1000), key, expires_at
 
 
 def look(connection: OpenTransaction) -> None:
@@ -70,7 +79,7 @@ def keep_epoch(connection: OpenTransaction, current: int) -> None:
 
 def sweep(connection: OpenTransaction, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE proofs of buckets that are over. True when there are more."""
-    over = (_bucket(now),)
+    over = (int(now * 1000),)
     last = connection.execute(
         f"SELECT bucket, key FROM proofs WHERE bucket < ? ORDER BY bucket, key LIMIT 1 OFFSET {SWEPT_AT_ONCE - 1}",  # noqa: S608
         over,
@@ -80,7 +89,3 @@ def sweep(connection: OpenTransaction, now: float) -> bool:
         return False
     connection.execute("DELETE FROM proofs WHERE (bucket, key) <= (?, ?)", last)
     return True
-
-
-def _bucket(moment: float) -> int:
-    return int(moment // BUCKET_SECONDS)

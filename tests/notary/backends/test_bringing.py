@@ -44,6 +44,7 @@ FIXTURE = Path(__file__).parent / "fixtures" / "d1d583e"
 LEDGER = ("events", "receipts", "intents", "unresolved", "outbox", "given_up")
 STORE = ("proofs", "budgets", "approvals", "epochs")
 COLUMNS = {
+    "proofs": "key, expires_at",
     "intents": (
         "intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module, plan_hash, approval_id,"
         " seq"
@@ -53,7 +54,7 @@ COLUMNS = {
     ),
     "events": "seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes",
 }
-"""The columns that extended tables had in the older version."""
+"""The columns of these tables that the older version had, and filled as this one does."""
 
 
 @pytest.fixture

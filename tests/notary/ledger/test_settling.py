@@ -38,7 +38,7 @@ def test_only_units_with_rows_wait_in_a_read_only_journal() -> None:
     known = Unsettled(RingContent(entries, 3, 6, 17, None))
     assert known.entries == [entries[0], entries[2]]
     assert (known.number, known.slot, known.used) == (6, 17, SLOTS), "which has the next unit settle first"
-    assert (known.proofs, known.intents) == ({"p": 9.5}, {"intent_1"})
+    assert known.intents == {"intent_1"}
     assert Unsettled(RingContent([], 3, 3, 17, None)).used == 0
 
 
@@ -48,10 +48,10 @@ def test_a_unit_that_is_committed_is_known_until_everything_is_settled() -> None
     known.add(entry, 3)
     known.add(RingEntry(), 1)
     assert (known.number, known.slot, known.used, known.entries) == (5, 2, 4, [entry])
-    assert (known.proofs, known.intents) == ({"p": 9.5}, {"intent_1"})
+    assert known.intents == {"intent_1"}
     known.clear()
     assert (known.number, known.slot, known.used, known.entries) == (5, 2, 0, [])
-    assert (known.proofs, known.intents) == ({}, set())
+    assert known.intents == set()
 
 
 def test_an_intent_waits_from_its_unit_to_that_of_its_end(connection: sqlite3.Connection) -> None:

@@ -1,7 +1,14 @@
 """UseProof: a proof is used once, and every visit tells the epoch."""
 
+import pytest
+
 from ipc.operations.calls import Entered, ProofRecord, UseProof
+from notary.ledger.settling import settle_all
+from notary.opening import open_state
+from notary.operations.table import PERFORMERS
 from notary.store.proofs import REPLAY_SECONDS
+from notary.tasks import Task
+from notary.units import TransactionRunner
 from tests.notary.running import Running
 from tests.notary.samples import make_revoke
 
@@ -27,6 +34,22 @@ def test_a_proof_is_known_for_as_long_as_it_could_be_shown_again_and_not_longer(
 def test_a_proof_stays_used_for_the_notary_that_follows(notary: Running) -> None:
     notary.front.ask(UseProof(ProofRecord("p")))
     assert not notary.restart().ask(UseProof(ProofRecord("p"))).is_fresh
+
+
+@pytest.mark.parametrize("is_undone", [True, False])
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_proof_stays_used_after_a_unit_that_failed(notary: Running, is_settled: bool, is_undone: bool) -> None:
+    notary.stop()
+    state, _ = open_state(notary.settings, notary.clock, limits=notary.limits)
+    runner, used = TransactionRunner(state, PERFORMERS), UseProof(ProofRecord("p"))
+    assert runner.perform([Task("front", 1, used)])[0].value.is_fresh
+    assert state.unsettled is not None
+    if is_settled:
+        settle_all(state.database, state.unsettled)
+    state.forget(is_undone=is_undone)
+    again = runner.perform([Task("front", 2, used)])[0]
+    state.database.close()
+    assert not again.value.is_fresh
 
 
 def test_a_proof_sent_many_times_at_once_is_fresh_once(notary: Running) -> None:

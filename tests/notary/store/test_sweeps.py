@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.operations.holds import ListHolds
+from notary.ledger.known_proofs import KnownProofs
 from notary.store import budgets, holds, kept, proofs, quotas
 from notary.store.contract import Moment
 from notary.store.hold_list import HoldList
@@ -32,35 +33,51 @@ def count(connection: sqlite3.Connection, table: str) -> int:
 
 
 def test_a_sweep_takes_a_bounded_bite_and_touches_no_live_proof(connection: sqlite3.Connection) -> None:
-    rows = [(int(NOW // 60) + minute, f"{number:05}", NOW) for minute in range(3) for number in range(3000)]
+    rows = [(int(NOW + second) * 1000, f"{number:05}", NOW + second) for second in range(3) for number in range(3000)]
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO proofs VALUES (?, ?, ?)", rows)
     left = []
-    while proofs.sweep(connection, NOW + 120):
+    while proofs.sweep(connection, NOW + 2):
         left.append(count(connection, "proofs"))
     assert left == [9000 - bite * proofs.SWEPT_AT_ONCE for bite in (1, 2, 3)]
     assert count(connection, "proofs") == 3000
 
 
 def test_a_proof_that_can_still_be_shown_outlives_every_sweep(connection: sqlite3.Connection) -> None:
-    connection.execute(proofs.INSERT_PROOF, proofs.row_of("p", NOW))
+    row = proofs.row_of("p", NOW)
+    connection.execute(proofs.INSERT_PROOF, row)
     for later in range(0, int(proofs.REPLAY_SECONDS), 20):
         proofs.sweep(connection, NOW + later)
-        assert proofs.is_used(connection, "p", NOW + later)
+        assert proofs.read(connection) == [row]
 
 
-def test_a_proof_is_forgotten_some_minutes_after_it_expires(connection: sqlite3.Connection) -> None:
+def test_a_proof_is_swept_once_it_is_over(connection: sqlite3.Connection) -> None:
     connection.execute(proofs.INSERT_PROOF, proofs.row_of("p", NOW))
-    assert proofs.is_used(connection, "p", NOW + 125), "a proof lives for a minute, and a clock may be ahead"
-    assert not proofs.is_used(connection, "p", NOW + 300)
-    proofs.sweep(connection, NOW + 300)
-    assert count(connection, "proofs") == 0
+    proofs.sweep(connection, NOW + proofs.REPLAY_SECONDS + 1)
+    assert proofs.read(connection) == []
 
 
-def test_a_clock_that_was_set_back_a_little_forgets_no_proof(connection: sqlite3.Connection) -> None:
-    for second in range(0, 60, 7):
-        connection.execute(proofs.INSERT_PROOF, proofs.row_of(f"p{second}", NOW + second))
-        assert proofs.is_used(connection, f"p{second}", NOW + second - 30)
+def test_rows_of_an_earlier_version_are_swept_when_they_are_over_and_not_before(
+    connection: sqlite3.Connection,
+) -> None:  # fmt: skip
+    connection.execute("INSERT INTO proofs VALUES (?, 'p', ?)", (int((NOW + 180) // 60), NOW + 180))
+    proofs.bring(connection)
+    proofs.sweep(connection, NOW + 179)
+    assert proofs.read(connection) == [((int(NOW) + 180) * 1000, "p", NOW + 180)]
+    proofs.sweep(connection, NOW + 181)
+    assert proofs.read(connection) == []
+
+
+def test_a_proof_is_known_until_it_is_over() -> None:
+    known = KnownProofs([proofs.row_of("first", NOW)])
+    known.add([proofs.row_of("second", NOW + 90)])
+    assert known.is_used("first", NOW + 125), "a proof lives for a minute, and a clock may be ahead"
+    assert known.is_used("first", NOW + 60), "by a clock that was set back a little"
+    assert not known.is_used("first", NOW + proofs.REPLAY_SECONDS)
+    assert len(known) == 2
+    known.add([proofs.row_of("third", NOW + 200)])
+    assert len(known) == 2, "the first was forgotten"
+    assert known.is_used("second", NOW + 200)
 
 
 def test_budgets_of_sessions_that_are_over_go_and_others_stay(connection: sqlite3.Connection) -> None:
@@ -113,7 +130,6 @@ def test_no_question_scans_a_table(connection: sqlite3.Connection) -> None:
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     approval = make_approval()
-    proofs.is_used(connection, "p", NOW)
     proofs.sweep(connection, NOW)
     budgets.open_budget(connection, "s", 1, NOW)
     budgets.debit(connection, "s")
