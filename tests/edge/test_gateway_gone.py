@@ -23,8 +23,8 @@ def error(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]
 
 
-def test_every_endpoint_of_the_client_socket_is_forwarded_and_no_other() -> None:
-    paths = {(one.method, one.path) for one in ROUTES if "client" in one.sockets}
+def test_every_endpoint_of_the_client_socket_is_forwarded_but_the_edges_own() -> None:
+    paths = {(one.method, one.path) for one in ROUTES if "client" in one.sockets} - {("POST", "/v1/proofs")}
     rows = {(row.method, path) for method, path in paths for row in EDGE_ENDPOINTS
             if row.method == method and row.path.fullmatch(path.replace("{", "").replace("}", ""))}  # fmt: skip
     assert rows == paths

@@ -47,9 +47,8 @@ def list_standing(desk: CliContext) -> None:
         )
         for one in found.standing
     ]  # fmt: skip
-    columns = ("STANDING", "ACTION", "PRINCIPAL", "LEFT", "CALLS", "WHERE", "SIGNED BY")
-    if is_shared:
-        columns = (*columns, "LEDGER")
+    ledger = ("LEDGER",) if is_shared else ()
+    columns = ("STANDING", "ACTION", "PRINCIPAL", "LEFT", "CALLS", "WHERE", "SIGNED BY", *ledger)
     desk.out.table(columns, rows, "nothing stands approved")
 
 
