@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from gateway_client.canonical import canonical_bytes, sha256
 from gateway_client.contract.approvals import ApprovalDetail
-from gateway_client.decoding import parse_json
+from gateway_client.decoding import INTEGERS, parse_json
 from gateway_client.errors import EvidenceRefused, ProtocolViolation
 from gateway_client.keys import OperatorCredential, b64url
 from gateway_client.records import Record
@@ -131,11 +131,13 @@ def _check_quorum(receipt: Record, approval: Record, operators: Collection[str])
         told = [_Told(approval.text("approval_id"), one["approved_by"], one["operator_jkt"]) for one in given]
         signatures = [one.get("signature") for one in given]
         members = [[] if one.get("groups") is None else one["groups"] for one in given]
+        if not all(isinstance(one, list) for one in (given, *members)):
+            raise TypeError("not lists")
     except (TypeError, KeyError, ValueError, AttributeError):
         count, groups, told, signatures, members = None, {}, [], [], []
     texts = [text for row in told for text in row[1:]] + [name for names in members for name in names]
-    is_typed = all(type(one) is int for one in (count, *groups.values())) and all(isinstance(one, str) for one in texts)
-    if not is_typed or not all(isinstance(names, list) for names in members):
+    are_integers = all(type(one) is int and one in INTEGERS for one in (count, *groups.values()))
+    if not are_integers or not all(isinstance(one, str) for one in texts):
         raise approval.malformed("tells of its approvals in another form")
     if len({one.approved_by for one in told}) < len(told) or len({one.operator_jkt for one in told}) < len(told):
         raise _refused("One operator stands for two approvals")

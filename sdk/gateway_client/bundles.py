@@ -191,7 +191,8 @@ def _read(given: Bundle | Mapping[str, Any] | str | bytes) -> Bundle:
     if type(version) is not int or version != 1:
         raise EvidenceRefused("bundle_malformed", "The bundle is not of version 1.")
     try:
-        return decode(Bundle, dict(fields), "bundle")
+        # SECURITY: its keys are never used, and so not read either.
+        return decode(Bundle, {name: value for name, value in fields.items() if name != "keys"}, "bundle")
     except ProtocolViolation as error:
         raise EvidenceRefused("bundle_malformed", f"The {error.reason}.") from None
 

@@ -10,7 +10,8 @@ import json
 import types
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
+from math import isinf
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, structs
 
@@ -25,9 +26,10 @@ class _Mismatch(Exception):
 
 
 def parse_json(body: bytes, what: str) -> Any:
-    """One JSON value; duplicate names, NaN and infinities are refused. Raises ProtocolViolation."""
+    """One JSON value; duplicate names, NaN, infinities and numbers that are no doubles are refused. Raises
+    ProtocolViolation."""
     with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(body, object_pairs_hook=object_of_unique_names, parse_constant=refuse_constant)
+        return json.loads(body, **STRICT)
     # SECURITY: not inside of an `except`: the parser's exception holds the whole text, which may be that of a lease.
     raise ProtocolViolation(f"{what} is not JSON")
 
@@ -54,6 +56,27 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+def finite_number(text: str) -> float:
+    """For the json module: a number with a fraction or an exponent. Raises ValueError beyond the range of a double."""
+    number = float(text)
+    if isinf(number):
+        raise ValueError("a number is beyond the range of a double")
+    return number
+
+
+def finite_integer(text: str) -> int:
+    """For the json module: an integer. Raises ValueError likewise."""
+    finite_number(text)
+    return int(text)
+
+
+STRICT: Final[Mapping[str, Any]] = {
+    "object_pairs_hook": object_of_unique_names, "parse_constant": refuse_constant, "parse_float": finite_number,
+    "parse_int": finite_integer,
+}  # fmt: skip
+"""Options of the json module with which two readers understand a text alike, or neither does."""
+INTEGERS: Final = range(-(2**63), 2**63)
+"""Integers of evidence: those that every reader can take."""
 _REQUIRED = object()
 
 

@@ -7,10 +7,10 @@ twice can make two records look alike.
 import json
 from typing import Any
 
-from gateway_client.decoding import object_of_unique_names, refuse_constant
+from gateway_client.decoding import STRICT
 from gateway_client.errors import EvidenceRefused
 
-_JSON = json.JSONDecoder(object_pairs_hook=object_of_unique_names, parse_constant=refuse_constant)
+_JSON = json.JSONDecoder(**STRICT)
 
 
 class Record:

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from gateway_client.approval_signatures import opened
+from gateway_client.decoding import INTEGERS
 from gateway_client.errors import EvidenceRefused
 from gateway_client.records import Record
 
@@ -38,7 +39,7 @@ def check_standing(receipt: Record, origin: str, operators: Collection[str]) -> 
     if tuple(terms.get(name) for name in ("standing_id", "action_id", "principal")) != told:
         raise _refused("It is signed for other calls than the one that the receipt tells")
     until = terms.get("until")
-    if not isinstance(until, int) or _seconds(receipt.required("started_at")) >= until:
+    if type(until) is not int or until not in INTEGERS or _seconds(receipt.required("started_at")) >= until:
         raise _refused("Its time was over when the call began")
     return jkt
 

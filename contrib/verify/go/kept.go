@@ -76,7 +76,7 @@ func erasedBy(bundle object, size int64, root []byte) map[string]bool {
 		require(kind == "event", "leaves", "An erasure in the bundle is no event.")
 		event := proven(leaf, size, root)
 		require(event.text("event_type") == `"EvidenceErased"`, bad, "An event did not erase kept values.")
-		for _, one := range get[[]string](get[object](event, "change", bad), "commitments", bad) {
+		for _, one := range texts(get[object](event, "change", bad), "commitments", bad) {
 			require(commitmentForm.MatchString(one), bad, "A commitment that was erased has another form.")
 			erased[one] = true
 		}

@@ -56,10 +56,9 @@ func groupsOf(approval object, names []string, reason string) (set uint) {
 	if approval.text("groups") == "" {
 		return 0
 	}
-	for _, group := range get[[]*string](approval, "groups", reason) {
-		require(group != nil, reason, "A group has no name.")
+	for _, group := range texts(approval, "groups", reason) {
 		for at, name := range names {
-			if name == *group {
+			if name == group {
 				set |= 1 << at
 			}
 		}

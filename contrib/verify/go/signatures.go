@@ -88,6 +88,7 @@ func openSigned(signed, typ string, operators []string) (string, object) {
 	ofType := get[string](header, "typ", bad) == typ && get[string](header, "alg", bad) == "ES256"
 	require(ofType, bad, "The signature of the approval is of another type.")
 	jwk, pair := get[object](header, "jwk", bad), unbase64url(parts[2], bad)
+	require(jwk.text("kty")+jwk.text("crv") == `"EC""P-256"`, bad, "The signature of the approval is by another kind of key.")
 	x, y := unbase64url(get[string](jwk, "x", bad), bad), unbase64url(get[string](jwk, "y", bad), bad)
 	require(len(x) == 32 && len(y) == 32 && len(pair) == 64, bad, "The signature of the approval has another length.")
 	key := ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(x), Y: new(big.Int).SetBytes(y)}

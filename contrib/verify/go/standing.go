@@ -10,7 +10,7 @@ import (
 func checkStanding(receipt object, origin string, operators []string) string {
 	const bad = "approval_signature"
 	jkt, terms := openSigned(get[string](receipt, "standing_signature", bad), "standing+jws", operators)
-	audience := get[[]string](terms, "aud", bad)
+	audience := texts(terms, "aud", bad)
 	require(len(audience) == 2 && audience[1] == origin, bad, "The standing approval was signed for another ledger.")
 	isSame := true
 	for _, name := range []string{"standing_id", "action_id", "principal"} {

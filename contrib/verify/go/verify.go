@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"os"
 	"regexp"
 	"sort"
@@ -82,6 +81,15 @@ func get[T any](o object, name, reason string) (found T) {
 	return found
 }
 
+// texts is a list of texts. Each is read as a pointer: encoding/json would take null for an empty text.
+func texts(o object, name, reason string) (found []string) {
+	for _, one := range get[[]*string](o, name, reason) {
+		require(one != nil, reason, "There is no %s of the right type.", name)
+		found = append(found, *one)
+	}
+	return found
+}
+
 // same requires that two objects agree; "a=b" is a in the one and b in the other.
 func same(one, other object, both, names string) {
 	for _, name := range strings.Fields(names) {
@@ -111,35 +119,11 @@ func checkpoint(note, origin, vkey string) []string {
 	return lines
 }
 
-// rootOf is the root that an inclusion proof leads to, by the recursive definition of RFC 6962 §2.1.1.
-func rootOf(leaf []byte, index, size int64, proof []string) []byte {
-	require(0 <= index && index < size, "leaf_index", "A leaf has no place in a tree of %d leaves.", size)
-	if size == 1 {
-		require(len(proof) == 0, "proof_length", "An inclusion proof is too long.")
-		return hash([]byte{0}, leaf)
-	}
-	require(len(proof) > 0, "proof_length", "An inclusion proof is too short.")
-	left, rest, sibling := int64(1)<<(bits.Len64(uint64(size-1))-1), proof[:len(proof)-1], unbase64(proof[len(proof)-1], "bundle_malformed")
-	if index < left {
-		return hash([]byte{1}, rootOf(leaf, index, left, rest), sibling)
-	}
-	return hash([]byte{1}, sibling, rootOf(leaf, index-left, size-left, rest))
-}
-
-// proven is the entry in a leaf of the bundle, which must be in the tree.
-func proven(leaf object, size int64, root []byte) object {
-	const bad = "bundle_malformed"
-	kind, index := get[string](leaf, "kind", bad), get[int64](leaf, "index", bad)
-	data, proof := unbase64(get[string](leaf, "bytes", bad), bad), get[[]string](leaf, "proof", bad)
-	require(bytes.Equal(rootOf(data, index, size, proof), root), "root", "The %s is not at index %d of the tree.", kind, index)
-	return parse(data, kind+"_malformed", true)
-}
-
 func checkAgreement(event, intent, receipt object) {
 	require(event.text("event_type") == `"ActionCall"`, "event_malformed", "The event is not that of a call.")
 	same(receipt, event, "receipt and event", "receipt_id grant_id")
 	if intent != nil {
-		require(intent.text("dispatched_at") != "", "intent_malformed", "The intent has no dispatched_at.")
+		get[string](intent, "dispatched_at", "intent_malformed")
 		same(event, intent, "event and intent", "intent_id grant_id trace_id action_id principal")
 	}
 	require(intent != nil || event.text("intent_id") == "", "leaves", "The bundle lacks the intent of the event.")
@@ -177,11 +161,13 @@ func main() {
 	}
 	require(leaves["event"] != nil, "leaves", "The bundle has no event.")
 	event, stored := leaves["event"], unbase64(get[string](bundle, "receipt", bad), bad)
+	checkTexts(event, "event_malformed", "receipt_hash")
 	receipt, bound := parse(stored, "receipt_malformed", true), event.text("receipt_hash")
 	isOld := receipt.text("receipt_version") == "" // perhaps from before there was a tree
 	require(isOld || indexes["intent"] < indexes["event"], "leaf_order", "The intent does not come before the event.")
 	require(bound == hashText(stored) || isOld && bound == "" && isCheckingKeys, "receipt_hash", "The event has another hash.")
 	checkAgreement(event, leaves["intent"], receipt)
+	checkForms(event, receipt)
 	approved := checkApproval(receipt, origin, operators)
 	kept := checkKept(bundle, event, size, root)
 	if isCheckingKeys {
