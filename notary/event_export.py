@@ -1,7 +1,8 @@
-"""How far the export of audit events has come: counts, and the place in the chain, kept in a file beside the ledger.
+"""How far the export of audit events has come: counts, and places in the chain, kept in a file beside the ledger.
 
-An export is no evidence: the file is not flushed, and after a crash the last events may be exported again. It is one
-short line that is written over in place.
+The file keeps some earlier places, too, fewer of long ago: the export of a ledger that was put back goes on behind one
+of them, so that no event since is missed; some events before it are exported again. An export is no evidence: the file
+is not flushed, and after a crash the last events may be exported again. It is one line that is written over in place.
 """
 
 import os
@@ -20,8 +21,9 @@ START: Final = EventPosition()
 """Before the first event."""
 _WARN_SECONDS: Final = 60.0
 """Between two warnings of one kind."""
-_LINE_BYTES: Final = 160
-_decode = msgspec.json.Decoder(EventPosition).decode
+_MOST_PLACES: Final = 32
+_LINE_BYTES: Final = 4096
+_decode = msgspec.json.Decoder(list[EventPosition]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -34,7 +36,10 @@ class EventExports:
         self.opened_at = opened_at
         """The end of the chain when this notary opened it."""
         self._path = path
-        self._settled: EventPosition | None = None
+        self.reached: list[EventPosition] = self._read()
+        """The place up to which events are settled, and earlier ones, the newest first."""
+        self.is_asked = False
+        """An exporter has asked."""
         self._counts = dict.fromkeys((EXPORTED, DROPPED, SKIPPED), 0)
         self._changes = 0
         self._is_failing = False
@@ -42,17 +47,17 @@ class EventExports:
         self._warned_at: dict[str, float] = {}
 
     def begin(self) -> EventPosition:
-        """The place where an exporter that has just started goes on; without a file, the end of the chain when the
-        notary opened it."""
-        kept = self._read()
-        return self.opened_at if kept is None else kept
+        """The place where an exporter that has just started goes on; without one, the end of the chain when the notary
+        opened it."""
+        return self.reached[0] if self.reached else self.opened_at
 
     def note(self, settled: EventPosition, exported: int, dropped: int) -> None:
         """The exporter has settled events up to this place; the counts are its own since it started."""
         self._counts |= {EXPORTED: max(0, exported), DROPPED: max(0, dropped)}
-        if settled != self._settled:
-            self._settled = settled
-            self._write(settled)
+        self.is_asked = True
+        if settled not in self.reached[:1]:
+            self.reached = _thinned([settled, *(one for one in self.reached if one.seq < settled.seq)])
+            self._write()
 
     def skip(self, count: int, after: EventPosition) -> None:
         """Events that the ledger does not hold any more were not exported."""
@@ -62,10 +67,10 @@ class EventExports:
         )  # fmt: skip
 
     def change(self, before: EventPosition, after: EventPosition) -> None:
-        """The ledger is not the one whose events were exported."""
+        """The ledger is another one than that whose events were exported, or an earlier one."""
         self._changes += 1
         self._warn(
-            "the ledger does not continue the events that were exported: the export begins anew",
+            "the ledger does not continue the events that were exported: some may be exported again",
             position=before.seq, begins_after=after.seq,
         )  # fmt: skip
 
@@ -78,33 +83,28 @@ class EventExports:
 
     def status(self, end: EventPosition) -> EventExport | None:
         """How far it has come, given the end of the chain; None before an exporter has asked."""
-        if self._settled is None:
+        if not self.is_asked:
             return None
-        return EventExport(max(0, end.seq - self._settled.seq), dict(self._counts), self._changes)
+        return EventExport(max(0, end.seq - self.reached[0].seq), dict(self._counts), self._changes)
 
-    @property
-    def is_asked(self) -> bool:
-        """True once an exporter has asked."""
-        return self._settled is not None
-
-    def _read(self) -> EventPosition | None:
+    def _read(self) -> list[EventPosition]:
         if self._path is None:
-            return self._settled
+            return []
         try:
             return _decode(self._path.read_bytes())
         except FileNotFoundError:
-            return None
+            return []
         except (OSError, msgspec.MsgspecError) as error:
             log.warning("the place up to which events were exported can't be read", cause=type(error).__name__)
-            return None
+            return []
 
-    def _write(self, settled: EventPosition) -> None:
+    def _write(self) -> None:
         if self._path is None:
             return
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                os.pwrite(descriptor, _encode(settled).ljust(_LINE_BYTES - 1) + b"\n", 0)
+                os.pwrite(descriptor, _encode(self.reached).ljust(_LINE_BYTES - 1) + b"\n", 0)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -113,3 +113,9 @@ class EventExports:
             self._is_failing = True
         else:
             self._is_failing = False
+
+
+def _thinned(places: list[EventPosition]) -> list[EventPosition]:
+    """The newest place and, of those at a distance from 1, 2, 4 and so on up to the next such number, the oldest."""
+    by_distance = {(places[0].seq - one.seq).bit_length(): one for one in places}
+    return list(by_distance.values())[:_MOST_PLACES]

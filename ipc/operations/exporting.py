@@ -1,4 +1,4 @@
-"""What the exporter asks the notary: audit events, in the order in which they stand in the ledger."""
+"""Operations of the exporter: it reads audit events, in the order in which they stand in the ledger."""
 
 from typing import ClassVar, Final
 

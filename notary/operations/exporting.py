@@ -2,7 +2,7 @@
 
 from ipc.operations.exporting import FollowingEvents, NextEvents
 from notary.performing import performs
-from notary.reading.following import Following, end_of, follow
+from notary.reading.following import Following, continues, end_of, follow
 from notary.unit import Transaction
 
 
@@ -13,7 +13,8 @@ def next_events(unit: Transaction, asked: NextEvents) -> FollowingEvents:
     after = export.begin() if asked.after is None else asked.after
     found = follow(unit.connection, after)
     if found is None:
-        found = follow(unit.connection, export.opened_at) or Following(end_of(unit.connection), [])
+        place = next((one for one in export.reached if continues(unit.connection, one)), export.opened_at)
+        found = follow(unit.connection, place) or Following(end_of(unit.connection), [])
         export.change(after, found.after)
     elif found.skipped:
         export.skip(found.skipped, found.after)

@@ -23,6 +23,15 @@ class Following(NamedTuple):
     skipped: int = 0
 
 
+def continues(connection: OpenTransaction, after: EventPosition) -> bool:
+    """True if the event behind this place is there and says that it follows it, or if the chain ends there. Raises
+    DatabaseGone."""
+    row = connection.execute(_BEHIND, (after.seq, 1)).fetchone()
+    if row is None:
+        return end_of(connection) == after
+    return bool(row[0] == after.seq + 1 and _link_of(bytes(row[1])) == after.hash)
+
+
 def follow(connection: OpenTransaction, after: EventPosition) -> Following | None:
     """The page behind this place; None if the ledger does not continue it. Raises DatabaseGone."""
     first, events = _page(connection, after.seq)

@@ -122,4 +122,4 @@ def test_events_wait_for_a_collector_that_is_away_over_a_restart_of_the_gateway(
             names = [event["event_type"] for event in received.events()]
             assert names[0] == "GatewayStarted"
             assert "GatewayStopped" in names
-            assert json.loads((running.state / "exported-events").read_bytes())["seq"] > 0
+            assert json.loads((running.state / "exported-events").read_bytes())[0]["seq"] > 0

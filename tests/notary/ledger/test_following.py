@@ -1,5 +1,6 @@
 """Events in the order of the chain, as an exporter reads them: where it begins and goes on, and what is missing."""
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from ipc.operations.exporting import EventExport, EventPosition, FollowingEvents, NextEvents
 from ipc.operations.status import ReadLedger
+from notary.event_export import EventExports
 from notary.ledger.chain import event_hash
 from notary.reading import following
 from tests.notary.running import Running, query
@@ -14,7 +16,7 @@ from tests.notary.samples import make_note
 from tests.support.asking import EventReader
 from tests.support.logs import capture_logs
 
-BEGINS_ANEW = "the ledger does not continue the events that were exported: the export begins anew"
+NOT_CONTINUED = "the ledger does not continue the events that were exported: some may be exported again"
 
 
 def note(notary: Running, *reasons: str) -> None:
@@ -102,17 +104,27 @@ def test_the_status_says_how_many_events_wait_and_how_they_ended(kept: Running) 
 
 
 @pytest.mark.parametrize("seq", [1, 2, 40, 2**63 - 1])
-def test_a_place_of_another_ledger_is_told_and_the_export_begins_anew(kept: Running, seq: int) -> None:
+def test_a_place_of_another_ledger_is_told_and_the_export_begins_with_this_notary(kept: Running, seq: int) -> None:
     note(kept, "a", "b")
     reader = kept.event_reader()
     with capture_logs() as lines:
         page = reader.ask(NextEvents(EventPosition(seq, "sha256:" + "0" * 64)))
     assert reasons(page) == ["a", "b"]
-    assert [line["position"] for line in lines if line["event"] == BEGINS_ANEW] == [seq]
+    assert [line["position"] for line in lines if line["event"] == NOT_CONTINUED] == [seq]
     told = export_of(kept)
     assert told is not None
     assert told.changes == 1
     assert reader.ask(NextEvents(end_of(page))).events == []
+
+
+def test_kept_places_get_fewer_with_their_age_and_are_bounded() -> None:
+    export = EventExports()
+    for seq in range(0, 30_000, 3):
+        export.note(EventPosition(seq, str(seq)), 0, 0)
+    distances = [29_997 - place.seq for place in export.reached]
+    assert distances[0] == 0
+    assert len(distances) <= 16
+    assert all(later <= 4 * max(1, nearer) for nearer, later in pairwise(distances[1:]))
 
 
 def test_an_exporter_that_asks_for_places_at_random_fills_no_log(kept: Running) -> None:
@@ -121,7 +133,7 @@ def test_an_exporter_that_asks_for_places_at_random_fills_no_log(kept: Running) 
     with capture_logs() as lines:
         for number in range(50):
             reader.ask(NextEvents(EventPosition(number + 2, f"sha256:{number}")))
-    assert [line["event"] for line in lines].count(BEGINS_ANEW) == 1
+    assert [line["event"] for line in lines].count(NOT_CONTINUED) == 1
     told = export_of(kept)
     assert told is not None
     assert told.changes == 50
@@ -132,10 +144,10 @@ def test_a_file_that_makes_no_sense_is_told_and_the_export_begins_with_this_nota
     after_all(kept.event_reader())
     kept.stop()
     (kept.folder / "exported-events").write_bytes(b'{"seq": "one"}')
-    kept.start()
-    note(kept, "b")
     with capture_logs() as lines:
-        assert reasons(kept.event_reader().ask(NextEvents())) == ["b"]
+        kept.start()
+    note(kept, "b")
+    assert reasons(kept.event_reader().ask(NextEvents())) == ["b"]
     assert "the place up to which events were exported can't be read" in [line["event"] for line in lines]
 
 
