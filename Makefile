@@ -77,7 +77,7 @@ providers-check: ## build them again elsewhere and compare the bytes
 	@PYTHON="$(PYTHON)" bash workers/providers/src/build.sh --check
 
 lock: ## resolve the lock files anew (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --extra otlp -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --group dev -o requirements-dev.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements-dev.lock sdk/pyproject.toml --extra desk -o sdk/requirements.lock
 

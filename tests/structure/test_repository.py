@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,9 @@ def test_every_runtime_package_is_in_the_development_lock_with_the_same_version(
         return set(re.findall(r"^([a-z0-9._-]+==[^ ;\\]+)", (ROOT / name).read_text(), re.M))
 
     assert versions(lock) <= versions("requirements-dev.lock")
+
+
+def test_an_installation_from_the_lock_can_export_spans() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["otlp"]
+    locked = re.findall(r"^([a-z0-9._-]+)==", (ROOT / "requirements.lock").read_text(), re.M)
+    assert {re.split("[<>=]", one)[0] for one in wanted} <= set(locked)

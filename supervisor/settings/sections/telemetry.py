@@ -30,7 +30,7 @@ def check_otlp(otlp: Mapping[str, Any], found: Found) -> None:
     elif otlp["endpoint"].endswith(("/v1/traces", "/v1/logs")):
         found(("endpoint",), "names the path of one signal", "Leave out /v1/… of the address.")
     elif not _is_installed():
-        mend = "pip install '.[otlp]' in a clone of the repository."
+        mend = "pip install '.[otlp]' in a clone of the repository; requirements.lock has it."
         found(("endpoint",), "needs the package opentelemetry-proto, which is not installed", mend)
     for name, text, mend in _of_files(otlp):
         found((name,), text, mend)

@@ -59,6 +59,15 @@ appArmorProfile: {type: {{ . }}}
 - {name: GATEWAY__LEDGER__CA_FILE, value: /etc/gateway-private/postgres/ca.crt}
 - {name: GATEWAY__LEDGER__PASSWORD_FILE, value: /etc/gateway-private/postgres/password}
 {{- end }}
+{{- with .Values.otlp.endpoint }}
+- {name: GATEWAY__TELEMETRY__OTLP__ENDPOINT, value: {{ . | quote }}}
+{{- with $.Values.otlp.secret }}
+- {name: GATEWAY__TELEMETRY__OTLP__HEADERS_FILE, value: /etc/gateway-private/otlp/headers}
+{{- end }}
+{{- with $.Values.otlp.caSecret }}
+- {name: GATEWAY__TELEMETRY__OTLP__CA_FILE, value: /etc/gateway/otlp/ca.crt}
+{{- end }}
+{{- end }}
 {{- with .Values.env }}
 {{ toYaml . }}
 {{- end }}
@@ -74,6 +83,12 @@ appArmorProfile: {type: {{ . }}}
 - {name: policy, mountPath: /etc/gateway/policy, readOnly: true}
 - {name: keys, mountPath: /etc/gateway-private/keys, readOnly: true}
 - {name: secrets, mountPath: /etc/gateway-private/secrets, readOnly: true}
+{{- if .Values.otlp.secret }}
+- {name: otlp, mountPath: /etc/gateway-private/otlp, readOnly: true}
+{{- end }}
+{{- if .Values.otlp.caSecret }}
+- {name: otlp-ca, mountPath: /etc/gateway/otlp, readOnly: true}
+{{- end }}
 {{- if include "redisUrl" . }}
 - {name: redis, mountPath: /etc/gateway-private/redis, readOnly: true}
 {{- end }}
