@@ -47,10 +47,12 @@ class Edge(ServingProcess):
         return client
 
 
-def edge_config(folder: Path, client_socket: str | Path, more: str = "", *, listen: str = "127.0.0.1:0") -> Path:
+def edge_config(
+    folder: Path, client_socket: str | Path, more: str = "", *, listen: str = "127.0.0.1:0", public: str = PUBLIC
+) -> Path:
     """The configuration `edge.toml` in a folder; `more` is TOML behind its first keys."""
     file = folder / "edge.toml"
-    top = f'listen = "{listen}"\npublic_base_url = "{PUBLIC}"\nclient_socket = "{client_socket}"\n'
+    top = f'listen = "{listen}"\npublic_base_url = "{public}"\nclient_socket = "{client_socket}"\n'
     file.write_text(top + more)
     return file
 

@@ -23,12 +23,12 @@ def token(**changes: object) -> str:
     return jwt.encode(claims | changes, KEY, "ES256", {"kid": "k"})
 
 
-def behind_an_edge(folder: Path, up: Upstream) -> str:
+def behind_an_edge(folder: Path, up: Upstream, public: str = PUBLIC, issuer: str = ISSUER) -> str:
     """Configuration of a gateway whose client socket an edge connects to, and that knows an issuer."""
-    public = {**jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "k"}
-    (folder / "corp.jwks").write_text(json.dumps({"keys": [public]}))
+    key = {**jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "k"}
+    (folder / "corp.jwks").write_text(json.dumps({"keys": [key]}))
     policy = open_policy(folder / "policy", "more")
-    top = patient(folder / "actions") + f'policy_dir = "{policy}"\npublic_base_url = "{PUBLIC}"\n'
+    top = patient(folder / "actions") + f'policy_dir = "{policy}"\npublic_base_url = "{public}"\n'
     return (
         config_for(up.address, top)
         + f"""
@@ -37,8 +37,8 @@ provider = "peercred"
 edge_uids = [{os.geteuid()}]
 [[identity.issuers]]
 name = "corp"
-issuer = "{ISSUER}"
-audience = ["{PUBLIC}", "{PUBLIC}/mcp"]
+issuer = "{issuer}"
+audience = ["{public}", "{public}/mcp"]
 jwks_file = "{folder / "corp.jwks"}"
 algorithms = ["ES256"]
 [identity.issuers.principals.anonymous]

@@ -2,14 +2,12 @@
 
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import anyio
-import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
@@ -18,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ipc.mcp_tools import call_message, tool_digest
 from ipc.plan import Plan, PlannedRequest, PlannedTool
-from tests.support.supervised import wait_until
+from tests.support.served_application import served_application
 from tests.support.worker_plans import builtin, digest_of, http_plan, text
 from tests.support.worker_upstream import Upstream, upstream
 
@@ -82,17 +80,8 @@ def served(
     app = server.streamable_http_app(json_response=json_response, transport_security=security)
     listener = socket.create_server(("127.0.0.1", 0))
     there = Served(f"127.0.0.1:{listener.getsockname()[1]}")
-    config = uvicorn.Config(_watched(app, there, refuses), log_level="critical", timeout_graceful_shutdown=1)
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
-    thread.start()
-    try:
-        wait_until(lambda: running.started)
+    with served_application(_watched(app, there, refuses), listener):
         yield there
-    finally:
-        running.should_exit = True
-        thread.join(60)
-        listener.close()
 
 
 def _watched(app: ASGIApp, there: Served, refuses: Callable[[dict[str, str]], bool]) -> ASGIApp:
