@@ -99,7 +99,7 @@ class EdgeApplication:
             if sender.has_begun:
                 connection.abort()
             else:
-                connection.is_ending = refused.status == 400 and scope["http_version"] != "2"
+                connection.is_ending = refused.status in (400, 421) and scope["http_version"] != "2"
                 await sender.refuse(refused.status, refused.code)
                 if connection.is_ending:
                     connection.abort()
@@ -108,6 +108,8 @@ class EdgeApplication:
             connection.abort()
 
     async def _answer(self, scope: Message, receive: Receive, sender: ClientAnswer, connection: EdgeConnection) -> None:
+        if connection.is_distrusted:
+            raise _Refused(421, "certificate_over")
         try:
             headers = request_headers(scope["headers"], connection.certificate)
         except BadHead:

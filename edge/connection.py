@@ -1,7 +1,9 @@
 """One connection of a client, and all that is known of it."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Final
 
 import trio
@@ -20,6 +22,7 @@ class EdgeConnection:
         self.address = address
         self.certificate: bytes | None = None
         """The client's, as DER, once TLS has verified it."""
+        self._certificate_ends = inf
         self.late: dict[object, float] = {}
         """Sends under way, and when each is late."""
         self.opened_at = trio.current_time()
@@ -38,6 +41,21 @@ class EdgeConnection:
         """No further request is served: where one request ends may be read in two ways."""
         self.scope = trio.CancelScope()
         """Around all that serves it."""
+
+    def show(self, certificate: bytes | None, ends: float) -> None:
+        """TLS has verified the client's certificate, which ends at this Unix time."""
+        self.certificate = certificate
+        self._certificate_ends = ends
+
+    def distrust(self) -> None:
+        """Serve no further request by the certificate that was shown."""
+        if self.certificate is not None:
+            self._certificate_ends = 0.0
+
+    @property
+    def is_distrusted(self) -> bool:
+        """True once its certificate counts no more."""
+        return self._certificate_ends <= time.time()
 
     @contextmanager
     def request(self) -> Iterator[None]:

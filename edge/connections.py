@@ -117,9 +117,23 @@ class EdgeConnections:
                 log.warning("connection cut: its client reads too slowly", address=connection.address)
                 connection.abort()
             self.abort_idle(IDLE_SECONDS)
-            for connection in [one for one in self._open if one.is_fresh]:
-                if connection.idle_since is not None and connection.opened_at + FIRST_SECONDS <= now:
-                    connection.abort()
+            self._abort_unserved(now)
+
+    def _abort_unserved(self, now: float) -> None:
+        """Cut those that have not begun to ask in time, and those of a certificate that counts no more, once they have
+        had their answers."""
+        for connection, since in [(one, one.idle_since) for one in self._open]:
+            if since is None:
+                continue
+            is_late = connection.is_fresh and connection.opened_at + FIRST_SECONDS <= now
+            is_over = connection.is_distrusted and since + LOOK_SECONDS <= now
+            if is_late or is_over:
+                connection.abort()
+
+    def distrust_certificates(self) -> None:
+        """Serve no further request by a certificate that was verified until now."""
+        for connection in self._open:
+            connection.distrust()
 
     def abort_idle(self, seconds: float = 0.0) -> None:
         """Cut those that have had no request for so long."""

@@ -16,7 +16,7 @@ import trio
 from setproctitle import setproctitle
 
 from edge.serving import serve_edge
-from edge.tls import edge_certificate
+from edge.tls import EdgeCertificate
 from frontend.telemetry.logs import configure_logs, log
 from ipc.edge_settings import EdgeSettings
 from ipc.process.exits import Exit
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     refuse_core_dumps()
     os.umask(0o077)
     try:
-        certificate = None if settings.tls is None else edge_certificate(settings.tls)
+        certificate = None if settings.tls is None else EdgeCertificate(settings.tls)
     except TlsFilesWrong as wrong:
         print(f"gateway edge: {wrong}", file=sys.stderr)
         return Exit.CONFIG

@@ -3,8 +3,10 @@
 Input that breaks a connection, or the library that reads it, ends that connection alone.
 """
 
+import contextlib
 import signal
 import socket
+import ssl
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -13,20 +15,22 @@ import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.events import Event, RawData, Updated
-from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.protocol.h2 import H2Protocol
+from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from edge.application import EdgeApplication
 from edge.connection import CONNECTION, EdgeConnection
 from edge.connections import IDLE_SECONDS, EdgeConnections
+from edge.frames import FrameBudget
 from edge.gateway import ClientSocket
 from edge.heads import MAX_HEAD
 from edge.places import GatewayPlaces, place_share
 from edge.refusals import EdgeRefusals
+from edge.tls import EdgeCertificate
 from frontend.telemetry.logs import log
 from ipc.edge_settings import EdgeSettings
-from serving.tls import FollowedCertificate
 
 if TYPE_CHECKING:
     from edge.mcp.endpoint import McpEndpoint
@@ -42,6 +46,7 @@ class _EdgeServer(TCPServer):
     idle connection, and for answers without a reader."""
 
     connection: EdgeConnection
+    frames: FrameBudget
 
     async def protocol_send(self, event: Event) -> None:
         """Send what was held back together with what comes next. No task waits for the end of each idle time: the
@@ -57,14 +62,23 @@ class _EdgeServer(TCPServer):
             self.connection.held_back = held + event.data
         else:
             self.connection.held_back = b""
+            self.frames.earn(event.data)
             await super().protocol_send(RawData(held + event.data) if held else event)
 
     async def _read_data(self) -> None:
-        await super()._read_data()
+        with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            while data := bytes(await self.stream.receive_some(MAX_RECV)):
+                self.frames.count(data)
+                if self.frames.is_spent:
+                    log.warning("connection cut: frames without requests", address=self.connection.address)
+                    break
+                await self.protocol.handle(RawData(data))
+                if isinstance(self.protocol.protocol, H2Protocol) and not self.frames.is_http2:
+                    break
         self.connection.abort()
 
 
-async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: FollowedCertificate | None) -> None:
+async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: EdgeCertificate | None) -> None:
     """Serve until a signal comes."""
     connections = EdgeConnections(settings.limits)
     gateway = ClientSocket(settings.client_socket, GatewayPlaces(place_share(settings.limits)))
@@ -78,6 +92,7 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: F
             watching.start_soon(connections.watch)
             watching.start_soon(connections.refusals.watch)
             if certificate is not None:
+                certificate.roots_gone = connections.distrust_certificates
                 watching.start_soon(certificate.follow)
             if mcp is not None:
                 watching.start_soon(mcp.run)
@@ -115,7 +130,7 @@ async def _cut(connections: EdgeConnections, scope: trio.CancelScope) -> None:
 
 
 async def _handle(
-    connections: EdgeConnections, certificate: FollowedCertificate | None, application: ASGIWrapper, config: Config,
+    connections: EdgeConnections, certificate: EdgeCertificate | None, application: ASGIWrapper, config: Config,
     context: WorkerContext, stream: trio.SocketStream,
 ) -> None:  # fmt: skip
     connection = connections.admit(stream)
@@ -127,7 +142,7 @@ async def _handle(
         if served is not None:
             state = ConnectionState({CONNECTION: connection})
             server = _EdgeServer(application, config, context, state, served)  # type: ignore[arg-type]
-            server.connection = connection
+            server.connection, server.frames = connection, FrameBudget()
             with connection.scope:
                 await server.run()
     except Exception as error:
@@ -138,18 +153,22 @@ async def _handle(
 
 
 async def _shaken(
-    certificate: FollowedCertificate | None, stream: trio.SocketStream, connection: EdgeConnection
+    certificate: EdgeCertificate | None, stream: trio.SocketStream, connection: EdgeConnection
 ) -> trio.SSLStream[trio.SocketStream] | trio.SocketStream | None:
     """The stream to serve; None where TLS was not agreed on."""
     if certificate is None:
         return stream
-    served = trio.SSLStream(stream, certificate.context, server_side=True, https_compatible=True)
+    context = certificate.context
+    served = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
     with trio.move_on_after(HANDSHAKE_SECONDS):
         try:
             await served.do_handshake()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return None
-        connection.certificate = served.getpeercert(binary_form=True)
+        shown = served.getpeercert()
+        if shown:
+            ends = ssl.cert_time_to_seconds(shown["notAfter"])
+            connection.show(served.getpeercert(binary_form=True), ends if certificate.context is context else 0.0)
         return served
     return None
 
