@@ -3,6 +3,7 @@
 Ends with SIGTERM or SIGINT once the answers under way are out. Input that breaks hypercorn ends its connection alone.
 """
 
+import contextlib
 import signal
 import socket
 from functools import partial
@@ -11,7 +12,9 @@ from typing import Final
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.events import Closed, RawData
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
@@ -28,10 +31,17 @@ MAX_HEAD: Final = 32 * 1024
 
 
 class _ConnectionServer(TCPServer):
-    """One connection, which ends once its client has gone: hypercorn alone would keep it for the time to be idle."""
+    """One connection of HTTP/1.1. Hypercorn alone would keep it for the time to be idle once its client has gone, and
+    for ever once it speaks HTTP/2."""
 
     async def _read_data(self) -> None:
-        await super()._read_data()
+        with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            is_open = True
+            while is_open and isinstance(self.protocol.protocol, H11Protocol):
+                data = bytes(await self.stream.receive_some(MAX_RECV))
+                await self.protocol.handle(RawData(data))
+                is_open = bool(data)
+        await self.protocol.handle(Closed())
         await self.idle_task.stop()
 
 

@@ -1,4 +1,4 @@
-"""Connections of HTTP/2 that ask for nothing: each ends at its time, and a stream that is reset ends alone."""
+"""Connections that ask for nothing: each ends at its time, and a stream that is reset ends alone."""
 
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -10,9 +10,11 @@ import h2.events
 import pytest
 import trio
 
-from edge import connections
+from edge import connections, serving
 from edge.serving import serve_edge
-from ipc.edge_settings import EdgeLimitSettings, EdgeSettings
+from edge.tls import EdgeCertificate
+from ipc.edge_settings import EdgeLimitSettings, EdgeSettings, EdgeTlsSettings
+from tests.support.certificates import made_certificate
 from tests.support.hostile_gateway import hostile_gateway, whole
 
 SECONDS = 60
@@ -24,8 +26,8 @@ Frames = Callable[[h2.connection.H2Connection], None]
 
 
 @asynccontextmanager
-async def connected(folder: Path) -> AsyncIterator[trio.SocketStream]:
-    """A connection to an edge on loopback, without TLS."""
+async def connected(folder: Path, certificate: EdgeCertificate | None = None) -> AsyncIterator[trio.SocketStream]:
+    """A connection to an edge on loopback, on which TLS has not been agreed on."""
     listener = socket.create_server(("127.0.0.1", 0))
     settings = EdgeSettings(
         listen="127.0.0.1:0", public_base_url="http://127.0.0.1", client_socket=str(folder / "gate.sock"),
@@ -33,7 +35,7 @@ async def connected(folder: Path) -> AsyncIterator[trio.SocketStream]:
     )  # fmt: skip
     with hostile_gateway(whole(b"{}", Connection="close"), settings.client_socket):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_edge, settings, listener, None)
+            nursery.start_soon(serve_edge, settings, listener, certificate)
             async with await trio.open_tcp_stream("127.0.0.1", listener.getsockname()[1]) as stream:
                 yield stream
             nursery.cancel_scope.cancel()
@@ -64,6 +66,39 @@ async def test_a_connection_that_has_no_request_under_way_is_cut(
         with trio.fail_after(SECONDS):
             while await stream.receive_some():
                 pass
+
+
+async def test_pings_keep_no_connection_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "IDLE_SECONDS", IDLE_SECONDS)
+    async with connected(tmp_path) as stream:
+        http2 = h2.connection.H2Connection()
+        http2.initiate_connection()
+        with trio.fail_after(SECONDS), pytest.raises((trio.BrokenResourceError, trio.ClosedResourceError)):
+            while True:
+                http2.ping(b"12345678")
+                await stream.send_all(http2.data_to_send())
+                if not await stream.receive_some():
+                    raise trio.ClosedResourceError
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"], ids=["nothing", "half a head"])
+async def test_a_head_of_http_1_that_does_not_end_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(connections, "FIRST_SECONDS", IDLE_SECONDS)
+    async with connected(tmp_path) as stream:
+        await stream.send_all(sent)
+        with trio.fail_after(SECONDS):
+            assert not await stream.receive_some()
+
+
+async def test_a_client_that_shakes_no_hands_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "HANDSHAKE_SECONDS", IDLE_SECONDS)
+    roots = made_certificate(tmp_path, "127.0.0.1")
+    certificate = EdgeCertificate(EdgeTlsSettings(str(roots), str(tmp_path / "key.pem")))
+    async with connected(tmp_path, certificate) as stream:
+        with trio.fail_after(SECONDS):
+            assert not await stream.receive_some()
 
 
 async def test_a_stream_that_is_reset_within_its_body_ends_alone(tmp_path: Path) -> None:

@@ -126,6 +126,22 @@ async def test_nothing_but_http_1_is_answered(data: bytes) -> None:
     assert asked == []
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        HTTP_2[:33],
+        HTTP_2[:33] + b"\0\0\x08\6\0\0\0\0\0" + b"12345678",
+        get("/", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"),
+    ],
+    ids=["preface", "ping", "upgrade"],
+)
+async def test_a_connection_that_speaks_http_2_ends_without_a_request(data: bytes) -> None:
+    async with served(echo) as address, connected(address) as client:
+        await client.send(data)
+        with trio.fail_after(DEADLINE):
+            assert b"HTTP/1.1 200" not in await client.rest()
+
+
 async def test_a_client_that_does_not_take_its_answer_is_cut() -> None:
     async def large(_request: Request) -> Answer:
         return Answer(200, b"x" * 16_000_000)
