@@ -25,6 +25,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 MAX_BODY: Final = 1_048_576
 """As the gateway has it."""
+ENDING: Final = frozenset({"bad_request", "certificate_over", "draining"})
+"""Refusals after which no other request of the connection would be served, or could be told from this one."""
 BUSY: Final = frozenset({"edge_busy", "gateway_busy", "answer_too_large"})
 """Refusals for want of room, which count."""
 MAX_UNREAD: Final = 4 * MAX_BODY
@@ -99,7 +101,7 @@ class EdgeApplication:
             if sender.has_begun:
                 connection.abort()
             else:
-                connection.is_ending = refused.status in (400, 421) and scope["http_version"] != "2"
+                connection.is_ending = refused.code in ENDING and scope["http_version"] != "2"
                 await sender.refuse(refused.status, refused.code)
                 if connection.is_ending:
                     connection.abort()
@@ -108,6 +110,8 @@ class EdgeApplication:
             connection.abort()
 
     async def _answer(self, scope: Message, receive: Receive, sender: ClientAnswer, connection: EdgeConnection) -> None:
+        if self._connections.is_draining:
+            raise _Refused(503, "draining")
         if connection.is_distrusted:
             raise _Refused(421, "certificate_over")
         try:

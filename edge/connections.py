@@ -37,6 +37,8 @@ class EdgeConnections:
         self._of_address: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
         self._all_asked = 0
+        self.is_draining = False
+        """No further request is served."""
         self.refusals = EdgeRefusals()
         self.bodies = HeldBytes()
         """Bytes of requests that are being read, or wait for the gateway."""
@@ -116,7 +118,7 @@ class EdgeConnections:
                 connection.late.clear()
                 log.warning("connection cut: its client reads too slowly", address=connection.address)
                 connection.abort()
-            self.abort_idle(IDLE_SECONDS)
+            self.abort_idle(LOOK_SECONDS if self.is_draining else IDLE_SECONDS)
             self._abort_unserved(now)
 
     def _abort_unserved(self, now: float) -> None:
@@ -135,7 +137,12 @@ class EdgeConnections:
         for connection in self._open:
             connection.distrust()
 
-    def abort_idle(self, seconds: float = 0.0) -> None:
+    def drain(self) -> None:
+        """Serve no further request, and let each connection end once its answers are out."""
+        self.is_draining = True
+        self.abort_idle(LOOK_SECONDS)
+
+    def abort_idle(self, seconds: float) -> None:
         """Cut those that have had no request for so long."""
         before = trio.current_time() - seconds
         for connection in self._open:

@@ -35,8 +35,8 @@ from ipc.edge_settings import EdgeSettings
 if TYPE_CHECKING:
     from edge.mcp.endpoint import McpEndpoint
 
-DRAIN_SECONDS: Final = 30.0
-"""For answers under way once the signal has come; the rest is cut."""
+DRAIN_SECONDS: Final = 35.0
+"""For answers under way once the signal has come; the rest is cut. Longer than a gateway takes that ends with it."""
 HANDSHAKE_SECONDS: Final = 10.0
 STREAMS: Final = 32
 
@@ -54,8 +54,6 @@ class _EdgeServer(TCPServer):
         held = self.connection.held_back
         if isinstance(event, Updated):
             await self.idle_task.stop()
-            if event.idle and self.context.terminated.is_set():
-                self.connection.abort()
         elif not isinstance(event, RawData):
             await super().protocol_send(event)
         elif self.connection.holds_back:
@@ -84,7 +82,7 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: E
     gateway = ClientSocket(settings.client_socket, GatewayPlaces(place_share(settings.limits)))
     mcp = _mcp_endpoint(settings, gateway, connections.refusals)
     application = EdgeApplication(gateway, connections, settings.limits, mcp)
-    context = WorkerContext(None)
+    context = WorkerContext(None)  # never terminated: hypercorn would then lose the end of answers of HTTP/2
     handle = partial(_handle, connections, certificate, ASGIWrapper(application), _hypercorn(), context)  # type: ignore[arg-type]
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
@@ -103,8 +101,7 @@ async def serve_edge(settings: EdgeSettings, sock: socket.socket, certificate: E
                     break
                 accepting.cancel()
                 await listener.aclose()
-                await context.terminated.set()
-                connections.abort_idle()
+                connections.drain()
                 watching.start_soon(_cut, connections, handlers.cancel_scope)
             watching.cancel_scope.cancel()
     log.info("stopped")
