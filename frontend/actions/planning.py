@@ -57,7 +57,7 @@ def draft(
     if len(request) > action.max_request_bytes:
         raise GateError("body_too_large", cause="max_request_bytes of the action")
     text = request.decode()
-    touched = targets_of(action, accepted, learned, settings.files_folder)
+    touched = targets_of(action, accepted, learned, settings)
     manifest = action.manifest
     egress = _egress(action, learned, touched, settings)
     plan = UndecidedPlan(

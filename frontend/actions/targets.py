@@ -13,6 +13,7 @@ from frontend.errors import GateError
 from frontend.manifests.manifest import Files
 from ipc.network import domains
 from ipc.plan import FileAccess, PlannedRequest
+from ipc.settings import Settings
 from ipc.texts import paths
 
 
@@ -38,8 +39,8 @@ class Learned(msgspec.Struct, frozen=True):
 NOTHING_LEARNED = Learned()
 
 
-def targets_of(action: Action, request: Any, learned: Learned, files_folder: str) -> Targets:
-    """The targets of `request`, which the action has accepted. `files_folder` is Settings.files_folder.
+def targets_of(action: Action, request: Any, learned: Learned, settings: Settings) -> Targets:
+    """The targets of `request`, which the action has accepted.
 
     Raises GateError schema_violation for a value that has no place in the URL or is no plain path, and policy_denied
     for a path that the manifest denies.
@@ -47,7 +48,7 @@ def targets_of(action: Action, request: Any, learned: Learned, files_folder: str
     if action.template is not None:
         return _http(action, request, learned)
     if action.manifest.files is not None:
-        return _file(action, action.manifest.files, request, learned, files_folder)
+        return _file(action, action.manifest.files, request, learned, settings.files_folder)
     return Targets(sinks=action.sinks)
 
 

@@ -27,7 +27,7 @@ class Identifier(msgspec.Struct, frozen=True):
         """The identifier that a raw segment of a path holds. Raises GateError with `code`."""
         if self.is_principal:
             segment = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), segment)
-        if re.fullmatch(self.pattern, segment) is None:
+        if _FORMS[self.pattern].fullmatch(segment) is None:
             raise GateError(self.code)
         return segment
 
@@ -61,3 +61,5 @@ IDENTIFIERS = {
     ),
 }  # fmt: skip
 """By the name that a path gives its segment (docs/decisions/clients.md, "The interface")."""
+
+_FORMS = {one.pattern: re.compile(one.pattern) for one in IDENTIFIERS.values()}

@@ -3,8 +3,6 @@
 Those that run calls beside each other are kept by the action of these calls, so that a look passes no others.
 """
 
-from collections.abc import Iterable
-
 from frontend.pool.channel import WorkerChannel
 from frontend.pool.waiting import Want
 from ipc.limits import MAX_AHEAD
@@ -47,19 +45,21 @@ class BusyWorkers:
 
     def fullest(self, action: str) -> WorkerChannel | None:
         """The worker with the most calls of this action beside each other that has room: others come free sooner."""
-        return max(self._with_room(self._by_action.get(action, ())), key=_users, default=None)
+        workers = self._by_action.get(action, ())
+        return max((one for one in workers if self._has_room(one)), key=_users, default=None)
 
     def emptiest(self, *, is_brief: bool = False) -> WorkerChannel | None:
         """The worker with the fewest calls that takes one more behind them. `is_brief`: its calls are all brief."""
-        workers = self._by_action.get("", ())
-        ahead = (one for one in workers if one.is_shared and (one.is_brief or not is_brief))
-        return min(self._with_room(ahead), key=_users, default=None)
+        found, fewest = None, MAX_AHEAD
+        for one in self._by_action.get("", ()):
+            may_wait = one.is_shared and (one.is_brief or not is_brief)
+            if may_wait and one.users < fewest and self._has_room(one):
+                found, fewest = one, one.users
+        return found
 
-    def _with_room(self, workers: Iterable[WorkerChannel]) -> Iterable[WorkerChannel]:
+    def _has_room(self, one: WorkerChannel) -> bool:
         return (
-            one
-            for one in workers
-            if one.users < MAX_AHEAD
+            one.users < MAX_AHEAD
             and not one.is_slow
             and not one.is_leaving
             and not one.is_abandoned

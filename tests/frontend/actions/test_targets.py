@@ -6,13 +6,15 @@ import pytest
 from frontend.actions.registry import Action
 from frontend.actions.targets import NOTHING_LEARNED, Learned, Targets, targets_of
 from frontend.errors import GateError
+from ipc.settings import Settings
 
 ActionOf = Callable[..., Action]
 FILES = "/srv/agents"
+SETTINGS = Settings("/var/lib/gateway", "http://localhost", files_dir=FILES)
 
 
 def targets(action: Action, request: Any, learned: Learned = NOTHING_LEARNED) -> Targets:
-    return targets_of(action, action.accept(request), learned, FILES)
+    return targets_of(action, action.accept(request), learned, SETTINGS)
 
 
 def test_a_compute_action_touches_nothing(action_of: ActionOf) -> None:
