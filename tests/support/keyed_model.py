@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from frontend.notary.errors import NotaryUnavailable
 from ipc.approvals import TTL_SECONDS
@@ -116,6 +116,11 @@ class KeyedHistories(RuleBasedStateMachine):
         return (answer.status, body.get("error"), named.get("Idempotent-Replayed") == "true"), body, named
 
     keys = st.tuples(st.sampled_from(["echo", "pay", FAILING]), st.sampled_from(["a", "b"]))
+
+    @initialize(data=st.data(), key=keys)
+    def hold_first(self, data: st.DataObject, key: Key) -> None:
+        """Each history has a hold to decide, or to let expire: few would come to one by themselves."""
+        self.make(self.front(data), key, 1, "hold")
 
     @rule(
         data=st.data(), key=keys, n=st.sampled_from([1, 1, 2]), said=st.sampled_from(["allow", "allow", "hold", "deny"])
