@@ -18,12 +18,12 @@ from frontend.notary.link import Dialect
 from frontend.telemetry.logs import log
 from ipc.channel.protocol_states import NOTARY_TO_EXPORTER
 from ipc.messages.event_reading import AskedByExporter, NotaryToExporter
-from ipc.operations.exporting import EventPosition, FollowingEvents, NextEvents
+from ipc.operations.exporting import MOST_EVENT_BYTES, MOST_EVENTS, EventPosition, FollowingEvents, NextEvents
 from ipc.texts.canonical import sha256_hex
 
 EXPORTERS: Final = Dialect(AskedByExporter, NotaryToExporter, NOTARY_TO_EXPORTER)
 GATHER_SECONDS: Final = 1.0
-"""Between two questions once all events are sent."""
+"""Between two questions, unless many events wait: one request costs much less than as many as there are events."""
 FIRST_PAUSE_SECONDS: Final = 1.0
 """Before a page is sent again, beyond the repeats of one request; twice as long each time."""
 MOST_PAUSE_SECONDS: Final = 60.0
@@ -58,14 +58,12 @@ class EventExporter:
         """Send what the ledger gets, until cancelled."""
         while True:
             page = await self._asked()
-            if page is None or not page.events:
+            if page is not None:
+                self._after = page.after
+                if page.events:
+                    await self._settle(page)
+            if page is None or not _is_large(page):
                 await trio.sleep(GATHER_SECONDS)
-                continue
-            self._after = page.after
-            dropped = await self._settled(page)
-            self._dropped += dropped
-            self._exported += len(page.events) - dropped
-            self._after = EventPosition(page.after.seq + len(page.events), sha256_hex(page.events[-1]))
 
     async def _asked(self) -> FollowingEvents | None:
         """The next page; None where the notary does not give one, which its own log tells."""
@@ -75,7 +73,13 @@ class EventExporter:
             log.debug("the notary gives no events", cause=str(error))
             return None
 
-    async def _settled(self, page: FollowingEvents) -> int:
+    async def _settle(self, page: FollowingEvents) -> None:
+        dropped = await self._refused(page)
+        self._dropped += dropped
+        self._exported += len(page.events) - dropped
+        self._after = EventPosition(page.after.seq + len(page.events), sha256_hex(page.events[-1]))
+
+    async def _refused(self, page: FollowingEvents) -> int:
         """Send a page until the collector has taken it, or refused it for good. Return how many events it refused."""
         body, left_out = encoded_events(page.after.seq + 1, page.events, self._version)
         pause = FIRST_PAUSE_SECONDS
@@ -100,3 +104,8 @@ class EventExporter:
             log.warning(line, cause=cause[:200])
         else:
             log.info("the collector takes events again")
+
+
+def _is_large(page: FollowingEvents) -> bool:
+    """True for a page that its bounds have ended: more events wait."""
+    return len(page.events) >= MOST_EVENTS or sum(map(len, page.events)) >= MOST_EVENT_BYTES // 2

@@ -2,13 +2,14 @@
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from exporter import events
 from exporter.collector import EVENTS, NotExported, OtlpSignal
 from exporter.events import EventExporter
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryUnavailable
-from ipc.operations.exporting import EventPosition, FollowingEvents, NextEvents
+from ipc.operations.exporting import MOST_EVENTS, EventPosition, FollowingEvents, NextEvents
 from ipc.texts.canonical import sha256_hex
 from tests.exporter.test_logs import stored
 from tests.support.logs import capture_logs
@@ -27,10 +28,12 @@ class Ledger(NotaryClient):
     def __init__(self, *pages: FollowingEvents | Exception) -> None:
         self.pages = list(pages)
         self.asked: list[NextEvents] = []
+        self.asked_at: list[float] = []
 
     async def ask(self, operation: object, *, seconds: float | None = None) -> FollowingEvents:  # type: ignore[override]
         assert isinstance(operation, NextEvents)
         self.asked.append(operation)
+        self.asked_at.append(trio.current_time())
         await trio.lowlevel.checkpoint()
         page = self.pages.pop(0) if self.pages else FollowingEvents(operation.after or EventPosition(), [])
         if isinstance(page, Exception):
@@ -100,6 +103,24 @@ async def test_events_that_the_collector_refused_are_dropped_and_never_more_than
 ) -> None:
     told = await told_in_the_end(Ledger(PAGE), Answers(refused))
     assert told == NextEvents(END, exported=2 - dropped, dropped=dropped)
+
+
+async def test_a_place_without_events_that_the_notary_names_is_where_the_export_goes_on() -> None:
+    moved = FollowingEvents(EventPosition(40, "sha256:40"), [])
+    told = await told_in_the_end(Ledger(PAGE, moved), Answers(), questions=3)
+    assert told == NextEvents(moved.after, exported=2, dropped=0)
+
+
+@pytest.mark.parametrize(("events_in_page", "pause"), [(1, 1.0), (MOST_EVENTS, 0.0)])
+async def test_the_ledger_is_asked_once_a_second_unless_many_events_wait(
+    events_in_page: int, pause: float, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "GATHER_SECONDS", 1.0)
+    ledger = Ledger(*[FollowingEvents(EventPosition(), [stored()] * events_in_page)] * 4)
+    began = trio.current_time()
+    with trio.move_on_after(3.5):
+        await EventExporter(ledger, Answers(), "1").run()
+    assert [at - began for at in ledger.asked_at[:4]] == pytest.approx([0, pause, 2 * pause, 3 * pause])
 
 
 async def test_a_notary_that_gives_no_events_is_asked_again() -> None:

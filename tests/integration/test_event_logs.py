@@ -122,4 +122,5 @@ def test_events_wait_for_a_collector_that_is_away_over_a_restart_of_the_gateway(
             names = [event["event_type"] for event in received.events()]
             assert names[0] == "GatewayStarted"
             assert "GatewayStopped" in names
-            assert json.loads((running.state / "exported-events").read_bytes())[0]["seq"] > 0
+            place = running.state / "exported-events"
+            wait_for(lambda: json.loads(place.read_bytes())[0]["seq"] > 0, "the place that is kept")
