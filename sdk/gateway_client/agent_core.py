@@ -34,6 +34,7 @@ from gateway_client.keys import ProofKey
 from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, Lease, Leases, LeaseTerms, lease_of
 from gateway_client.proofs import Prover
 from gateway_client.results import CallPage, Executed, Held, Jwks, Poll, Session, executed_of
+from gateway_client.trace_context import trace_headers
 from gateway_client.wire import Headers, ReceivedAnswer, UnprovenCall, path_of
 
 OnHeld = Callable[[Held], None]
@@ -75,7 +76,7 @@ class AgentCore(Core):
         keyed = KeyedExecute(
             UnprovenCall(
                 "POST", path_of("v1", "actions", action_id, "execute"), "",
-                encode_json({} if request is None else request), key_header(key),
+                encode_json({} if request is None else request), (*key_header(key), *trace_headers()),
             ),
             key, idempotency_key is None, end,
             min(seconds, self.limits.execute_timeout) if waits else seconds,

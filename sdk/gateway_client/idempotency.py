@@ -54,7 +54,8 @@ class KeyedExecute:
 
     def drop_key(self) -> None:
         """Send it without a key from now on."""
-        self.key, self.call = None, replace(self.call, headers=())
+        headers = tuple(one for one in self.call.headers if one[0] != HEADER)
+        self.key, self.call = None, replace(self.call, headers=headers)
 
 
 def new_key() -> str:

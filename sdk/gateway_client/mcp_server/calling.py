@@ -21,6 +21,7 @@ from gateway_client.mcp_server.names import CALLS_TOOL, RECEIPT_TOOL, STATUS_TOO
 from gateway_client.mcp_server.tasks import created, has_tasks
 from gateway_client.mcp_server.tools import MAX_WAIT
 from gateway_client.results import Held
+from gateway_client.trace_context import HEADER, caller_trace, first_traceparent
 
 PROGRESS_SECONDS = 2.0
 Context = ServerRequestContext[Any, Any]
@@ -68,6 +69,7 @@ class Calling:
         if params.name == RECEIPT_TOOL:
             return await self._lookups.receipt(arguments)
         action_id = await self._catalog.action_of(params.name)
+        caller_trace.set(_trace_of(context, params))
         try:
             done = await self._client.execute(action_id, arguments)
         except ValueError as error:  # what the library refuses to send; its texts quote no value
@@ -102,3 +104,9 @@ class Calling:
                 await call.decided.wait()
             waited += step
         return call.answer
+
+
+def _trace_of(context: Context, params: CallToolRequestParams) -> str | None:
+    """The trace that the request names: in its own `_meta` (SEP-414), or else in the header of its transport."""
+    headers = getattr(context.request, "headers", {})
+    return first_traceparent(dict(params.meta or {}).get(HEADER), headers.get(HEADER))
