@@ -76,7 +76,7 @@ class _Grants(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, 
         """None: no resource asks this server about a token."""
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        """Nothing: a token ends with its time."""
+        """Do nothing: a token ends with its time."""
 
 
 @contextmanager
