@@ -2,6 +2,7 @@
 
 Each request shows its token. The edge refuses one that is not for this resource; the gateway judges the others, when
 it is asked for the caller's lease. A lost session can't happen: the server keeps none for clients (stateless).
+SECURITY: a message that two readers could read differently never reaches the package, which takes the last value.
 """
 
 import logging
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from gateway_client.address import Address
 from gateway_client.errors import GatewayError
+from gateway_client.mcp_server.frames import messages_of
 
 from edge.connection import CONNECTION
 from edge.gateway import ClientSocket
@@ -82,7 +84,11 @@ class McpEndpoint:
             is_proven = shown.proof is not None
             claims, connection = checked_claims(shown, self._resource), scope["state"][CONNECTION]
             async with self._callers.admitted(shown, claims, connection.address) as caller:
-                await caller.handle(scope, _replay(body, receive), _plain(send))
+                refusal = next((one for one in messages_of(body) if isinstance(one, bytes)), None)
+                if refusal is None:
+                    await caller.handle(scope, _replay(body, receive), _plain(send))
+                else:
+                    await _answer(send, 400, msgspec.Raw(refusal.strip()))
         except AccessRefused as refused:
             await self._challenge(send, refused)
         except TooManyCallers:
