@@ -85,6 +85,15 @@ def test_an_installed_package_serves_with_debians_own_python(gate: Installed, in
     assert os.readlink(program) == "/usr/bin/python3.11"
 
 
+def test_an_installed_package_can_send_spans(inside: Box, gate: Installed) -> None:
+    folder = "/var/lib/other"
+    inside.run("gateway", "init", "--production", folder, "--operator", "ann", "--state-dir", f"{folder}/state")
+    inside.run("mkdir", "-m", "0700", f"{folder}/state")
+    with inside.path(f"{folder}/gateway.toml").open("a") as configuration:
+        configuration.write('[telemetry.otlp]\nendpoint = "https://otlp.example"\n')
+    assert "no problems" in inside.run("gateway", "check", "--config", f"{folder}/gateway.toml").stdout
+
+
 def test_an_operator_decides_with_the_gatectl_of_the_package(gate: Installed, inside: Box) -> None:
     assert inside.run("gatectl", "--version").stdout == "0.1.0\n"
     inside.put("/etc/gateway/ann.key", gate.ready["operator"]["key"], 0o600)
