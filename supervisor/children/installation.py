@@ -1,8 +1,8 @@
 """The installation that the gateway was started from: whether its files are still the same.
 
 A child is an interpreter that reads the gateway's files anew. After an update it would be of another version than the
-processes that it talks to, and no message says which version its sender is of. Whatever an update changes, every
-installer writes each file anew, so one of them tells.
+processes that it talks to, and no message says which version its sender is of. Installers write
+every file anew, so one of them tells.
 """
 
 import os

@@ -53,7 +53,7 @@ SECONDS = {
     "tests/console/": 33,
     "tests/contrib/": 6,
     "tests/contrib/container/": 3,
-    "tests/contrib/kubernetes/": 15,
+    "tests/contrib/kubernetes/": 40,
     "tests/contrib/kubernetes/test_rolling_restart.py": 34,
     "tests/edge/": 52,
     "tests/escape/": 41,

@@ -243,6 +243,25 @@ def test_a_redis_and_a_postgresql_of_the_user_take_the_place_of_those_of_the_cha
     assert values(gateway)["GATEWAY__LEDGER__URL"] == urls["postgres"]
 
 
+def test_the_kustomization_of_the_document_sets_images_and_url(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "kubernetes.md").read_text().partition("With kustomize,")[2]
+    shutil.copytree(FOLDER / "sidecar", tmp_path / "sidecar")
+    (tmp_path / "ours").mkdir()
+    ours = text.partition("```yaml\n")[2].partition("```")[0].replace("sha256:…", f"sha256:{'0' * 64}")
+    (tmp_path / "ours" / "kustomization.yaml").write_text(ours)
+    pods = one_of(built(tmp_path / "ours"), "StatefulSet", "gateway")
+    kubernetes_validate.validate(pods, OLDEST, strict=True)
+    assert pods["metadata"]["namespace"] == "gateway"
+    spec = pods["spec"]["template"]["spec"]
+    for name in ("doctor", "gateway"):
+        container = named(spec, name)
+        assert values(container) == values(named(pod("sidecar"), name)) | {
+            "GATEWAY__PUBLIC_BASE_URL": "https://gate.corp.example"
+        }
+        assert container["image"].startswith("registry.example/action-gateway@sha256:")
+    assert named(spec, "agent")["image"].startswith("registry.example/billing-agent@sha256:")
+
+
 def test_the_container_for_operators_of_the_document_reaches_the_admin_socket_alone(tmp_path: Path) -> None:
     text = (REPOSITORY / "docs" / "kubernetes.md").read_text().partition("## Operators")[2]
     shutil.copytree(FOLDER / "edge", tmp_path / "edge")
