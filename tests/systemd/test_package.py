@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.systemd_box import ADMIN, PUBLIC_URL, Box, Installed, box, configured, missing
+from tests.support.gateway import wait_for
+from tests.support.systemd_box import (
+    ADMIN,
+    COMMAND_SECONDS,
+    PUBLIC_URL,
+    Box,
+    Installed,
+    box,
+    configured,
+    missing,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 1200
@@ -121,6 +131,22 @@ def test_a_package_has_a_page_for_each_command_and_completes_them(
         f'$(complete -p {program} | sed "s/.*-F //; s/ .*//") {program} {word}; echo "${{COMPREPLY[@]}}"'
     )
     assert inside.run("bash", "-c", asked).stdout == f"{whole}\n"
+
+
+def test_a_process_that_ends_between_new_files_and_the_restart_brings_up_the_whole_gateway_anew(
+    gate: Installed, inside: Box
+) -> None:
+    inside.run("dpkg", "--unpack", "/var/tmp/package.deb")
+    before = inside.show("gateway.service", "MainPID")
+    (notary,) = [pid for pid, title in inside.processes("gateway.service").items() if title == "gateway: notary"]
+    inside.run("kill", "-KILL", str(notary))
+    wait_for(
+        lambda: inside.show("gateway.service", "MainPID") not in (before, "0"), "systemd to start it", COMMAND_SECONDS
+    )
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+    assert [one for one in inside.journal() if "its files were replaced after its start" in one["MESSAGE"]]
+    inside.run("dpkg", "--configure", "action-gateway")
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
 
 
 def test_an_upgrade_keeps_all_and_a_removal_keeps_evidence_and_keys(gate: Installed, inside: Box, newer: Path) -> None:
