@@ -90,7 +90,7 @@ SECONDS = {
     "tests/notary/backends/redis/test_keyed_at_each_step.py": 2,
     "tests/notary/backends/redis/test_kills.py": 2,
     "tests/notary/backends/redis/test_sentinels.py": 17,
-    "tests/notary/reading/": 54,
+    "tests/notary/reading/": 38,
     "tests/notary/reading/test_long_walks.py": 2,
     "tests/notary/test_kills_at_each_step.py": 6,
     "tests/policy/": 19,
