@@ -47,7 +47,7 @@ SLOW = {
 }
 """Start of a path, or of a test's whole name -> why these tests are slow by nature."""
 SECONDS = {
-    "tests/": 75,
+    "tests/": 47,
     "tests/chaos/": 40,
     "tests/conformance/": 40,
     "tests/console/": 33,
