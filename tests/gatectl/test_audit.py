@@ -143,7 +143,7 @@ def test_a_file_of_nothing_proves_nothing(gatectl: Gatectl, tmp_path: Path, comm
     file.write_text(content)
     jwks.write_text(gatectl.done("receipts", "keys").out)
     words = [*command.split(), str(file)] if "audit" in command else [*command.split(), str(jwks), str(file)]
-    told, as_json = gatectl.process(*words), gatectl.process(*words, "--json")
+    told, as_json = gatectl.here(*words), gatectl.here(*words, "--json")
     assert (told.code, as_json.code) == (8, 8)
     if "audit" in command and content:  # a line that is no event
         assert as_json.error["error"] == "chain_broken"

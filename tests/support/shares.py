@@ -58,10 +58,10 @@ SECONDS = {
     "tests/edge/": 52,
     "tests/escape/": 41,
     "tests/faults/": 43,
-    "tests/frontend/": 160,
+    "tests/frontend/": 148,
     "tests/frontend/calls/": 42,
     "tests/frontend/http/": 8,
-    "tests/gatectl/": 89,
+    "tests/gatectl/": 83,
     "tests/integration/": 359,
     "tests/integration/test_descriptors.py": 23,
     "tests/integration/test_evidence_walk.py": 6,
@@ -100,7 +100,7 @@ SECONDS = {
     "tests/supervisor/": 84,
     "tests/supervisor/commands/test_launcher.py": 9,
     "tests/systemd/": 95,
-    "tests/workers/": 74,
+    "tests/workers/": 71,
 }
 """Start of a path -> the time of these tests, in units of 2.5 s of one run on two busy processors. The shares are made
 by these numbers."""

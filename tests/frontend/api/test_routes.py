@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from frontend.api.dispatch import KNOWN_PATHS, MAX_KNOWN_CHARACTERS, RouteTable
-from frontend.api.route import Auth, Route
+from frontend.api.route import Auth
 from frontend.api.routes import ROUTES
 from frontend.errors import GateError
 from frontend.http.answers import Answer
@@ -45,15 +45,15 @@ def methods_of(path: str) -> set[str]:
     return {route.method for route in ROUTES if re.fullmatch(re.sub(r"{\w+}", "[^/]+", route.path), path)}
 
 
-@pytest.mark.parametrize("path", sorted({route.path for route in ROUTES}))
-async def test_a_method_that_a_path_does_not_have_is_405_with_those_it_has(tmp_path: Path, path: str) -> None:
+async def test_a_method_that_a_path_does_not_have_is_405_with_those_it_has(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        methods = methods_of(a_path(path))
-        wanted = methods | ({"HEAD"} if "GET" in methods else set())
-        for method in {"OPTIONS", "PUT", "PATCH", "TRACE", "BREW", "HEAD", "GET", "POST", "DELETE"} - wanted:
-            answer = await core.ask(method, a_path(path))
-            assert (answer.status, body_of(answer)) == (405, {"error": "method_not_allowed"})
-            assert dict(answer.headers)["Allow"] == ", ".join(sorted(wanted))
+        for path in sorted({a_path(route.path) for route in ROUTES}):
+            methods = methods_of(path)
+            wanted = methods | ({"HEAD"} if "GET" in methods else set())
+            for method in {"OPTIONS", "PUT", "PATCH", "TRACE", "BREW", "HEAD", "GET", "POST", "DELETE"} - wanted:
+                answer = await core.ask(method, path)
+                assert (answer.status, body_of(answer)) == (405, {"error": "method_not_allowed"}), (method, path)
+                assert dict(answer.headers)["Allow"] == ", ".join(sorted(wanted)), (method, path)
 
 
 def test_each_socket_has_its_own_half_and_the_merged_address_all() -> None:
@@ -231,19 +231,18 @@ async def test_a_receipt_is_shown_to_agents_and_operators_alike_on_the_merged_ad
         assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize(
-    "route",
-    [route for route in ROUTES if route.auth not in (Auth.NONE, Auth.DEV)],
-    ids=lambda route: f"{route.method} {route.path} {route.sockets[0]}",
-)
-async def test_without_credentials_it_is_401_whatever_path_query_and_body_say(tmp_path: Path, route: Route) -> None:
-    path = a_path(route.path)
-    odd = re.sub("rcpt_1|apr_1|ann:1", "no%20identifier", path)
+async def test_without_credentials_it_is_401_whatever_path_query_and_body_say(tmp_path: Path) -> None:
+    routes = [route for route in ROUTES if route.auth not in (Auth.NONE, Auth.DEV)]
+    assert len(routes) > 20
     async with front_core(tmp_path, workers=0) as core:
-        for target in (path, f"{path}?limit=nonsense&limit=2", odd):
-            answer = await core.ask(route.method, target, b"{" if route.method != "GET" else b"")
-            assert (answer.status, body_of(answer)) == (401, Coded("missing_auth_header")), target
-            assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
+        for route in routes:
+            core.services.rates._buckets.clear()
+            path = a_path(route.path)
+            odd = re.sub("rcpt_1|apr_1|ann:1", "no%20identifier", path)
+            for target in (path, f"{path}?limit=nonsense&limit=2", odd):
+                answer = await core.ask(route.method, target, b"{" if route.method != "GET" else b"")
+                assert (answer.status, body_of(answer)) == (401, Coded("missing_auth_header")), (route, target)
+                assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
 
 
 # ------------------------------------------------------------------ malformed requests

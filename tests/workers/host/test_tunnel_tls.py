@@ -112,7 +112,7 @@ def test_a_tunnel_in_which_nothing_comes_ends_with_the_time_of_the_call(tmp_path
         connection.recv(1 << 16)
 
     with upstream(says_nothing, outer) as proxy:
-        told = client(proxy, make_tls(str(trusted)), seconds=10).refused(request(f"https://{HOST}/"))
+        told = client(proxy, make_tls(str(trusted)), seconds=2).refused(request(f"https://{HOST}/"))
     assert told == ("timeout", "the upstream did not answer in time")
 
 
