@@ -51,19 +51,19 @@ def test_events_come_by_time_descending(gate: Deployment, operator: Caller, call
 
 
 @row("admin-endpoints/events-trace_id")
-def test_by_trace(gate: Deployment, own: list[Event]) -> None:
+def test_events_are_filtered_by_their_trace(gate: Deployment, own: list[Event]) -> None:
     assert gate.events(trace_id=own[0]["trace_id"]) == [own[0]]
 
 
 @row("admin-endpoints/events-action_id")
-def test_by_action(gate: Deployment, own: list[Event]) -> None:
+def test_events_are_filtered_by_their_action(gate: Deployment, own: list[Event]) -> None:
     events = gate.events(action_id="forbidden_export")
     assert {one["action_id"] for one in events} == {"forbidden_export"}
     assert own[2] in events
 
 
 @row("admin-endpoints/events-principal")
-def test_by_principal(gate: Deployment, own: list[Event]) -> None:
+def test_events_are_filtered_by_their_principal(gate: Deployment, own: list[Event]) -> None:
     events = gate.events(principal=gate.principal, limit=1000)
     assert {one["principal"] for one in events} == {gate.principal}
     assert own[0] in events
@@ -71,7 +71,7 @@ def test_by_principal(gate: Deployment, own: list[Event]) -> None:
 
 
 @row("admin-endpoints/events-session_id")
-def test_by_session(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+def test_events_are_filtered_by_their_session(gate: Deployment, caller: Caller, own: list[Event]) -> None:
     events = gate.events(session_id=caller.session_id)
     assert [one for one in events if one["event_type"] == "ActionCall"] == own
     assert {one["session_id"] for one in events} == {caller.session_id}
@@ -79,7 +79,7 @@ def test_by_session(gate: Deployment, caller: Caller, own: list[Event]) -> None:
 
 
 @row("admin-endpoints/events-decision")
-def test_by_decision(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+def test_events_are_filtered_by_their_decision(gate: Deployment, caller: Caller, own: list[Event]) -> None:
     for decision, event in zip(("error", "pending_approval", "deny", "allow"), own, strict=True):
         events = gate.events(session_id=caller.session_id, event_type="ActionCall", decision=decision)
         assert events == [event]
@@ -87,20 +87,20 @@ def test_by_decision(gate: Deployment, caller: Caller, own: list[Event]) -> None
 
 
 @row("admin-endpoints/events-after")
-def test_after_a_time_and_not_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+def test_events_after_a_time_leave_out_those_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
     events = gate.events(session_id=caller.session_id, event_type="ActionCall", after=own[2]["timestamp"])
     assert events == own[:2]
 
 
 @row("admin-endpoints/events-before")
-def test_before_a_time_and_not_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+def test_events_before_a_time_leave_out_those_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
     events = gate.events(session_id=caller.session_id, event_type="ActionCall", before=own[1]["timestamp"])
     assert events == own[2:]
     assert gate.operator().get("/v1/audit/events?before=yesterday").status_code == 400
 
 
 @row("admin-endpoints/events-limit")
-def test_so_many_at_most(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+def test_a_list_of_events_is_as_long_as_its_limit_at_most(gate: Deployment, caller: Caller, own: list[Event]) -> None:
     assert gate.events(session_id=caller.session_id, event_type="ActionCall", limit=2) == own[:2]
     for wrong in ("0", "-1", "x", "1001"):
         assert gate.operator().get(f"/v1/audit/events?limit={wrong}").status_code == 400

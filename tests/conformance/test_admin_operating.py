@@ -9,7 +9,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 @row("admin-endpoints/metrics")
-def test_metrics(operator: Caller) -> None:
+def test_metrics_are_openmetrics_text(operator: Caller) -> None:
     answer = operator.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == OPENMETRICS
@@ -17,7 +17,7 @@ def test_metrics(operator: Caller) -> None:
 
 
 @row("admin-endpoints/status")
-def test_status(operator: Caller) -> None:
+def test_the_status_tells_state_and_counts(operator: Caller) -> None:
     answer = operator.get("/v1/admin/status")
     assert answer.status_code == 200
     assert {
@@ -27,13 +27,13 @@ def test_status(operator: Caller) -> None:
 
 
 @row("admin-endpoints/drain")
-def test_drain(drain: Drain) -> None:
+def test_a_drain_begins(drain: Drain) -> None:
     assert drain.first.status_code == 200
     assert drain.first.json() == {"draining": True, "already_draining": False, "in_flight_executions": 1}
 
 
 @row("admin-endpoints/revoke-all")
-def test_revoke_all(operator: Caller) -> None:
+def test_revoke_all_raises_the_epoch(operator: Caller) -> None:
     answer = operator.post("/v1/admin/revoke-all")
     assert answer.status_code == 200
     epochs = answer.json()
@@ -41,14 +41,14 @@ def test_revoke_all(operator: Caller) -> None:
 
 
 @row("admin-endpoints/epoch")
-def test_epoch(operator: Caller) -> None:
+def test_the_epoch_is_shown(operator: Caller) -> None:
     answer = operator.get("/v1/admin/epoch")
     assert answer.status_code == 200
     assert is_integer(answer.json()["current_epoch"])
 
 
 @row("admin-endpoints/reload")
-def test_reload(gate: Deployment, operator: Caller) -> None:
+def test_a_reload_counts_the_actions(gate: Deployment, operator: Caller) -> None:
     answer = operator.post("/v1/admin/reload")
     assert answer.status_code == 200, answer.text
     report = answer.json()
@@ -58,7 +58,7 @@ def test_reload(gate: Deployment, operator: Caller) -> None:
 
 
 @row("admin-endpoints/receipt-keys")
-def test_receipt_keys(operator: Caller) -> None:
+def test_the_receipt_keys_are_public_keys(operator: Caller) -> None:
     answer = operator.get("/v1/receipt-keys")
     assert answer.status_code == 200
     for key in answer.json()["keys"]:

@@ -22,7 +22,7 @@ def clean(gate: Deployment) -> Iterator[None]:
 
 
 @row("admin-endpoints/policy")
-def test_the_whole_acl(gate: Deployment, operator: Caller) -> None:
+def test_the_whole_acl_is_shown(gate: Deployment, operator: Caller) -> None:
     answer = operator.get("/v1/admin/policy")
     assert answer.status_code == 200
     assert isinstance(answer.json()["policy_version"], str)
@@ -31,7 +31,7 @@ def test_the_whole_acl(gate: Deployment, operator: Caller) -> None:
 
 
 @row("admin-endpoints/policy-one")
-def test_one_principal(operator: Caller) -> None:
+def test_the_actions_of_one_principal_are_shown(operator: Caller) -> None:
     answer = operator.get("/v1/admin/policy/clerk")
     assert answer.status_code == 200
     policy = answer.json()
@@ -42,7 +42,7 @@ def test_one_principal(operator: Caller) -> None:
 
 
 @row("admin-endpoints/policy-grant")
-def test_grant(operator: Caller) -> None:
+def test_a_grant_allows_an_action(operator: Caller) -> None:
     answer = operator.post("/v1/admin/policy/grant", {"principal": WHO, "actions": ["http_fetch", "text_digest"]})
     assert answer.status_code == 200, answer.text
     policy = answer.json()
@@ -53,7 +53,7 @@ def test_grant(operator: Caller) -> None:
 
 
 @row("admin-endpoints/policy-revoke")
-def test_revoke(operator: Caller) -> None:
+def test_a_revocation_takes_an_action_away(operator: Caller) -> None:
     operator.post("/v1/admin/policy/grant", {"principal": WHO, "actions": ["http_fetch", "text_digest"]})
     answer = operator.post("/v1/admin/policy/revoke", {"principal": WHO, "actions": ["http_fetch"]})
     assert answer.status_code == 200, answer.text

@@ -33,23 +33,23 @@ def status(gate: Deployment) -> Status:
         "unresolved_intents": lambda one: is_integer(one["unresolved_intents"]),
     },
 )
-def test_the_status_has_it(status: Status, case: Callable[[Status], bool]) -> None:
+def test_the_status_has_each_member(status: Status, case: Callable[[Status], bool]) -> None:
     assert case(status)
 
 
 @row("admin-status/uptime_seconds")
-def test_the_uptime_grows(gate: Deployment, status: Status) -> None:
+def test_the_uptime_of_the_status_grows(gate: Deployment, status: Status) -> None:
     assert is_integer(status["uptime_seconds"])
     assert gate.status()["uptime_seconds"] >= status["uptime_seconds"]
 
 
 @row("admin-status/actions_registered")
-def test_it_counts_the_actions(gate: Deployment, status: Status) -> None:
+def test_the_status_counts_the_actions(gate: Deployment, status: Status) -> None:
     assert status["actions_registered"] == len(gate.client.get("/v1/actions").json())
 
 
 @row("admin-status/pending_approvals")
-def test_it_counts_the_holds(gate: Deployment) -> None:
+def test_the_status_counts_the_holds(gate: Deployment) -> None:
     assert gate.operator().post("/v1/admin/revoke-all").status_code == 200  # no earlier hold can expire meanwhile
     before = gate.status()["pending_approvals"]
     approval_id = gate.held(gate.agent(), body={"text": "counted"})

@@ -10,13 +10,13 @@ pytestmark = BOTH_MODES
 
 
 @row("client-endpoints/healthz")
-def test_healthz(gate: Deployment) -> None:
+def test_healthz_says_ok(gate: Deployment) -> None:
     answer = gate.client.get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
 @row("client-endpoints/readyz")
-def test_readyz(gate: Deployment) -> None:
+def test_readyz_names_each_dependency(gate: Deployment) -> None:
     answer = gate.ready()
     readiness: dict[str, Any] = answer.json()
     assert answer.status_code == 200
@@ -28,14 +28,14 @@ def test_readyz(gate: Deployment) -> None:
 
 
 @row("client-endpoints/leases")
-def test_leases(gate: Deployment, agent: Caller) -> None:
+def test_a_lease_is_issued(gate: Deployment, agent: Caller) -> None:
     answer = gate.lease({"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk})
     assert answer.status_code == 200
     assert {"lease_jwt", "session_id", "lease_jti", "expires_at"} <= set(answer.json())
 
 
 @row("client-endpoints/jwks")
-def test_jwks(gate: Deployment) -> None:
+def test_the_keys_of_leases_are_published(gate: Deployment) -> None:
     answer = gate.client.get("/.well-known/jwks.json")
     assert answer.status_code == 200
     keys = answer.json()["keys"]
@@ -47,7 +47,7 @@ def test_jwks(gate: Deployment) -> None:
 
 
 @row("client-endpoints/actions")
-def test_actions(gate: Deployment) -> None:
+def test_the_actions_are_listed(gate: Deployment) -> None:
     answer = gate.client.get("/v1/actions")
     assert answer.status_code == 200
     assert isinstance(answer.json(), list)
@@ -55,7 +55,7 @@ def test_actions(gate: Deployment) -> None:
 
 
 @row("client-endpoints/action")
-def test_one_action(gate: Deployment) -> None:
+def test_one_action_is_described(gate: Deployment) -> None:
     answer = gate.client.get("/v1/actions/text_digest")
     assert (answer.status_code, answer.json()["action_id"]) == (200, "text_digest")
     answer = gate.client.get("/v1/actions/nothing")
@@ -63,35 +63,35 @@ def test_one_action(gate: Deployment) -> None:
 
 
 @row("client-endpoints/request-schema")
-def test_the_schema_of_a_request(gate: Deployment) -> None:
+def test_the_schema_of_a_request_is_shown(gate: Deployment) -> None:
     answer = gate.client.get("/v1/actions/text_digest/schema/request")
     assert answer.status_code == 200
     assert (answer.json()["type"], answer.json()["required"]) == ("object", ["text"])
 
 
 @row("client-endpoints/request-schema-404")
-def test_no_schema_of_a_request(gate: Deployment) -> None:
+def test_an_unknown_action_has_no_schema(gate: Deployment) -> None:
     for action in ("nothing", "schemaless"):
         assert gate.client.get(f"/v1/actions/{action}/schema/request").status_code == 404
     assert gate.client.get("/v1/actions/schemaless").status_code == 200
 
 
 @row("client-endpoints/execute")
-def test_execute(agent: Caller) -> None:
+def test_a_call_is_executed(agent: Caller) -> None:
     answer = agent.execute("text_digest", {"text": "x"})
     assert answer.status_code == 200
     assert answer.json()["output"]["bytes"] == 1
 
 
 @row("client-endpoints/execute-202")
-def test_execute_held(agent: Caller) -> None:
+def test_a_call_that_is_held_is_accepted(agent: Caller) -> None:
     answer = agent.execute("held_digest", {"text": "x"})
     assert answer.status_code == 202
     assert is_id("apr_", answer.json()["approval_id"])
 
 
 @row("client-endpoints/poll")
-def test_poll(gate: Deployment, agent: Caller) -> None:
+def test_a_held_call_is_polled(gate: Deployment, agent: Caller) -> None:
     approval_id = gate.held(agent)
     answer = agent.get(f"/v1/approvals/{approval_id}/poll")
     assert answer.status_code == 200
@@ -99,7 +99,7 @@ def test_poll(gate: Deployment, agent: Caller) -> None:
 
 
 @row("client-endpoints/receipt")
-def test_receipt(agent: Caller) -> None:
+def test_a_receipt_is_read(agent: Caller) -> None:
     receipt_id = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
     answer = agent.get(f"/v1/receipts/{receipt_id}")
     assert (answer.status_code, answer.json()["receipt_id"]) == (200, receipt_id)

@@ -85,7 +85,7 @@ def test_the_chain_is_whole(operator: Caller) -> None:
 
 
 @row("events/1-status-silent")
-def test_status_leaves_none(gate: Deployment, operator: Caller) -> None:
+def test_a_look_at_the_status_leaves_no_event(gate: Deployment, operator: Caller) -> None:
     before = newest(gate)
     operator.get("/v1/admin/status")
     assert newest(gate) == before

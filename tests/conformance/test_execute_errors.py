@@ -43,14 +43,14 @@ def mint(gate: Deployment, agent: Caller) -> Mint:
 
 
 @row("execute-errors/401-lease_expired")
-def test_an_expired_lease(gate: Deployment, agent: Caller) -> None:
+def test_an_expired_lease_is_refused(gate: Deployment, agent: Caller) -> None:
     now = int(time.time())
     agent.token = mint(gate, agent).claims(iat=now - 600, nbf=now - 600, exp=now - 300)
     refused(agent.execute("text_digest", BODY), 401, "lease_expired")
 
 
 @row("execute-errors/401-invalid_lease")
-def test_an_invalid_lease(gate: Deployment, agent: Caller) -> None:
+def test_an_invalid_lease_is_refused(gate: Deployment, agent: Caller) -> None:
     good = agent.token
     for token in ("nonsense", good[:-6] + "AAAAAA", good.rpartition(".")[0] + ".", mint(gate, agent).header(key=Key())):
         agent.token = token
@@ -58,20 +58,20 @@ def test_an_invalid_lease(gate: Deployment, agent: Caller) -> None:
 
 
 @row("execute-errors/401-invalid_dpop")
-def test_an_invalid_proof(gate: Deployment, agent: Caller) -> None:
+def test_an_invalid_proof_is_refused(gate: Deployment, agent: Caller) -> None:
     headers = {"Authorization": f"DPoP {agent.token}", "DPoP": "no.proof.atall"}
     refused(gate.client.post(PATH, headers=headers, json=BODY), 401, "invalid_dpop")
 
 
 @row("execute-errors/401-replay_detected")
-def test_a_replay(gate: Deployment, agent: Caller) -> None:
+def test_a_replay_is_refused(gate: Deployment, agent: Caller) -> None:
     headers = agent.headers("POST", PATH)
     assert gate.client.post(PATH, headers=headers, json=BODY).status_code == 200
     refused(gate.client.post(PATH, headers=headers, json=BODY), 401, "replay_detected")
 
 
 @row("execute-errors/401-missing_auth_header")
-def test_a_missing_header(gate: Deployment, agent: Caller) -> None:
+def test_a_call_without_its_headers_is_refused(gate: Deployment, agent: Caller) -> None:
     for missing in ("Authorization", "DPoP"):
         headers = {name: value for name, value in agent.headers("POST", PATH).items() if name != missing}
         refused(gate.client.post(PATH, headers=headers, json=BODY), 401, "missing_auth_header")
@@ -81,7 +81,7 @@ def test_a_missing_header(gate: Deployment, agent: Caller) -> None:
 
 
 @row("execute-errors/403-policy_denied")
-def test_a_denial_by_policy(agent: Caller) -> None:
+def test_a_call_that_policy_denies_is_refused(agent: Caller) -> None:
     answer = agent.execute("forbidden_export", {"table": "t"})
     refused(answer, 403, "policy_denied")
     assert answer.json()["deny_reason"] == "nobody exports"
@@ -95,7 +95,7 @@ def test_a_module_that_is_not_trusted(agent: Caller, case: str) -> None:
 
 
 @row("execute-errors/403-budget_exhausted")
-def test_no_call_left(gate: Deployment) -> None:
+def test_a_call_beyond_the_budget_is_refused(gate: Deployment) -> None:
     agent = gate.agent(max_calls=1)
     assert agent.execute("text_digest", BODY).status_code == 200
     refused(agent.execute("text_digest", BODY), 403, "budget_exhausted")
@@ -109,7 +109,7 @@ def test_a_counter_that_is_gone(gate: Deployment) -> None:
 
 
 @row("execute-errors/404-action_not_found")
-def test_no_such_action(agent: Caller) -> None:
+def test_an_unknown_action_is_not_found(agent: Caller) -> None:
     refused(agent.execute("nothing"), 404, "action_not_found")
 
 
@@ -225,7 +225,7 @@ def test_a_proxy_that_refuses(proxied: Proxied, up: Upstream) -> None:
 
 
 @row("execute-errors/503-draining")
-def test_while_draining(drain: Drain) -> None:
+def test_a_call_is_refused_while_the_gateway_drains(drain: Drain) -> None:
     refused(drain.refused, 503, "draining")
 
 

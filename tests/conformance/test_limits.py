@@ -112,23 +112,23 @@ def many(gate: Deployment) -> Deployment:
 
 
 @row("limits/approvals-default")
-def test_fifty_approvals(many: Deployment) -> None:
+def test_fifty_approvals_are_listed_by_default(many: Deployment) -> None:
     assert len(many.operator().get("/v1/approvals").json()["approvals"]) == 50
 
 
 @row("limits/approvals-max")
-def test_two_hundred_approvals(many: Deployment) -> None:
+def test_two_hundred_approvals_are_listed_at_most(many: Deployment) -> None:
     assert len(many.operator().get("/v1/approvals?limit=200").json()["approvals"]) == 200
     assert many.operator().get("/v1/approvals?limit=201").status_code == 400
 
 
 @row("limits/events-default")
-def test_a_hundred_events(many: Deployment) -> None:
+def test_a_hundred_events_are_listed_by_default(many: Deployment) -> None:
     assert len(many.events()) == 100
 
 
 @row("limits/events-max")
-def test_a_thousand_events(many: Deployment) -> None:
+def test_a_thousand_events_are_listed_at_most(many: Deployment) -> None:
     assert len(many.events(limit=1000)) == 1000
     assert many.operator().get("/v1/audit/events?limit=1001").status_code == 400
 

@@ -35,7 +35,7 @@ def test_an_identity_that_may_not(unknown: Strangers) -> None:
 
 
 @row("other-errors/leases-429")
-def test_too_many_leases(gate: Deployment) -> None:
+def test_leases_beyond_the_rate_are_refused(gate: Deployment) -> None:
     """Malformed requests count as well, and are refused faster than any lease is made; a hundred wait at a time."""
     answers: list[Reply] = []
     with raw(gate.gateway.ready["client_socket"]) as line:
@@ -90,7 +90,7 @@ def test_a_receipt_without_authentication(gate: Deployment, agent: Caller) -> No
 
 
 @row("other-errors/receipt-404")
-def test_no_such_receipt(agent: Caller, operator: Caller) -> None:
+def test_an_unknown_receipt_is_not_found(agent: Caller, operator: Caller) -> None:
     for who in (agent, operator):
         refused(who.get("/v1/receipts/rcpt_nothing"), 404)
 
@@ -109,31 +109,31 @@ def test_a_ledger_that_can_not_be_read(gate: Deployment, agent: Caller) -> None:
 
 
 @row("other-errors/approve-404-unknown")
-def test_approve_nothing(operator: Caller) -> None:
+def test_an_unknown_approval_is_not_approved(operator: Caller) -> None:
     refused(operator.post("/v1/approvals/apr_nothing/approve"), 404)
 
 
 @row("other-errors/approve-404-consumed")
-def test_approve_twice(gate: Deployment, operator: Caller) -> None:
+def test_an_approval_is_given_once(gate: Deployment, operator: Caller) -> None:
     path = f"/v1/approvals/{gate.held(gate.agent())}/approve"
     assert operator.post(path).status_code == 200
     refused(operator.post(path), 404)
 
 
 @row("other-errors/approve-404-expired")
-def test_approve_too_late(gate: Deployment, operator: Caller) -> None:
+def test_an_expired_approval_is_not_given(gate: Deployment, operator: Caller) -> None:
     approval_id = gate.held(gate.agent())
     gate.expire(approval_id)
     refused(operator.post(f"/v1/approvals/{approval_id}/approve"), 404)
 
 
 @row("other-errors/approval-404-unknown")
-def test_no_such_approval(operator: Caller) -> None:
+def test_an_unknown_approval_is_not_found(operator: Caller) -> None:
     refused(operator.get("/v1/approvals/apr_nothing"), 404)
 
 
 @row("other-errors/approval-404-expired")
-def test_an_expired_approval(gate: Deployment, operator: Caller) -> None:
+def test_an_expired_approval_is_not_found(gate: Deployment, operator: Caller) -> None:
     approval_id = gate.held(gate.agent())
     gate.expire(approval_id)
     refused(operator.get(f"/v1/approvals/{approval_id}"), 404)
@@ -146,12 +146,12 @@ def test_an_expired_approval(gate: Deployment, operator: Caller) -> None:
     "domain", ["", "localhost", "127.0.0.1", "::1", "a b", "no-dot", "*.com", "http://a.test", "a.test/x", "a..test"]
 )
 @row("other-errors/domains-400")
-def test_no_domain(operator: Caller, domain: str) -> None:
+def test_a_domain_that_is_none_is_refused(operator: Caller, domain: str) -> None:
     refused(operator.post("/v1/admin/domains", {"action_id": "any_host", "domain": domain}), 400, "invalid_domain")
 
 
 @row("other-errors/domains-409")
-def test_a_domain_twice(operator: Caller) -> None:
+def test_a_domain_that_is_there_is_a_conflict(operator: Caller) -> None:
     rule = {"action_id": "any_host", "domain": "twice.gateway.invalid"}
     assert operator.post("/v1/admin/domains", rule).status_code == 200
     try:
@@ -164,7 +164,7 @@ def test_a_domain_twice(operator: Caller) -> None:
 
 
 @row("other-errors/policy-404-principal")
-def test_no_such_principal(operator: Caller) -> None:
+def test_an_unknown_principal_is_not_found(operator: Caller) -> None:
     refused(operator.get("/v1/admin/policy/nobody-at-all"), 404, "principal_not_found")
 
 
@@ -176,7 +176,7 @@ def test_a_grant_of_an_unknown_action(operator: Caller) -> None:
 
 
 @row("other-errors/policy-400-input")
-def test_odd_input(operator: Caller) -> None:
+def test_a_change_of_policy_with_odd_input_is_refused(operator: Caller) -> None:
     for pair in ({"action_id": "", "agent_id": "a"}, {"action_id": "held_digest", "agent_id": "a\x00"}):
         refused(operator.post("/v1/admin/policy/allowlist", pair), 400, "invalid_input")
         refused(operator.delete("/v1/admin/policy/allowlist", pair), 400, "invalid_input")
@@ -189,7 +189,7 @@ def test_an_allowlist_entry_for_no_action(operator: Caller) -> None:
 
 
 @row("other-errors/policy-404-entry")
-def test_no_such_entry(operator: Caller) -> None:
+def test_an_unknown_entry_is_not_found(operator: Caller) -> None:
     pair = {"action_id": "held_digest", "agent_id": "never-listed"}
     refused(operator.delete("/v1/admin/policy/allowlist", pair), 404, "allowlist_entry_not_found")
 

@@ -17,7 +17,7 @@ def test_authentication_comes_before_anything_else(gate: Deployment) -> None:
 
 
 @row("pipeline/2-policy-allows")
-def test_policy_allows(gate: Deployment, agent: Caller) -> None:
+def test_a_call_that_policy_allows_runs(gate: Deployment, agent: Caller) -> None:
     assert agent.execute("text_digest", BODY).status_code == 200
     event = gate.events(session_id=agent.session_id, event_type="ActionCall")[0]
     assert (event["decision"], event["policy_rule"]) == ("allow", "allow")
@@ -25,7 +25,7 @@ def test_policy_allows(gate: Deployment, agent: Caller) -> None:
 
 
 @row("pipeline/2-policy-denies")
-def test_policy_denies(gate: Deployment) -> None:
+def test_a_call_that_policy_denies_does_not_run(gate: Deployment) -> None:
     agent = gate.agent(max_calls=1)
     assert agent.execute("nobodys_file", {"path": "denied.by-policy", "content": "x"}).status_code == 403
     assert not (gate.state / "files" / "denied.by-policy").exists()
@@ -33,7 +33,7 @@ def test_policy_denies(gate: Deployment) -> None:
 
 
 @row("pipeline/2-policy-holds")
-def test_policy_holds(gate: Deployment, agent: Caller) -> None:
+def test_a_call_that_policy_holds_waits_for_a_person(gate: Deployment, agent: Caller) -> None:
     gate.held(agent, "held_file", {"path": "held.by-policy", "content": "x"})
     assert not (gate.state / "files" / "held.by-policy").exists()
 

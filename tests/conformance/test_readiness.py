@@ -7,7 +7,7 @@ from tests.conformance.proxied import Proxied
 
 
 @row("readiness/ready")
-def test_ready_is_200(gate: Deployment) -> None:
+def test_a_gateway_that_is_ready_says_so_with_200(gate: Deployment) -> None:
     answer = gate.ready()
     assert answer.json()["status"] == "ready"
 

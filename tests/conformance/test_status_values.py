@@ -7,7 +7,7 @@ from tests.conformance.stories import Drain
 
 
 @row("status-values/ok")
-def test_all_is_well(gate: Deployment) -> None:
+def test_a_gateway_that_is_well_says_ok(gate: Deployment) -> None:
     gate.ready()
     assert gate.status()["status"] == "ok"
 
