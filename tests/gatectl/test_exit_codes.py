@@ -69,20 +69,20 @@ def test_a_status_becomes_an_exit_code_and_one_line_with_what_to_do(
     assert as_json.error["next"]
 
 
-def test_0_done(gatectl: Gatectl) -> None:
+def test_a_command_that_is_done_ends_with_0(gatectl: Gatectl) -> None:
     ran = gatectl.process("status")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("status ")
 
 
-def test_1_failed(gatectl: Gatectl) -> None:
+def test_a_failed_request_ends_with_1(gatectl: Gatectl) -> None:
     with scripted_gateway({"POST /v1/admin/reload": (500, {"error": "reload_failed"})}) as server:
         ran = pointed_at(gatectl, server.url).here("reload")
     assert ran.code == 1
     assert "AdminReload" in ran.err
 
 
-def test_2_usage(gatectl: Gatectl) -> None:
+def test_wrong_usage_ends_with_2(gatectl: Gatectl) -> None:
     ran = gatectl.process("approvals", "shwo", "--json")
     assert (ran.code, ran.out, set(ran.error)) == (2, "", MEMBERS)
     assert ran.error["error"] == "usage"
@@ -108,26 +108,26 @@ def test_a_similar_name_is_suggested_and_hostile_names_are_escaped(gatectl: Gate
     assert not [one for one in err if one != "\n" and not one.isprintable()]
 
 
-def test_3_denied(gatectl: Gatectl) -> None:
+def test_a_denied_call_ends_with_3(gatectl: Gatectl) -> None:
     ran = gatectl.process("execute", "forbidden_export", "--request", "-", stdin='{"table": "customers"}')
     assert ran.code == 3
     assert ran.err.startswith("gatectl: policy_denied: exports of tables are not allowed")
 
 
-def test_4_not_found(gatectl: Gatectl) -> None:
+def test_an_unknown_id_ends_with_4(gatectl: Gatectl) -> None:
     ran = gatectl.here("receipts", "show", "rcpt_none")
     assert (ran.code, ran.err.count("\n")) == (4, 1)
     assert "receipt_not_found" in ran.err
 
 
-def test_5_conflict(gatectl: Gatectl) -> None:
+def test_a_conflict_ends_with_5(gatectl: Gatectl) -> None:
     gatectl.done("domains", "add", "http_fetch", "twice.example.com")
     ran = gatectl.here("domains", "add", "http_fetch", "twice.example.com")
     assert ran.code == 5
     assert "domain_already_exists" in ran.err
 
 
-def test_6_unavailable(gatectl: Gatectl) -> None:
+def test_a_gateway_that_is_away_ends_with_6(gatectl: Gatectl) -> None:
     ran = gatectl.process("--address", "http://127.0.0.1:1", "status")
     assert (ran.code, ran.out) == (6, "")
     assert ran.err.startswith("gatectl: unreachable: ")
@@ -156,19 +156,19 @@ def test_a_failed_call_names_the_list_of_calls(gatectl: Gatectl) -> None:
     assert "look before you run it again: see gatectl calls; an operator sees more: gatectl why trc_" in ran.err
 
 
-def test_7_rate_limited(gatectl: Gatectl) -> None:
+def test_a_refusal_by_rate_ends_with_7(gatectl: Gatectl) -> None:
     with scripted_gateway({"GET /v1/admin/epoch": (429, {"error": "rate_limit_exceeded"})}) as server:
         assert pointed_at(gatectl, server.url).here("epoch").code == 7
 
 
-def test_8_verification_failed(gatectl: Gatectl, tmp_path: Path) -> None:
+def test_a_failed_verification_ends_with_8(gatectl: Gatectl, tmp_path: Path) -> None:
     (tmp_path / "keys.json").write_text('{"keys": []}')
     ran = gatectl.process("receipts", "verify", "-", "--keys", str(tmp_path / "keys.json"), stdin='{"receipt_id": "r"}')
     assert ran.code == 8
     assert "unsigned" in ran.out
 
 
-def test_130_interrupted(gatectl: Gatectl, agent: object) -> None:
+def test_an_interrupt_ends_with_130(gatectl: Gatectl, agent: object) -> None:
     with gatectl.started("audit", "tail", "--interval", "0.2", "--for", "600") as process:
         assert process.stdout is not None
         wait_for(process.stdout.readline, "the first event")

@@ -41,7 +41,7 @@ def ask(gatectl: Gatectl, command: str, *arguments: str, code: int = 0) -> Any:
     return check(command, ran.json)
 
 
-def test_of_the_running_gateway(gatectl: Gatectl) -> None:
+def test_the_documents_of_the_running_gateway_are_as_declared(gatectl: Gatectl) -> None:
     for command in ("status", "epoch", "intents list", "audit summary", "reload", "context show", "context list"):
         ask(gatectl, command)
     assert ask(gatectl, "actions list")
@@ -54,7 +54,7 @@ def test_of_the_running_gateway(gatectl: Gatectl) -> None:
     assert {frozenset(row) for row in report["checks"]} == {frozenset({"check", "result", "found", "mend"})}
 
 
-def test_of_an_intent_that_somebody_found_out_about(gatectl: Gatectl) -> None:
+def test_the_documents_of_a_settled_intent_are_as_declared(gatectl: Gatectl) -> None:
     """No call of a sound gateway stays without an end, so this one answers what the interface says."""
     answer = {
         "intent_id": "intent_1",
@@ -72,7 +72,7 @@ def test_of_an_intent_that_somebody_found_out_about(gatectl: Gatectl) -> None:
     assert (refused.code != 0, "intent_not_found" in refused.err) == (True, True)
 
 
-def test_of_webhooks(gatectl: Gatectl) -> None:
+def test_the_documents_of_webhooks_are_as_declared(gatectl: Gatectl) -> None:
     """A real gateway answers these in tests/integration/test_webhook_letters.py."""
     letter = {"event_id": "evt_1", "endpoint": "chat", "type": "revocation", "attempts": 4,
               "given_up_at": "2026-11-21T15:06:46.305Z", "error": "the receiver answered 503"}  # fmt: skip
@@ -94,12 +94,12 @@ def test_of_webhooks(gatectl: Gatectl) -> None:
         assert there.done("webhooks", "test", "chat").out == "chat: delivered, as evt_2\n"
 
 
-def test_of_erased_values(gatectl: Gatectl) -> None:
+def test_the_documents_of_erased_values_are_as_declared(gatectl: Gatectl) -> None:
     told = ask(gatectl, "evidence erase", "--principal", "no-such-principal", "--reason", "asked for", "--yes")
     assert told == {"erased": 0, "waiting": 0, "sealed": []}
 
 
-def test_of_sessions_and_explanations(gatectl: Gatectl, gate: Gateway) -> None:
+def test_the_documents_of_sessions_and_explanations_are_as_declared(gatectl: Gatectl, gate: Gateway) -> None:
     one, other = gate.agent(3), gate.agent()
     listed = ask(gatectl, "sessions list", "--principal", "dev:anonymous")
     assert {one.session_id, other.session_id} <= {session["session_id"] for session in listed["sessions"]}
@@ -123,7 +123,7 @@ def test_of_sessions_and_explanations(gatectl: Gatectl, gate: Gateway) -> None:
     assert re.search(r"rule +allow\n", told)
 
 
-def test_of_a_preview(gatectl: Gatectl) -> None:
+def test_the_documents_of_a_preview_are_as_declared(gatectl: Gatectl) -> None:
     asked = ("http_post", "--principal", "dev:anonymous", "--request", '{"path": "messages", "message": "hello"}')
     preview = ask(gatectl, "actions preview", *asked)
     assert (preview["decision"], preview["sends"]["method"]) == ("allow", "POST")
@@ -161,7 +161,7 @@ SHOWN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_of_an_intent_that_is_looked_at(gatectl: Gatectl) -> None:
+def test_the_documents_of_an_intent_that_is_looked_at_are_as_declared(gatectl: Gatectl) -> None:
     """A real gateway answers these in tests/integration/test_unresolved_intents.py."""
     resolved = {"intent_id": "intent_1", "trace_id": "trc_1", "action_id": "a", "outcome": "happened",
                 "resolved_by": "ops"}  # fmt: skip
@@ -207,7 +207,7 @@ def test_of_an_intent_that_is_looked_at(gatectl: Gatectl) -> None:
     assert server.requests.count(f"POST {of_one}/resolve") == 1
 
 
-def test_of_approvals(gatectl: Gatectl, held: Held) -> None:
+def test_the_documents_of_approvals_are_as_declared(gatectl: Gatectl, held: Held) -> None:
     listed = ask(gatectl, "approvals list", "--status", "pending")
     assert held.approval_id in [one["approval_id"] for one in listed["approvals"]]
     assert ask(gatectl, "approvals show", held.approval_id)["state"] == "pending"
@@ -218,12 +218,12 @@ def test_of_approvals(gatectl: Gatectl, held: Held) -> None:
     assert ask(gatectl, "approvals deny", held.approval_id, "--reason", "no")["deny_reason"] == "no"
 
 
-def test_of_an_approval_that_is_given(gatectl: Gatectl, held: Held) -> None:
+def test_the_documents_of_an_approval_that_is_given_are_as_declared(gatectl: Gatectl, held: Held) -> None:
     done = ask(gatectl, "approvals approve", held.approval_id, "--yes")
     assert done["approval"]["approval_id"] == held.approval_id
 
 
-def test_of_evidence(gatectl: Gatectl, agent: AgentClient, tmp_path: Path) -> None:
+def test_the_documents_of_evidence_are_as_declared(gatectl: Gatectl, agent: AgentClient, tmp_path: Path) -> None:
     done = agent.execute("text_digest", {"text": "evidence"})
     assert isinstance(done, Executed)
     for line in gatectl.done("audit", "events", "--limit", "3", "--json").lines:
@@ -258,14 +258,14 @@ def test_of_evidence(gatectl: Gatectl, agent: AgentClient, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("noun", "action", "rule"), [("domain", "http_post", "j.example.com"), ("path", "file_write", "j/*")]
 )
-def test_of_learned_rules(gatectl: Gatectl, noun: str, action: str, rule: str) -> None:
+def test_the_documents_of_learned_rules_are_as_declared(gatectl: Gatectl, noun: str, action: str, rule: str) -> None:
     assert ask(gatectl, f"{noun}s add", action, rule)[noun] == rule
     assert rule in [one[noun] for one in ask(gatectl, f"{noun}s list", "--action", action)[f"{noun}s"]]
     ask(gatectl, f"{noun}s remove", action, rule)
     ask(gatectl, f"{noun}s clear", "--action", action, "--yes")
 
 
-def test_of_policy(gatectl: Gatectl) -> None:
+def test_the_documents_of_policy_are_as_declared(gatectl: Gatectl) -> None:
     assert ask(gatectl, "policy grant", "j", "text_digest", "spin")["actions"] == ["spin", "text_digest"]
     ask(gatectl, "policy show PRINCIPAL", "j")
     ask(gatectl, "policy show")
@@ -275,7 +275,7 @@ def test_of_policy(gatectl: Gatectl) -> None:
     ask(gatectl, "allowlist remove", "payment_transfer", "j")
 
 
-def test_of_thresholds_and_caps(gatectl: Gatectl) -> None:
+def test_the_documents_of_thresholds_and_caps_are_as_declared(gatectl: Gatectl) -> None:
     pay, bound = ("payment_transfer", "/amount_cents"), ("--hold-above", "1e6")
     assert ask(gatectl, "policy thresholds set", *pay, *bound)["pointer"] == "/amount_cents"
     ask(gatectl, "policy thresholds set", "payment_transfer", "/currency", "--deny-unless-in", 'EUR,5,"7"')
@@ -288,7 +288,7 @@ def test_of_thresholds_and_caps(gatectl: Gatectl) -> None:
     ask(gatectl, "policy caps clear", *pay)
 
 
-def test_of_standing_approvals(gatectl: Gatectl, agent: AgentClient) -> None:
+def test_the_documents_of_standing_approvals_are_as_declared(gatectl: Gatectl, agent: AgentClient) -> None:
     terms = ("--principal", "dev:anonymous", "--until", "2h", "--max-calls", "1", "--where", "/amount_cents<=20000")
     where = ("--where", "/currency in EUR,USD", "--where", "/amount_cents>=1")
     added = ask(gatectl, "approvals standing add", "payment_transfer", *terms, *where)
@@ -305,13 +305,13 @@ def test_of_standing_approvals(gatectl: Gatectl, agent: AgentClient) -> None:
     assert ask(gatectl, "approvals standing revoke", added["standing_id"][-8:])["calls"] == 1
 
 
-def test_of_an_export(gatectl: Gatectl, tmp_path: Path) -> None:
+def test_the_documents_of_an_export_are_as_declared(gatectl: Gatectl, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     told = ask(gatectl, "audit export", "--out", str(file))
     assert told == {"file": str(file), "format": "jsonl", "events": len(file.read_text().splitlines())}
 
 
-def test_of_calls(gatectl: Gatectl, tmp_path: Path) -> None:
+def test_the_documents_of_calls_are_as_declared(gatectl: Gatectl, tmp_path: Path) -> None:
     request = tmp_path / "request.json"
     request.write_text('{"text": "hello"}')
     assert ask(gatectl, "execute", "text_digest", "--request", str(request))["output"]["bytes"] == 5
@@ -320,21 +320,21 @@ def test_of_calls(gatectl: Gatectl, tmp_path: Path) -> None:
     assert ask(gatectl, "calls")["calls"] == []  # each of these commands has a key of its own
 
 
-def test_of_keys_and_contexts(empty: Gatectl, tmp_path: Path) -> None:
+def test_the_documents_of_keys_and_contexts_are_as_declared(empty: Gatectl, tmp_path: Path) -> None:
     made = ask(empty, "keys new", str(tmp_path / "bob.pem"), "--operator", "bob")
     assert (tmp_path / "bob.key").read_text().startswith("key-bob-")
     assert made["operator_key_file"] == str(tmp_path / "bob.key")
     ask(empty, "context set", "x", "--address", "http://127.0.0.1:1")
 
 
-def test_of_the_files_of_hosts(empty: Gatectl, tmp_path: Path) -> None:
+def test_the_documents_of_the_files_of_hosts_are_as_declared(empty: Gatectl, tmp_path: Path) -> None:
     user = empty.with_environment(HOME=str(tmp_path))
     for command in ("mcp install", "mcp uninstall"):
         assert ask(user, command, "cursor")["state"] == "changed"
     assert ask(user, "mcp install --list")[0]["state"] == "absent"
 
 
-def test_of_ending_everything(gatectl: Gatectl) -> None:
+def test_the_documents_of_ending_everything_are_as_declared(gatectl: Gatectl) -> None:
     epochs = ask(gatectl, "revoke-all", "--yes")
     assert epochs["current_epoch"] == epochs["previous_epoch"] + 1
 

@@ -47,7 +47,7 @@ def here(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
-def test_version() -> None:
+def test_the_version_is_printed() -> None:
     done = gateway(Path("/"), "--version")
     assert (done.returncode, done.stdout) == (0, "gateway 0.1.0\n")
 

@@ -56,7 +56,7 @@ def test_the_schema_is_one() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_every_example_fits(path: Path) -> None:
+def test_every_example_fits_its_schema(path: Path) -> None:
     VALIDATOR.validate(yaml.safe_load(path.read_text()))
 
 

@@ -24,7 +24,7 @@ from ipc.network.htu import normalise_htu
         ("http://h/%7Euser/../A", "http://h/%7Euser/../A"),
     ],
 )
-def test_the_normal_form(uri: str, normal: str) -> None:
+def test_an_htu_is_compared_in_its_normal_form(uri: str, normal: str) -> None:
     assert normalise_htu(uri) == normal
     assert normalise_htu(normal) == normal
 

@@ -183,7 +183,7 @@ def test_a_number_is_durable_if_durable_bytes_writes_it(value: float) -> None:
         ({"b": [(), {}, None], "a": True}, b'{"a":true,"b":[[],{},null]}'),
     ],
 )
-def test_known_values(value: Any, written: bytes) -> None:
+def test_known_values_have_their_known_canonical_form(value: Any, written: bytes) -> None:
     assert canonical_bytes(value) == written
 
 

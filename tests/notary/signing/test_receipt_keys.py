@@ -33,7 +33,7 @@ def test_a_public_key_is_shown_as_the_rfc_shows_it() -> None:
     }  # fmt: skip
 
 
-def test_statuses() -> None:
+def test_each_receipt_has_the_status_of_its_signature() -> None:
     receipt, jwks = make_receipt(), JWKS
     other = make_held(2)
     assert signature_status(receipt, jwks) == "verified"

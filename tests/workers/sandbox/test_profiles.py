@@ -103,7 +103,7 @@ def lowered_twice() -> None:
 
 
 @pytest.mark.parametrize("act", [entered_compute, entered_with_threads, lowered_twice])
-def test_the_walls_hold(act: Callable[[], None]) -> None:
+def test_no_step_beyond_the_walls_of_a_profile_succeeds(act: Callable[[], None]) -> None:
     in_a_process(act)
 
 

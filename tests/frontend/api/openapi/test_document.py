@@ -55,7 +55,7 @@ def test_the_file_in_docs_is_what_the_code_says() -> None:
 
 
 @pytest.mark.large
-def test_it_is_openapi() -> None:
+def test_the_document_is_openapi() -> None:
     OpenAPIV31SpecValidator(json.loads(encoded(DOCUMENT))).validate()
 
 
