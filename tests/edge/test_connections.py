@@ -104,6 +104,20 @@ async def test_a_connection_without_a_request_is_cut_in_the_end(
             assert not busy.scope.cancel_called
 
 
+async def test_a_request_that_ends_after_the_signal_leaves_no_connection_behind(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    connections = EdgeConnections(EdgeLimitSettings())
+    nursery.start_soon(connections.watch)
+    async with admitted(connections) as busy:
+        with busy.request():
+            connections.drain()
+            await trio.sleep(2)
+            assert not busy.scope.cancel_called
+        await trio.sleep(2)
+        assert busy.scope.cancel_called
+
+
 def test_bytes_of_an_address_have_a_bound_and_leave_room_for_others() -> None:
     held = HeldBytes()
     assert held.hold("a", MAX_HELD_OF_ADDRESS)
