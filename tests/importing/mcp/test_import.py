@@ -72,7 +72,7 @@ class Importer:
     def __call__(
         self, out: Path, command: str | None, *arguments: str, url: str = URL
     ) -> "subprocess.CompletedProcess[str]":
-        """What the command would do with these arguments."""
+        """Import as the command does with these arguments."""
         words = words_of(out, command, *arguments, url=url)
         options = command_parser().parse_args(words)
         with patch("os.execv") as started:
