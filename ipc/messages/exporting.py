@@ -106,7 +106,7 @@ class ExportedCall(msgspec.Struct, frozen=True, array_like=True, omit_defaults=T
     receipt_id: str = ""
     verification: str = ""
     approval_id: str = ""
-    """Of the hold: of this call, if its decision is pending_approval, else of the held call that this one ends."""
+    """The hold of this call, if its decision is pending_approval; else that of the held call which this one ends."""
     traceparent: str = ""
     """As the caller sent it, checked; empty without one."""
 

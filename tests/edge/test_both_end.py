@@ -1,4 +1,4 @@
-"""A gateway and its edge that are told to end together, as in a pod: a call under way is answered by both."""
+"""A gateway and its edge end at the same moment, as in a pod, and answer the call that is under way."""
 
 import signal
 import socket

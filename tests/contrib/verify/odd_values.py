@@ -62,7 +62,7 @@ def doubled(bundle: Fields, name: str, odd: str) -> bytes:
 
 
 def odd_texts(bundle: Fields, chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
-    """So many texts of bundles, each with what was changed."""
+    """Return `count` texts of bundles, each with the name of its change."""
     known = list(places(bundle))
     for _ in range(count):
         place, odd = chance.choice(known), chance.choice(ODD + NO_JSON)
@@ -92,7 +92,7 @@ MEMBERS: Final = {
     "erasure": ("event_type", "change", "commitments", "more"),
     "all": ("grant_id", "principal", "action_id", "trace_id"),
 }  # fmt: skip
-"""What is signed -> members of it."""
+"""The kind of a signed record -> its members."""
 
 
 def call_with(part: str, name: str) -> Fields:

@@ -83,7 +83,7 @@ def numbers_in(ledger: sqlite3.Connection, folder: Path) -> set[int]:
 
 
 class Workload(NamedTuple):
-    """So many texts of these lengths are kept, then a share of all is erased; again and again."""
+    """Keep texts of these lengths, then erase a share of all; again and again."""
 
     lengths: tuple[int, ...]
     kept: int
