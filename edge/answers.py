@@ -52,6 +52,8 @@ class ClientAnswer:
         await self.end()
 
     async def _sent(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and self._connection.is_draining and not self._is_http2:
+            message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
         begun = trio.current_time()
         self._connection.late[self] = begun + self._left
         try:

@@ -110,7 +110,7 @@ class EdgeApplication:
             connection.abort()
 
     async def _answer(self, scope: Message, receive: Receive, sender: ClientAnswer, connection: EdgeConnection) -> None:
-        if self._connections.is_draining:
+        if self._connections.refuses:
             raise _Refused(503, "draining")
         if connection.is_distrusted:
             raise _Refused(421, "certificate_over")

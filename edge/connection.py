@@ -39,6 +39,8 @@ class EdgeConnection:
         self.held_back = b""
         self.is_ending = False
         """No further request is served: where one request ends may be read in two ways."""
+        self.is_draining = False
+        """The edge ends: in HTTP/1.1 the next answer is the last one, and says so."""
         self.scope = trio.CancelScope()
         """Around all that serves it."""
 

@@ -24,6 +24,8 @@ IDLE_SECONDS: Final = 60.0
 MIN_QUIET_SECONDS: Final = 1.0
 """A connection that is younger, or was answered later, makes no room for its own address: its request may be on the
 way."""
+LAST_REQUESTS_SECONDS: Final = 15.0
+"""While it drains: requests that begin later on an open connection are refused, so that their answers are not cut."""
 FIRST_SECONDS: Final = 20.0
 """Until the first request has begun, the handshake included."""
 
@@ -37,8 +39,7 @@ class EdgeConnections:
         self._of_address: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
         self._all_asked = 0
-        self.is_draining = False
-        """No further request is served."""
+        self._drains_since: float | None = None
         self.refusals = EdgeRefusals()
         self.bodies = HeldBytes()
         """Bytes of requests that are being read, or wait for the gateway."""
@@ -58,6 +59,7 @@ class EdgeConnections:
             self.refusals.count("connections", address)
             return None
         connection = EdgeConnection(stream, address)
+        connection.is_draining = self._drains_since is not None
         self._open.add(connection)
         self._of_address[address] += 1
         return connection
@@ -118,7 +120,7 @@ class EdgeConnections:
                 connection.late.clear()
                 log.warning("connection cut: its client reads too slowly", address=connection.address)
                 connection.abort()
-            self.abort_idle(LOOK_SECONDS if self.is_draining else IDLE_SECONDS)
+            self.abort_idle(IDLE_SECONDS if self._drains_since is None else LOOK_SECONDS)
             self._abort_unserved(now)
 
     def _abort_unserved(self, now: float) -> None:
@@ -138,9 +140,16 @@ class EdgeConnections:
             connection.distrust()
 
     def drain(self) -> None:
-        """Serve no further request, and let each connection end once its answers are out."""
-        self.is_draining = True
+        """Let each connection end once its answers are out."""
+        self._drains_since = trio.current_time()
+        for connection in self._open:
+            connection.is_draining = True
         self.abort_idle(LOOK_SECONDS)
+
+    @property
+    def refuses(self) -> bool:
+        """True once requests of connections that are still open are refused, since the edge ends soon."""
+        return self._drains_since is not None and self._drains_since + LAST_REQUESTS_SECONDS <= trio.current_time()
 
     def abort_idle(self, seconds: float) -> None:
         """Cut those that have had no request for so long."""

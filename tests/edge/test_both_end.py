@@ -42,5 +42,6 @@ def test_a_call_under_way_is_answered_when_both_are_told_to_end(tmp_path: Path, 
             up.held(name).set()
         answer = call.result(ANSWER_SECONDS)
         assert answer.status_code == 200, answer.text
+        assert answer.headers.get("connection") == (None if http2 else "close")
         assert gate.process.wait(STOP_SECONDS) == 0
         assert before.process.wait(STOP_SECONDS) == 0

@@ -9,7 +9,14 @@ import trio
 from trio.testing import MockClock, open_stream_to_socket_listener
 
 from edge.connection import EdgeConnection
-from edge.connections import FIRST_SECONDS, IDLE_SECONDS, MIN_QUIET_SECONDS, EdgeConnections, group_of
+from edge.connections import (
+    FIRST_SECONDS,
+    IDLE_SECONDS,
+    LAST_REQUESTS_SECONDS,
+    MIN_QUIET_SECONDS,
+    EdgeConnections,
+    group_of,
+)
 from edge.held import MAX_HELD_OF_ADDRESS, AnswerBytes, HeldBytes, WholeAnswer
 from ipc.edge_settings import EdgeLimitSettings
 
@@ -116,6 +123,17 @@ async def test_a_request_that_ends_after_the_signal_leaves_no_connection_behind(
             assert not busy.scope.cancel_called
         await trio.sleep(2)
         assert busy.scope.cancel_called
+
+
+async def test_an_edge_that_ends_refuses_requests_only_once_their_answers_could_be_cut(
+    autojump_clock: MockClock,
+) -> None:
+    connections = EdgeConnections(EdgeLimitSettings())
+    connections.drain()
+    await trio.sleep(LAST_REQUESTS_SECONDS - 1)
+    assert not connections.refuses
+    await trio.sleep(1)
+    assert connections.refuses
 
 
 def test_bytes_of_an_address_have_a_bound_and_leave_room_for_others() -> None:
