@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from frontend.deadlines import BrokerDeadlines
+from frontend.handed_sockets import HandedSockets
 from frontend.telemetry.logs import log
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
@@ -63,8 +64,7 @@ class BrokerClient:
         self._supply = supply
         self._numbers = itertools.count(1)
         self._open: dict[int, _OpenQuestion] = {}
-        self._attached: tuple[socket.socket, int] | None = None
-        self._arrived = trio.Event()
+        self._handed = HandedSockets()
         self._channel: TrioChannel[Message] | None = None
         self._pid = 0
         self._is_up = trio.Event()
@@ -82,25 +82,14 @@ class BrokerClient:
 
     def attach(self, sock: socket.socket, pid: int) -> None:
         """Ask the fresh broker from now on."""
-        if self._attached is not None:
-            self._attached[0].close()
-        self._attached = (sock, pid)
-        self._arrived.set()
+        self._handed.put(sock, pid)
         if self._serving is not None:
             self._serving.cancel()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Hear brokers, one after the other, until cancelled."""
         task_status.started()
-        try:
-            while True:
-                await self._arrived.wait()
-                assert self._attached is not None
-                (sock, pid), self._attached, self._arrived = self._attached, None, trio.Event()
-                await self._hear(sock, pid)
-        finally:
-            if self._attached is not None:
-                self._attached[0].close()
+        await self._handed.serve(self._hear)
 
     async def token(
         self, way: AsToken, client_secret: str, *, principal: str, seconds: float, refused: str | None = None

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import trio
 
 from frontend.exporter.outbox import CallOutbox
+from frontend.handed_sockets import HandedSockets
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import DROPPED, EXPORTED, Metrics
 from ipc.channel.blocking import ChannelClosed
@@ -47,8 +48,7 @@ class ExporterClient:
         self._waiting = CallOutbox(MOST_WAITING)
         self._has_some = trio.Event()
         self._numbers = itertools.count(1)
-        self._attached: tuple[socket.socket, int] | None = None
-        self._arrived = trio.Event()
+        self._handed = HandedSockets()
         self._is_failing = False
         """The collector did not take the last batch."""
 
@@ -61,23 +61,12 @@ class ExporterClient:
 
     def attach(self, sock: socket.socket, pid: int) -> None:
         """A fresh exporter: batches go there from now on."""
-        if self._attached is not None:
-            self._attached[0].close()
-        self._attached = (sock, pid)
-        self._arrived.set()
+        self._handed.put(sock, pid)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve one exporter after the other, until cancelled."""
         task_status.started()
-        try:
-            while True:
-                await self._arrived.wait()
-                assert self._attached is not None
-                (sock, pid), self._attached, self._arrived = self._attached, None, trio.Event()
-                await self._feed(sock, pid)
-        finally:
-            if self._attached is not None:
-                self._attached[0].close()
+        await self._handed.serve(self._feed)
 
     async def _feed(self, sock: socket.socket, pid: int) -> None:
         channel: TrioChannel[Message] = TrioChannel(
