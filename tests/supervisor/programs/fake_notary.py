@@ -55,6 +55,8 @@ def serve(control: BlockingChannel[Message]) -> None:
                 (folder / "notary-follows.json").write_text(json.dumps([one.name for one in reloadable.operators]))
                 if not script.get("never_follows"):
                     control.send(SettingsFollowed(request_id))
+            case CutLedger(sealed="0") as cut:
+                control.send(LedgerCut(cut.request_id, 0))
             case CutLedger() as cut:
                 cuts.append(cut)
                 if len(cuts) == script["cuts_at_once"]:
