@@ -33,7 +33,13 @@ class _Agent:
     ) -> None:
         self._address = Address.parse(address) if isinstance(address, str) else address
         self._key = key if key is not None else ProofKey.generate()
+        self._key_made_at = clock.now() if key is None else None
         self._core = AgentCore(self._address, self._key, terms or LeaseTerms(), limits, clock)
+
+    @property
+    def key_made_at(self) -> float | None:
+        """When this client made its key, in Unix seconds: `calls` lists no call before. None for a key that it got."""
+        return self._key_made_at
 
     @property
     def session(self) -> Session | None:

@@ -29,6 +29,7 @@ HINTS = {
     "call_in_progress": "The same call still runs; wait, then call again with the same idempotency key.",
     "already_executed": "It has run already: look at its receipt, and do not call it again under another key.",
     "outcome_unknown": "It may have run and does not run again under its key; an operator has to find out.",
+    "invalid_idempotency_key": "Give 1 to 255 printable ASCII characters as the key of a call.",
     "idempotency_key_reused": "The key is that of another request: use a new key for each call.",
     "lease_expired": "The session is over; begin another one.",
     "invalid_lease": "The lease does not hold any more; begin another session.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from gateway_client import AsyncAgentClient
+from gateway_client import AsyncAgentClient, ProofKey
 from gateway_client.decoding import decode
 from gateway_client.errors import GatewayError, NotFound
 from gateway_client.mcp_server import answers
@@ -41,9 +41,11 @@ def manifest(**fields: Any) -> Manifest:
 
 
 @asynccontextmanager
-async def serving(script: ScriptedGateway, mode: str = "auto", **options: Any) -> AsyncIterator[Client]:
+async def serving(
+    script: ScriptedGateway, mode: str = "auto", key: ProofKey | None = None, **options: Any
+) -> AsyncIterator[Client]:
     """A client of a server of its own, in this process."""
-    async with AsyncAgentClient(script.url) as agent, anyio.create_task_group() as tasks:
+    async with AsyncAgentClient(script.url, key) as agent, anyio.create_task_group() as tasks:
         server = server_for(agent, tasks, McpOptions(**{"refresh_seconds": 0, **options}))
         async with Client(server, mode=mode) as client:
             yield client
@@ -215,6 +217,18 @@ async def test_a_busy_gateway_says_after_how_long_it_is_worth_another_try() -> N
         async with serving(gate) as client:
             told = (await client.call_tool("a", {})).structured_content
             assert (told["is_retryable"], told["retry_after_seconds"], told["may_have_run"]) == (True, 7.0, False)
+
+
+@pytest.mark.parametrize("key", [None, ProofKey.generate()], ids=["of this session", "of a file"])
+async def test_a_list_of_calls_says_since_when_it_lists_unless_the_key_is_older(key: ProofKey | None) -> None:
+    script = {
+        "GET /v1/actions": (200, []), "POST /v1/leases": (200, LEASE),
+        "GET /v1/calls": (200, {"calls": [], "next": None}),
+    }  # fmt: skip
+    with scripted_gateway(script) as gate:
+        async with serving(gate, key=key) as client:
+            told = (await client.call_tool("gateway_recent_calls", {})).structured_content
+            assert ("listed_since" in told, "next" in told) == (key is None, key is None)
 
 
 async def test_calls_in_flight_are_bounded() -> None:

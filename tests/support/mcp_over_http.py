@@ -1,5 +1,6 @@
 """Clients of the official MCP package for the edge's `/mcp`, and access tokens for it."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +18,9 @@ from tests.support.proofs import Key, proof
 RESOURCE = f"{PUBLIC}/mcp"
 MCP = '[mcp]\nauthorization_servers = ["https://login.example"]\n'
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+HANDSHAKE, MODERN = "2025-11-25", "2026-07-28"
+"""Revisions of the protocol."""
+OF_MCP = "io.modelcontextprotocol"
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
@@ -58,3 +62,28 @@ async def mcp_client(edge: Edge, shown: str, mode: str = "auto", **settings: Any
         transport = streamable_http_client(f"{edge.address}/mcp", http_client=http)
         async with Client(transport, mode=mode, **settings) as client:
             yield client
+
+
+def call_of(name: str, arguments: dict[str, Any], revision: str = HANDSHAKE, **meta: Any) -> dict[str, Any]:
+    """The body and the headers of a request that calls a tool, without a credential; `meta` is more of its `_meta`."""
+    headers = {**ACCEPT, "Content-Type": "application/json", "MCP-Protocol-Version": revision}
+    if revision == MODERN:
+        headers |= {"Mcp-Method": "tools/call", "Mcp-Name": name}
+        meta |= {f"{OF_MCP}/protocolVersion": revision, f"{OF_MCP}/clientCapabilities": {}}
+    params = {"name": name, "arguments": arguments} | ({"_meta": meta} if meta else {})
+    return {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, "headers": headers}
+
+
+def tool_called(
+    serving: Edge, shown: str, name: str, arguments: dict[str, Any], revision: str = HANDSHAKE, *,
+    meta: dict[str, Any] | None = None, headers: dict[str, str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The structured content that a call of a tool answers."""
+    request = call_of(name, arguments, revision, **(meta or {}))
+    client = serving.clients[0] if serving.clients else serving.client()
+    credential = {"Authorization": f"Bearer {shown}"}
+    answer = client.post("/mcp", json=request["json"], headers=request["headers"] | credential | (headers or {}))
+    assert answer.status_code == 200, answer.text
+    (data,) = [line for line in answer.text.splitlines() if '"result"' in line]
+    content: dict[str, Any] = json.loads(data.removeprefix("data:"))["result"]["structuredContent"]
+    return content

@@ -57,6 +57,17 @@ def pending(held: Held, action_id: str, held_at: float) -> CallToolResult:
     )  # fmt: skip
 
 
+def held_elsewhere(held: Held, action_id: str) -> CallToolResult:
+    """A call that was held in an earlier session, which alone may ask for its outcome; a repeat under its key may."""
+    following = "An operator has to decide. Repeat this call with the same idempotency key later, and with no other."
+    return _result(
+        {
+            "decision": "pending_approval", "state": "pending", "action_id": action_id, "summary": held.summary,
+            "approval_id": held.approval_id, "trace_id": held.trace_id, "next": following,
+        }
+    )  # fmt: skip
+
+
 def answered(fields: dict[str, Any]) -> CallToolResult:
     """The answer of a tool that only looks."""
     return _result({"decision": "answered", **fields})

@@ -14,6 +14,7 @@ from mcp_types import CallToolRequestParams, CallToolResult
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.errors import GatewayError
 from gateway_client.mcp_server import answers
+from gateway_client.mcp_server.call_keys import key_of
 from gateway_client.mcp_server.catalog import Catalog
 from gateway_client.mcp_server.holds import HeldCall, McpHolds
 from gateway_client.mcp_server.lookups import Lookups
@@ -71,7 +72,7 @@ class Calling:
         action_id = await self._catalog.action_of(params.name)
         caller_trace.set(_trace_of(context, params))
         try:
-            done = await self._client.execute(action_id, arguments)
+            done = await self._client.execute(action_id, arguments, idempotency_key=key_of(context, params))
         except ValueError as error:  # what the library refuses to send; its texts quote no value
             return answers.refused("invalid_arguments", str(error), "Change the arguments.")
         if not isinstance(done, Held):

@@ -91,7 +91,8 @@ class McpHolds:
             except ApprovalPending as error:
                 outcome = answers.unknown(error)
             except GatewayError as error:
-                outcome = answers.failed(error)
+                is_elsewhere = error.code == "approval_session_mismatch"
+                outcome = answers.held_elsewhere(call.held, call.action_id) if is_elsewhere else answers.failed(error)
             call.settle(outcome, self._clock())
 
     def _forget(self) -> None:

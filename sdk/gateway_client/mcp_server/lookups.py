@@ -18,6 +18,7 @@ from gateway_client.receipts import SignatureStatus, verify_receipt
 MAX_CALLS, DEFAULT_CALLS = 100, 20
 MAX_ID = 128
 ANSWERED = {"decision": {"enum": ["answered", "denied", "error"]}, "next": {"type": "string"}}
+NOT_LISTED = "This session began at {}: calls before are not listed, though they may have happened."
 IS_UNKNOWN = "A call in state unknown may have happened. Do not repeat it; an operator can find out."
 
 
@@ -33,7 +34,8 @@ def lookup_tools() -> list[Tool]:
             "Your own calls of actions, newest first, and what became of each: running, executed, failed, held, "
             "denied, expired, refused or unknown. Ask this after a lost connection; do not repeat the call.",
             {"limit": limit, "after": after}, [],
-            {"calls": {"type": "array", "items": {"type": "object"}}, "next_after": {"type": "string"}},
+            {"calls": {"type": "array", "items": {"type": "object"}}, "next_after": {"type": "string"},
+             "listed_since": {"type": "string"}},
         ),
         _tool(
             RECEIPT_TOOL, "Receipt of a call",
@@ -62,11 +64,15 @@ class Lookups:
         if after is not None and not _is_id(after):
             return _invalid("after is no id", "Give next_after of the page before, or leave it out.")
         page = await self._client.calls(limit, after)
-        is_open = any(one.state == "unknown" for one in page.calls)
+        made_at = self._client.key_made_at
+        since = None if made_at is None else answers.iso(made_at)
+        following = [IS_UNKNOWN] if any(one.state == "unknown" for one in page.calls) else []
+        if since is not None and page.next is None:
+            following.append(NOT_LISTED.format(since))
         return answers.answered(
             {
-                "calls": [dict(one.raw) for one in page.calls], "next_after": page.next,
-                "next": IS_UNKNOWN if is_open else None,
+                "calls": [dict(one.raw) for one in page.calls], "next_after": page.next, "listed_since": since,
+                "next": " ".join(following) or None,
             }
         )  # fmt: skip
 
