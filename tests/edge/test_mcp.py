@@ -12,7 +12,18 @@ from tests.support.certificates import made_certificate
 from tests.support.edge_process import PUBLIC, Edge, edge, edge_config, edge_tells
 from tests.support.gateway import Gateway, wait_for
 from tests.support.issued_tokens import token
-from tests.support.mcp_over_http import ACCEPT, MCP, PING, RESOURCE, access_token, asked, mcp_client
+from tests.support.mcp_over_http import (
+    ACCEPT,
+    HANDSHAKE,
+    MCP,
+    MODERN,
+    PING,
+    RESOURCE,
+    access_token,
+    asked,
+    mcp_client,
+    tool_called,
+)
 
 TLS = '[tls]\ncertificate_file = "certificate.pem"\nkey_file = "key.pem"\n'
 METADATA = f"{PUBLIC}/.well-known/oauth-protected-resource/mcp"
@@ -53,6 +64,20 @@ def test_a_client_lists_tools_calls_one_and_reads_its_receipt(serving: Edge, gat
     assert receipt["signature_status"] == "verified"
     event = gate.events(event_type="ActionCall")[0]
     assert (event["trace_id"], event["identity_method"], event["token_binding"]) == (told["trace_id"], "jwt", "bearer")
+
+
+def test_a_call_asks_the_gateway_for_no_list_of_actions_once_its_tool_is_known(serving: Edge, gate: Gateway) -> None:
+    def manifests() -> float:
+        lines = gate.operator().get("/metrics").text.splitlines()
+        asked = [line for line in lines if "gate_http_answers_total{" in line and 'route="/v1/actions' in line]
+        return sum(float(line.rpartition(" ")[2]) for line in asked if "execute" not in line)
+
+    shown = access_token(jti="known")
+    for revision in (HANDSHAKE, MODERN):
+        assert tool_called(serving, shown, "text_digest", {"text": "a"}, revision)["decision"] == "executed"
+        before = manifests()
+        assert tool_called(serving, shown, "text_digest", {"text": "a"}, revision)["decision"] == "executed"
+        assert manifests() == before
 
 
 def test_a_held_call_is_answered_once_approved_and_no_other_caller_learns_of_it(serving: Edge, gate: Gateway) -> None:

@@ -78,6 +78,8 @@ def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: McpOptions) 
         "action-gateway", title="Action gateway", version=__version__, instructions=INSTRUCTIONS,
         on_list_tools=list_tools, on_call_tool=call_tool,
         on_subscriptions_listen=listen if options.refresh_seconds > 0 else None,
+        # Headers that repeat arguments decide nothing. Without this, a call over HTTP has all tools listed first.
+        get_tool_input_schema=lambda _name: None,
     )  # fmt: skip
     serve_tasks(server, holds)
     return server
