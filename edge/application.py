@@ -170,10 +170,12 @@ class EdgeApplication:
 
 
 async def _pass_on(sender: ClientAnswer, whole: WholeAnswer, message: Message) -> None:
-    """Send a message of an endpoint of the edge's own; the client takes it from memory, too."""
+    """Send a message of an endpoint of the edge's own; the client takes it from memory, too. A stream that has nothing
+    to send for now waits for no client, so that it is not the one to be cut."""
     await _keep(whole, message.get("body", b""))
     whole.wait()
     await sender.pass_on(message)
+    whole.release()
 
 
 async def _keep(whole: WholeAnswer, part: bytes) -> None:

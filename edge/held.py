@@ -108,3 +108,4 @@ class WholeAnswer:
         self._memory.waiting.pop(self, None)
         self._memory.let_go(self.address, self._held)
         self._held = 0
+        self.parts = []
