@@ -18,6 +18,7 @@ import trio
 from gateway_client.address import Address
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, LeaseTerms
+from gateway_client.mcp_server.holds import McpHolds
 from gateway_client.mcp_server.serving import McpOptions, server_for
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -54,12 +55,18 @@ class McpCaller:
         self._leased_at = time.time()
         self._renewing = trio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
+        self._holds: McpHolds | None = None
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
         self.subject = subject
         self.ends = ends
         self.under_way = 0
         self.used_at = trio.current_time()
+
+    @property
+    def has_holds(self) -> bool:
+        """True while a call of it waits for an operator."""
+        return self._holds is not None and self._holds.are_open
 
     async def admit(self, proof: str | None, address: str) -> None:
         """Have the proof of a request judged, where its token is bound to a key, and take another lease if the last
@@ -107,7 +114,8 @@ class McpCaller:
         try:
             with self._scope:
                 async with self._client, anyio.create_task_group() as tasks:
-                    server = server_for(self._client, tasks, OPTIONS)
+                    self._holds = McpHolds(self._client, tasks)
+                    server = server_for(self._client, tasks, OPTIONS, self._holds)
                     self._manager = StreamableHTTPSessionManager(server, stateless=True)
                     async with self._manager.run():
                         task_status.started()
@@ -194,20 +202,20 @@ class McpCallers:
         return caller
 
     def _make_room(self, subject: tuple[str, str]) -> None:
-        """End the caller that was idle for longest, where a bound is reached. Raises TooManyCallers."""
-        own = [one for one in self._callers.values() if one.subject == subject]
-        if len(own) >= MAX_OF_SUBJECT:
-            self._end_one_of(own)
-        elif len(self._callers) >= MAX_CALLERS:
-            self._end_one_of(list(self._callers.values()))
-
-    def _end_one_of(self, callers: list[McpCaller]) -> None:
+        """End a caller, where a bound is reached. Raises TooManyCallers."""
+        callers = list(self._callers.values())
+        of_subject = Counter(one.subject for one in callers)
+        if of_subject[subject] >= MAX_OF_SUBJECT:
+            callers = [one for one in callers if one.subject == subject]
+        elif len(callers) < MAX_CALLERS:
+            return
         idle = [one for one in callers if not one.under_way]
         if not idle:
             raise TooManyCallers
-        oldest = min(idle, key=lambda one: one.used_at)
-        self.forget(oldest)
-        oldest.end()
+        # The subject that has most makes room, so that none keeps out others. A caller alone can ask about its holds.
+        least = min(idle, key=lambda one: (-of_subject[one.subject], one.has_holds, one.used_at))
+        self.forget(least)
+        least.end()
 
 
 def _terms(token: str, holder: TokenHolder | None) -> LeaseTerms:

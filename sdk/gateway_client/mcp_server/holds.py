@@ -63,6 +63,11 @@ class McpHolds:
         self._clock = clock
         self._by_id: dict[str, HeldCall] = {}
 
+    @property
+    def are_open(self) -> bool:
+        """True while one of them is not decided."""
+        return any(not one.decided.is_set() for one in self._by_id.values())
+
     def get(self, approval_id: str) -> HeldCall | None:
         """A hold of this session that is still known."""
         self._forget()

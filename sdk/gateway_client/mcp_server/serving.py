@@ -57,9 +57,12 @@ def serve(client: AsyncAgentClient, options: McpOptions) -> None:
     anyio.run(_serve, client, options)
 
 
-def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: McpOptions) -> Server[Any]:
-    """The server; `tasks` is where it polls holds and looks for changes."""
-    catalog, holds = Catalog(client), McpHolds(client, tasks)
+def server_for(
+    client: AsyncAgentClient, tasks: TaskGroup, options: McpOptions, holds: McpHolds | None = None
+) -> Server[Any]:
+    """The server; `tasks` is where it polls holds and looks for changes. `holds`: its own, unless its caller looks at
+    them, too."""
+    catalog, holds = Catalog(client), holds or McpHolds(client, tasks)
     lookups = Lookups(client, options.receipt_keys)
     call = Calling(client, catalog, holds, lookups, options.wait_seconds, options.max_in_flight)
     bus = InMemorySubscriptionBus()
