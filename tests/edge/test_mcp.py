@@ -176,6 +176,12 @@ def test_pages_of_another_origin_and_other_methods_are_refused(serving: Edge) ->
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.parametrize("given", ["of-another", "s" * 8000], ids=["of another", "large"])
+def test_there_are_no_sessions_and_the_id_of_one_counts_for_nothing(serving: Edge, given: str) -> None:
+    answer = asked(serving, access_token(), **{"Mcp-Session-Id": given, "Last-Event-ID": given})
+    assert (answer.status_code, "mcp-session-id" in answer.headers) == (200, False)
+
+
 def test_an_edge_without_the_section_has_no_such_endpoint(before: Edge) -> None:
     assert asked(before, access_token()).status_code == 404
     assert before.client().get("/.well-known/oauth-protected-resource").status_code == 404
