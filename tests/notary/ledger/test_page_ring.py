@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.operations.calls import Closed, ProofRecord, UseProof, Withdraw
+from ipc.operations.calls import Closed, UseProof, Withdraw
 from ipc.operations.status import ReadLedger
 from ipc.process.clock import ClockWrong
 from notary.backends.sqlite import SqliteDatabase, connect
@@ -23,10 +23,8 @@ from notary.offline import main
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.reading.whole import WholeWalk
-from notary.store.proofs import REPLAY_SECONDS
 from notary.tasks import Task
 from notary.units import TransactionRunner
-from notary.upkeep import Upkeep
 from tests.notary.conftest import StartNotary
 from tests.notary.lost import lost_call
 from tests.notary.running import Running, settings_in, walk
@@ -212,14 +210,6 @@ def test_a_proof_an_intent_and_an_end_are_known_whether_they_are_settled_or_not(
     assert front.heard(front.send(make_open(intent_id=opened.intent_id))[0]).problem == "refused"
 
 
-def test_a_proof_that_is_not_settled_is_known_to_its_very_end(start_notary: StartNotary) -> None:
-    notary = start_notary(limits=NEVER_QUIET)
-    began = notary.clock.time
-    for later, is_fresh in ((0.0, True), (REPLAY_SECONDS - 0.001, False), (REPLAY_SECONDS, True)):
-        notary.clock.time = began + later
-        assert notary.front.ask(UseProof(ProofRecord("p"))).is_fresh == is_fresh, later
-
-
 def test_the_oldest_abandoned_call_is_found_also_in_the_journal(start_notary: StartNotary) -> None:
     notary = start_notary(limits=NEVER_QUIET)
     lost_call(notary)
@@ -236,13 +226,6 @@ def test_a_unit_that_is_too_large_for_the_journal_goes_to_its_tables_at_once(sta
         front.answer(number)
     record_call(front)
     assert (walk(front).intact, len(notary.events())) == (True, 31)
-
-
-def test_answers_that_are_too_large_for_the_journal_are_remembered_all_the_same(connection: sqlite3.Connection) -> None:
-    settle(connection, (), 7)
-    assert page_ring.read(connection) == ([], 7, 7, 0, None)
-    page_ring.write(connection, pieces_of(entry_of(8), 8), 0)
-    assert page_ring.read(connection).answers == entry_of(8).answers
 
 
 def tasks_of(*operations: Any) -> list[Task]:
@@ -263,21 +246,3 @@ def test_a_journal_that_is_full_makes_room_for_the_next_unit_by_itself(tmp_path:
             pass
     report = progress.report()
     assert (report.intact, report.total_events) == (True, 2 * SLOTS + 1)
-
-
-def test_once_upkeep_could_not_settle_every_unit_settles_or_fails(tmp_path: Path) -> None:
-    state, _ = open_state(settings_in(tmp_path), limits=LIMITS)
-    units, times = TransactionRunner(state, PERFORMERS), iter(range(0, 1000, 10))
-    upkeep = Upkeep(state, lambda: next(times))
-    units.perform(tasks_of(make_note()))
-    with closing(connect(file_of(state.database), writes=True)) as stranger:
-        stranger.execute("ALTER TABLE events RENAME TO elsewhere")
-        for _ in range(2):
-            upkeep.due()
-        assert units.perform(tasks_of(UseProof(fresh_proof())))[0].problem == "unavailable"
-        stranger.execute("ALTER TABLE elsewhere RENAME TO events")
-    assert units.perform(tasks_of(UseProof(fresh_proof())))[0].problem is None
-    assert state.unsettled is not None
-    upkeep.close()
-    assert state.unsettled.entries == []
-    state.database.close()

@@ -138,12 +138,6 @@ def test_a_receipt_from_before_signing_has_no_signature() -> None:
     assert b"receipt_signature" not in encode_receipt(old)
 
 
-@pytest.mark.parametrize("stored", [b"", b"{}", b"[]", b'{"receipt_id":1}', b"[" * 100_000])
-def test_malformed_receipt_bytes_are_refused(stored: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - any message
-        decode_receipt(stored)
-
-
 def test_an_unknown_field_is_refused_because_no_signature_covers_it() -> None:
     fields = receipt_fields(make_receipt()) | {"extra": 1}
     with pytest.raises(ValueError, match="extra"):

@@ -282,15 +282,6 @@ def test_every_other_version_is_refused_and_left_alone(old: Path, other: str) ->
     assert (version(old), outline(old)) == (other, tables)
 
 
-@pytest.mark.parametrize("content", [b"SQLite format 3\x00" + b"\xff" * 5000, b"hello" * 1000])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "ledger.sqlite3"
-    path.write_bytes(content)
-    with pytest.raises(DatabaseGone):
-        opened(path)
-    assert path.read_bytes() == content
-
-
 def test_a_database_of_something_else_is_no_ledger_and_an_empty_file_becomes_one(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite3"
     path.touch()
@@ -334,3 +325,36 @@ def outline_of_new(folder: Path) -> list[object]:
     """That of a file which this version made."""
     opened(folder / "fresh.sqlite3")
     return outline(folder / "fresh.sqlite3")
+
+
+def made(path: Path) -> Path:
+    """The file, opened once as a ledger."""
+    database = SqliteDatabase(path, schema.prepare, SMALL_WAL)
+    database.open()
+    database.close()
+    return path
+
+
+def test_each_ledger_has_a_name_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+    paths = [made(tmp_path / name) for name in ("one", "other")]
+    statement = "SELECT value FROM meta WHERE key = 'ledger_id'"
+    names = [name for path in paths for name in stored(path, statement)]
+    assert len(set(names)) == 2
+    assert [name for path in paths for name in stored(made(path), statement)] == names
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE TRIGGER hides AFTER INSERT ON unresolved BEGIN DELETE FROM unresolved; END", "it has a trigger hides"),
+        ("CREATE VIEW beside AS SELECT * FROM events", "it has a view beside"),
+    ],
+)
+def test_a_ledger_with_foreign_triggers_is_refused_and_left_alone(tmp_path: Path, statement: str, said: str) -> None:
+    path = made(tmp_path / "ledger.sqlite3")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+    before = stored(path, "SELECT sql FROM sqlite_master ORDER BY name")
+    with pytest.raises(DatabaseGone, match=f"{said}, which no gateway makes"):
+        made(path)
+    assert stored(path, "SELECT sql FROM sqlite_master ORDER BY name") == before
