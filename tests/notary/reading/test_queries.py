@@ -14,6 +14,7 @@ from ipc.operations.leases import ReadEpoch
 from ipc.operations.status import ReadLedger
 from ipc.process.clock import iso
 from notary.reading import queries
+from notary.reading.source import NotReadable, Source, opened
 from tests.notary.running import Running, query, stored
 from tests.notary.samples import NOW, make_note, make_open, make_refuse, record_call
 from tests.support.asking import Told
@@ -168,3 +169,9 @@ def test_a_stored_receipt_that_makes_no_sense_is_a_ledger_that_can_not_be_read(n
         notary.front.ask(ShowReceipt(closed.receipt_id))
     assert (told.value.problem, told.value.part) == ("unavailable", "ledger")
     assert notary.front.ask(ShowReceipt("rcpt_none")) is None
+
+
+def test_a_reader_of_a_file_can_not_write_it(notary: Running) -> None:
+    with pytest.raises(NotReadable, match="readonly database"), opened(Source(str(notary.path))) as reading:
+        reading.execute("INSERT INTO meta (key, value) VALUES ('mine', '')")
+    assert notary.stored("SELECT count(*) FROM meta WHERE key = 'mine'") == [0]

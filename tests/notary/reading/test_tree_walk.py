@@ -10,12 +10,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ipc.operations.intents import ListUnresolved
 from ipc.texts.canonical import sha256_hex
 from notary.ledger.head import Head, write_head
 from notary.ledger.leaves import INTENT_COLUMNS
-from notary.reading.verify import COLUMNS
+from notary.reading.tree_walk import CHUNK
 from tests.notary.reading.tampered import EVENTS, INTENTS, Tampered
 from tests.notary.reading.test_long_walks import grown
+from tests.notary.running import Running, walk_of
+from tests.notary.samples import make_open, record_call
 
 WITH_RECEIPT = 4
 """An event of a call."""
@@ -48,19 +51,6 @@ def test_a_chain_that_was_cut_with_its_head_is_not_all_of_the_tree(ledger_file: 
     report = ledger_file.verify()
     assert report.reason == f"the tree has {EVENTS + INTENTS} leaves, and events and intents are {10 + INTENTS}"
     assert (report.intact, report.broken_at, report.total_events) == (False, "head", 10)
-
-
-@pytest.mark.parametrize("column", [
-    "trace_id", "action_id", "principal", "dispatched_at", "grant_id", "provider_module", "plan_hash", "grant_jws",
-    "intent_id",
-])  # fmt: skip
-def test_every_column_of_an_intent_is_in_its_leaf(ledger_file: Tampered, column: str) -> None:
-    ledger_file.execute(f"UPDATE intents SET {column} = {column} || 'x' WHERE seq = 3")
-    report = ledger_file.verify()
-    assert report.broken_at is not None
-    assert report.broken_at.startswith("intent_")
-    assert report.reason is not None
-    assert "its bytes are not those of leaf" in report.reason
 
 
 @pytest.mark.parametrize("change", [
@@ -137,16 +127,6 @@ def test_a_checkpoint_of_another_tree_of_its_size_is_found_though_its_signature_
     assert reason.endswith(f", size {size}")
 
 
-def test_two_events_that_changed_places_are_found(ledger_file: Tampered) -> None:
-    names = ", ".join((*COLUMNS, "bytes"))
-    with closing(sqlite3.connect(ledger_file.path)) as connection, connection:
-        connection.execute(f"CREATE TABLE kept AS SELECT {names} FROM events WHERE seq = 3")
-        for to, source in ((3, "events WHERE seq = 5"), (5, "kept")):
-            connection.execute(f"UPDATE events SET ({names}) = (SELECT {names} FROM {source}) WHERE seq = {to}")
-        connection.execute("DROP TABLE kept")
-    assert not ledger_file.verify().intact
-
-
 LEVELS: dict[str, Callable[[sqlite3.Connection], object]] = {
     "a full tile": lambda file: file.execute("UPDATE tiles SET hashes = zeroblob(8192) WHERE level = 1 AND number = 0"),
     "its hash": lambda file: file.execute("UPDATE tiles SET hashes = zeroblob(32) WHERE level = 2"),
@@ -176,3 +156,20 @@ def test_a_full_tile_is_held_against_its_own_hash_before_any_tile_above_it_is_fu
     report = file.verify()
     assert not report.intact
     assert report.reason == f"tile {number} of level 0 of the tree is not below its own hash"
+
+
+def test_intents_are_walked_on_where_the_step_before_ended(notary: Running) -> None:
+    for _ in range(CHUNK + 2):
+        record_call(notary.front)
+    assert notary.front.ask(ListUnresolved(9)) == []  # which has all of them brought to their table
+    report = walk_of(notary)
+    assert (report.intact, report.size) == (True, 2 * (CHUNK + 2)), report.reason
+
+
+def test_intents_that_no_event_ends_are_walked_to_the_last_one(notary: Running) -> None:
+    count = CHUNK + 1
+    for _ in range(count):
+        notary.front.begin(make_open())
+    notary.front.ask(ListUnresolved(9))
+    walk = walk_of(notary)
+    assert (walk.intact, walk.events_checked, walk.size) == (True, 0, count), walk.reason

@@ -14,7 +14,7 @@ from notary.ledger import history, schema
 from notary.ledger.history import History
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.tree import tiles
-from notary.tree.merkle import check_consistency, check_inclusion, leaf_hash
+from notary.tree.merkle import check_consistency, leaf_hash
 from notary.tree.tiles import Tree
 from tests.support.naive_tree import naive_consistency, naive_path, naive_root
 from tests.support.properties import FEW
@@ -81,23 +81,6 @@ def test_only_what_was_committed_grows_a_tree(tmp_path: Path, steps: list[tuple[
         tree = Tree(connection)
         assert (tree.size, tree.root()) == (kept, naive_root([leaf(number) for number in range(kept)]))
     connection.close()
-
-
-@pytest.mark.large
-def test_every_size_of_a_tree_is_proven_to_begin_with_every_smaller_one(tree: Tree) -> None:
-    roots = [tree.root(size) for size in range(SIZES + 1)]
-    for size in range(SIZES + 1):
-        for old_size in range(size + 1):
-            path = tree.consistency_proof(old_size, size)
-            check_consistency(old_size, roots[old_size], size, roots[size], path)
-
-
-@pytest.mark.large
-def test_every_leaf_is_proven_in_every_size_of_a_tree(tree: Tree) -> None:
-    for size in range(1, SIZES + 1):
-        root = tree.root(size)
-        for index in range(size):
-            check_inclusion(leaf_hash(leaf(index)), index, size, tree.inclusion_proof(index, size), root)
 
 
 @FEW
