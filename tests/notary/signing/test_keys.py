@@ -94,27 +94,6 @@ def test_the_set_says_when_each_key_came_and_went(places: KeyPlaces, purpose: st
     assert stat.S_IMODE(place.set.stat().st_mode) == 0o600
 
 
-def test_leases_and_receipts_of_earlier_keys_still_verify(places: KeyPlaces) -> None:
-    leases, receipts = [], []
-    for _ in range(3):
-        leases.append(lease_of(open_key(places.lease)))
-        receipts.append(make_receipt(signer_of(places)))
-        rotate(places.lease)
-        rotate(places.receipt)
-    held, signer = open_key(places.lease), signer_of(places)
-    for token in leases:
-        assert holds(held, token)
-    assert {signer.status(receipt) for receipt in receipts} == {"verified"}
-    assert len({receipt.signing_key_id for receipt in receipts}) == 3
-
-
-def test_previous_keys_can_be_forgotten_at_once(places: KeyPlaces) -> None:
-    rotate(places.lease)
-    _, new = rotate(places.lease, forget=True)
-    assert [one["kid"] for one in listed(places.lease)] == [new.kid]
-    assert [one.kid for one in open_key(places.lease).listed] == [new.kid]
-
-
 def test_a_lease_key_leaves_its_set_when_no_lease_of_it_can_be_alive(
     places: KeyPlaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import jwt
 import pytest
 
-from ipc.keys.jwk import thumbprint
 from ipc.process.exits import Exit
 from ipc.process.private_files import write_private
 from notary.signing.keyfiles import load_ed25519, load_p256
@@ -67,13 +66,6 @@ def test_the_first_run_makes_everything_and_says_one_line(tmp_path: Path) -> Non
     load_p256(folder / "keys/grant.pem")
 
 
-def test_without_a_folder_it_makes_nothing_and_says_what_is_missing() -> None:
-    with redirect_stderr(StringIO()) as err, pytest.raises(SystemExit) as ended:
-        main([])
-    assert ended.value.code == 2
-    assert "the following arguments are required: --state-dir" in err.getvalue()
-
-
 def test_the_published_receipt_key_verifies_what_the_private_one_signs(tmp_path: Path) -> None:
     assert run(tmp_path).returncode == Exit.OK
     (published,) = json.loads((tmp_path / "receipt-keys.jwks.json").read_bytes())["keys"]
@@ -88,11 +80,6 @@ def test_the_published_receipt_key_verifies_what_the_private_one_signs(tmp_path:
     )
     token = jwt.encode({"a": 1}, private, "EdDSA")
     assert jwt.decode(token, jwt.PyJWK(published), ["EdDSA"]) == {"a": 1}
-
-
-def test_the_thumbprint_of_an_ed25519_key_is_that_of_rfc_8037() -> None:
-    members = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
-    assert thumbprint(members) == "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
 
 
 def test_a_second_run_changes_nothing_and_says_the_same(tmp_path: Path) -> None:

@@ -1,23 +1,15 @@
 """Receipt keys."""
 
-import json
-import stat
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ipc.process.private_files import PrivateFileError, write_private
 from ipc.texts.encoding import b64url_decode
 from notary.ledger.receipts import LedgerReceipt, decode_receipt, encode_receipt
-from notary.signing.keyfiles import write_private_key
-from notary.signing.keys import open_key, receipt_place
 from notary.signing.keysets import public_jwk
-from notary.signing.make_keys import make_keys
-from notary.signing.receipt_keys import ReceiptKeys, ReceiptSigner, signature_status
+from notary.signing.receipt_keys import ReceiptKeys, signature_status
 from tests.notary.samples import JWKS, changed, make_held, make_receipt
 
 # RFC 8037, appendix A.
@@ -112,53 +104,6 @@ def test_bytes_that_two_readers_could_read_differently_are_not_handed_through() 
 def test_stored_bytes_that_are_no_receipt_are_refused(stored: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         ReceiptKeys(JWKS).show(stored)
-
-
-def test_keys_made_for_a_gateway_can_be_opened(tmp_path: Path) -> None:
-    make_keys(tmp_path / "state")
-    jwks_path = tmp_path / "state" / "receipt-keys.jwks.json"
-    before = jwks_path.read_bytes()
-    held = open_key(receipt_place(tmp_path / "state" / "keys" / "receipt.pem", jwks_path))
-    signer = ReceiptSigner(held)
-    (listed,) = json.loads(before)["keys"]
-    assert listed.pop("created_at")
-    assert held.jwks() == {"keys": [listed]}
-    assert jwks_path.read_bytes() == before
-    assert signer.status(make_receipt(signer)) == "verified"
-
-
-def test_a_new_key_joins_the_old_ones_in_the_file(tmp_path: Path) -> None:
-    key_path, jwks_path = tmp_path / "receipt.pem", tmp_path / "jwks.json"
-    write_private_key(key_path, Ed25519PrivateKey.generate())
-    first = open_key(receipt_place(key_path, jwks_path))
-    old = make_receipt(ReceiptSigner(first))
-    write_private_key(key_path, Ed25519PrivateKey.generate())
-    second = open_key(receipt_place(key_path, jwks_path))
-    assert [jwk["kid"] for jwk in second.jwks()["keys"]] == [second.kid, first.kid]
-    assert [jwk["kid"] for jwk in json.loads(jwks_path.read_bytes())["keys"]] == [first.kid, second.kid]
-    assert stat.S_IMODE(jwks_path.stat().st_mode) == 0o600
-    signer = ReceiptSigner(first)
-    signer.use(second)
-    assert signer.status(old) == "verified"
-    assert make_receipt(signer).signing_key_id == second.kid
-    shown = {name for jwk in second.jwks()["keys"] for name in jwk}
-    assert shown == {"alg", "kty", "crv", "x", "kid", "use"}
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"keys":{}}', b'{"keys":[1]}', b"[" * 100_000])
-def test_a_file_that_is_no_jwks_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
-    key_path, jwks_path = tmp_path / "receipt.pem", tmp_path / "jwks.json"
-    write_private_key(key_path, Ed25519PrivateKey.generate())
-    write_private(jwks_path, content)
-    with pytest.raises(PrivateFileError, match="not a JWKS"):
-        open_key(receipt_place(key_path, jwks_path))
-    assert jwks_path.read_bytes() == content
-
-
-def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
-    write_private_key(tmp_path / "receipt.pem", ec.generate_private_key(ec.SECP256R1()))
-    with pytest.raises(PrivateFileError, match="not an Ed25519 key"):
-        open_key(receipt_place(tmp_path / "receipt.pem", tmp_path / "jwks.json"))
 
 
 def test_keys_of_other_kinds_in_a_jwks_are_passed_over() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import jwt
 import pytest
@@ -10,11 +9,9 @@ import pytest
 from ipc.keys.verifier_keys import key_id
 from ipc.operations.evidence import ReadCheckpoint, ShowReceipt
 from ipc.operations.keys import CheckKeys, FollowKeys
-from ipc.process.private_files import write_private
 from ipc.texts.encoding import b64url_decode
-from notary.signing.keys import receipt_place, rotate
+from notary.signing.keys import rotate
 from notary.signing.keysets import ListedKey, write_set
-from notary.signing.make_keys import make_keys
 from notary.tree.checkpoint import parted
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, query
@@ -169,35 +166,6 @@ def test_a_receipt_key_that_was_taken_out_of_the_set_comes_back(notary: Running)
             one["kid"] for one in whole["keys"]
         }
     assert status(front, called.receipt_id) == "verified"
-
-
-def test_every_key_that_can_not_be_used_is_a_problem_of_its_own(notary: Running) -> None:
-    places = places_in(notary.folder)
-    places.lease.key.unlink()
-    assert places.receipt.set is not None
-    places.receipt.set.chmod(0o644)
-    assert [problem.rsplit("/", 1)[1] for problem in follow(notary.front)] == [
-        "lease.pem: cannot read it: No such file or directory.",
-        "receipt-keys.jwks.json: mode 0644 lets others in. Use chmod 0600.",
-    ]
-
-
-def test_a_key_that_comes_back_signs_again_even_where_no_times_were_kept(
-    tmp_path: Path, start_notary: StartNotary
-) -> None:
-    make_keys(tmp_path / "state")
-    key, key_set = tmp_path / "state" / "keys" / "receipt.pem", tmp_path / "state" / "receipt-keys.jwks.json"
-    first = key.read_bytes()
-    rotate(receipt_place(key, key_set))
-    # As a version that kept no times left it.
-    keys = json.loads(key_set.read_bytes())["keys"]
-    write_set(key_set, [ListedKey({name: one[name] for name in one if "_at" not in name}) for one in keys])
-    notary = start_notary()
-    before = signing(notary)["receipt"]
-    write_private(key, first)
-    assert follow(notary.front) == []
-    assert signing(notary)["receipt"] not in ("", before)
-    assert len(rotations(notary.front)) == 1
 
 
 def test_a_key_that_stays_is_no_event(notary: Running) -> None:
