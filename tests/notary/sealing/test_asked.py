@@ -1,4 +1,4 @@
-"""A serving notary cuts the ledger at the end of a segment, which it judges by its own tree."""
+"""A serving notary cuts the ledger at the end of a segment: what it refuses, exports and still knows afterwards."""
 
 import sqlite3
 from collections.abc import Callable
@@ -9,13 +9,19 @@ import msgspec
 import pytest
 
 from ipc.messages.sealing import LedgerCut
+from ipc.operations.evidence import ReadCheckpoint
+from ipc.operations.exporting import EventPosition, FollowingEvents, NextEvents
+from ipc.operations.status import ReadLedger
+from notary.ledger import intents
 from notary.ledger.cut import Cut
 from notary.operations.cutting import _ERASED_SINCE, SealedRange
 from notary.sealing.copying import copy
 from tests.notary.running import Running, query
-from tests.notary.samples import NOW, record_call
-from tests.notary.sealing.sealed_ledger import AGE, asked, keys_of, verify, write_calls
+from tests.notary.samples import NOW, make_open, record_call
+from tests.notary.sealing.sealed_ledger import AGE, asked, keys_of, seal_age, verify, write_calls
+from tests.support.asking import Told
 from tests.support.gateway import wait_for
+from tests.support.logs import capture_logs
 
 
 @pytest.fixture
@@ -86,3 +92,85 @@ def test_its_look_for_erased_values_walks_none_of_the_others_in_a_ledger_of_befo
     with notary.stranger() as ledger:
         plan = [row[3] for row in ledger.execute(f"EXPLAIN QUERY PLAN {_ERASED_SINCE}", (7, 9))]
     assert plan == ["SEARCH kept_values USING COVERING INDEX kept_values_erased (erased_by>?)"]
+
+
+@pytest.fixture
+def cut(notary: Running, tmp_path: Path) -> EventPosition:
+    """The place at which the ledger was cut, whose older rows are deleted."""
+    for age in range(3):
+        write_calls(notary, NOW + age * AGE)
+    notary.clock.time = NOW + 10 * AGE
+    sealed = copy(notary.settings, NOW + AGE, tmp_path / "segments", "uid:7").sealed
+    asked(notary, sealed)
+    wait_for(lambda: not old_events(notary), "the deletion of sealed rows")
+    return EventPosition(sealed.end.events, sealed.end.hash)
+
+
+def skipped(notary: Running) -> int:
+    count: int = notary.front.ask(ReadLedger()).export.events["skipped"]
+    return count
+
+
+def test_events_that_were_sealed_first_are_skipped_counted_and_told_once(notary: Running, cut: EventPosition) -> None:
+    reader, every = notary.event_reader(), query(notary.front, limit=1000)
+    with capture_logs() as lines:
+        page: FollowingEvents = reader.ask(NextEvents())
+        reader.ask(NextEvents(page.after))
+    assert page.after == cut
+    assert page.events == every[::-1]
+    told = [line for line in lines if line["event"].startswith("events are not exported")]
+    assert [(line["count"], line["position"]) for line in told] == [(cut.seq, cut.seq)]
+    assert skipped(notary) == cut.seq
+
+
+def test_an_export_that_had_come_to_the_cut_misses_nothing(notary: Running, cut: EventPosition) -> None:
+    every = query(notary.front, limit=1000)
+    page: FollowingEvents = notary.event_reader().ask(NextEvents(cut))
+    assert (page.after, page.events, skipped(notary)) == (cut, every[::-1], 0)
+
+
+OF_THAT_TIME = f"{int(NOW * 1000) >> 16:08x}-{int(NOW * 1000) & 0xFFFF:04x}-7"
+"""The beginning of an id that was made at NOW."""
+
+
+def of(tail: int, beginning: str = OF_THAT_TIME) -> str:
+    return f"intent_{beginning}abc-8000-{tail:012x}"
+
+
+@pytest.fixture
+def sealed(notary: Running, tmp_path: Path) -> Running:
+    """A ledger with three sealed intents: two of that time, and one whose id says a much later one."""
+    write_calls(notary, NOW)
+    notary.clock.time = NOW + 7200  # of the checkpoints of an hour one is kept
+    for intent_id in (of(5), of(7), of(1, "fffffff0-0000-7")):
+        notary.front.ask(make_open(intent_id=intent_id))
+    notary.front.ask(ReadCheckpoint())
+    for age in (1, 2):
+        write_calls(notary, NOW + age * AGE)
+    notary.stop()
+    seal_age(notary, tmp_path / "segments", 1)
+    notary.start()
+    assert notary.stored("SELECT count(*) FROM intents WHERE intent_id = ?", of(5)) == [0]
+    return notary
+
+
+@pytest.mark.parametrize("intent_id", [of(5), of(7), of(1, "fffffff0-0000-7")])
+def test_a_sealed_id_opens_no_call(sealed: Running, intent_id: str) -> None:
+    with pytest.raises(Told) as told:
+        sealed.front.ask(make_open(intent_id=intent_id))
+    assert told.value.problem == "refused"
+
+
+def test_an_id_that_said_a_later_time_makes_no_other_id_known(sealed: Running) -> None:
+    record_call(sealed.front)
+    with sealed.stranger() as ledger:
+        given = [of(6), of(9), of(1, "fffffff0-0000-7"), of(2, "fffffff0-0000-7")]
+        known = [one for one in given if intents.is_known(ledger, one)]
+        assert known == [of(6), of(1, "fffffff0-0000-7")]
+        assert intents.known_among(ledger, given) == set(known)
+
+
+def test_a_sealed_ledger_keeps_few_ids(sealed: Running) -> None:
+    covering, alone = (sealed.stored("SELECT intent_id FROM sealed_intents WHERE covers = ?", one) for one in (1, 0))
+    assert covering == [of(7)]
+    assert of(1, "fffffff0-0000-7") in alone

@@ -14,8 +14,8 @@ from ipc.kept_values import KeptValue, KeptValues
 from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import ReadCheckpoint
 from notary.sealing.segment import digest_of, write_segment
-from tests.notary.running import Running, query, walk
-from tests.notary.samples import NOW, make_open, make_result, record_call
+from tests.notary.running import Running
+from tests.notary.samples import NOW, make_open, make_result
 from tests.notary.sealing.sealed_ledger import AGE, CALLS, events_in, keys_of, seal_age, verify, write_ages, write_calls
 
 
@@ -48,19 +48,6 @@ def test_a_range_whose_ledger_got_another_name_since_is_sealed_and_verifies(nota
     assert "10 events and 5 intents" in seal_age(notary, tmp_path / "segments", 1)
     ran = verify(*(tmp_path / "segments").iterdir())
     assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
-def test_the_running_gateway_goes_on_behind_the_cut(notary: Running, tmp_path: Path) -> None:
-    write_ages(notary)
-    seal_age(notary, tmp_path / "segments", 2)
-    front = notary.start()
-    record_call(front)
-    (sealed,) = query(front, event_type="LedgerSealed")
-    assert b'"segment":"segment-000000000000-' in sealed
-    notary.front.ask(ReadCheckpoint())
-    report = walk(front)
-    assert (report.intact, report.reason) == (True, None)
-    notary.restart()
 
 
 def test_the_event_names_the_very_bytes_of_the_segment(notary: Running, tmp_path: Path) -> None:
@@ -147,15 +134,6 @@ def test_no_value_that_age_will_erase_is_sealed(notary: Running, tmp_path: Path)
     with pytest.raises(ValueError, match="does not verify"):  # no event erased it
         seal_age(notary, tmp_path / "segments", 1)
     notary.settings = kept
-
-
-def test_there_is_nothing_to_seal_twice(notary: Running, tmp_path: Path) -> None:
-    write_ages(notary)
-    seal_age(notary, tmp_path / "segments", 1)
-    before = names(tmp_path / "segments")
-    with pytest.raises(ValueError, match="no checkpoint lies before"):
-        seal_age(notary, tmp_path / "segments", 1)
-    assert names(tmp_path / "segments") == before
 
 
 def test_a_segment_with_more_than_a_ledger_that_was_put_back_is_never_removed(notary: Running, tmp_path: Path) -> None:
