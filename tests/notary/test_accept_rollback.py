@@ -4,7 +4,6 @@ import errno
 import json
 import subprocess
 from pathlib import Path
-from uuid import UUID
 
 import msgspec
 import pytest
@@ -99,14 +98,6 @@ def test_one_that_was_killed_after_its_event_is_done_by_another(notary: Running)
     front = notary.start()
     assert len(query(front, event_type="RollbackAccepted")) == 2
     assert walk(front).intact
-
-
-def test_the_event_has_a_trace_of_its_own_by_which_it_is_found(notary: Running) -> None:
-    lost(notary)
-    assert run_here(notary.settings) == Exit.OK
-    (event,) = [json.loads(one) for one in query(notary.start(), event_type="RollbackAccepted")]
-    assert event["trace_id"].startswith("trc_")
-    assert UUID(event["trace_id"].removeprefix("trc_")).version == 7
 
 
 def test_nothing_is_accepted_without_a_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -202,20 +202,6 @@ def test_another_front_does_not_get_the_answer_of_the_same_number(notary: Runnin
     assert not other.answer(number).is_fresh
 
 
-def test_an_unanswered_request_of_an_ended_notary_is_done_once(notary: Running) -> None:
-    session_id = notary.front.ask(make_issue(max_calls=5)).session_id
-    silent = notary.attach("silent")
-    asked = {number: make_open(event=call_event(session_id=session_id), has_budget=True) for number in (1, 2, 3)}
-    silent.resend(asked)
-    notary.restart()  # finishes what has arrived; the answers were never read
-    again = notary.attach("silent")
-    again.resend(asked)
-    assert {again.answer(number).kind for number in asked} == {"success"}
-    executed = [event for event in notary.events() if "receipt_id" in event]
-    assert sorted(event["budgets_after"]["calls_remaining"] for event in executed) == [2, 3, 4]
-    assert len(notary.stored("SELECT 1 FROM intents")) == 3
-
-
 @pytest.mark.parametrize("read", [GetHold("apr_1")])
 def test_reads_are_performed_again(notary: Running, read: Any) -> None:
     front = notary.attach("reads")

@@ -14,7 +14,6 @@ import pytest
 from gateway_client import verify_bundle
 
 from contract.evidence import Bundle
-from ipc.operations.calls import Approver
 from ipc.operations.evidence import Prove, ProveConsistency, ReadCheckpoint
 from notary import checkpoint_file
 from notary.backends.sqlite import connect
@@ -29,8 +28,6 @@ from tests.notary.running import Running, walk
 from tests.notary.samples import make_note, make_open, record_call
 from tests.support.asking import Told
 from tests.support.notary_thread import LIMITS
-
-APPROVER = Approver("apr_1", "ops", "thumbprint", "jti_1")
 
 
 def file_of(notary: Running) -> Path:
@@ -81,13 +78,6 @@ def test_a_checkpoint_commits_to_everything_that_was_answered(notary: Running) -
     assert notary.stored("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1") == [told.checkpoint]
 
 
-def test_nothing_is_signed_again_while_the_tree_does_not_grow(notary: Running) -> None:
-    grow(notary)
-    first = notary.front.ask(ReadCheckpoint())
-    assert notary.front.ask(ReadCheckpoint()) == first
-    assert [checked(notary, note).size for note in notes(notary)].count(first.size) == 1
-
-
 def test_a_growing_tree_gets_one_in_time_and_no_more_than_that(notary: Running) -> None:
     grow(notary)
     notary.stop()
@@ -108,15 +98,6 @@ def test_a_growing_tree_gets_one_in_time_and_no_more_than_that(notary: Running) 
     now[0] += LIMITS.checkpoint_seconds
     assert made.patience() == 0.0
     state.database.close()
-
-
-def test_a_notary_that_stops_signs_what_it_wrote_last(notary: Running) -> None:
-    grow(notary)
-    keys = public_keys(state_of(notary).signers)
-    notary.stop()
-    made = opened_checkpoint(notes(notary)[-1], keys)
-    with closing(sqlite3.connect(notary.path)) as connection:
-        assert connection.execute("SELECT max(leaf) + 1 FROM events").fetchone() == (made.size,)
 
 
 def test_one_checkpoint_is_proven_to_continue_another(notary: Running) -> None:
@@ -154,12 +135,6 @@ def test_a_bundle_and_the_logs_key_prove_a_call(notary: Running) -> None:
     assert proven(notary, bundles[0])
     event = msgspec.json.decode(b64decode(bundles[0].leaves[0].bytes))
     assert notary.front.ask(Prove(event_id=event["event_id"])) == bundles[0]
-
-
-def test_an_event_that_is_no_call_is_proven_alone(notary: Running) -> None:
-    notary.front.ask(make_note())
-    bundle = notary.front.ask(Prove(event_id=notary.last_event()["event_id"]))
-    assert ([leaf.kind for leaf in bundle.leaves], bundle.receipt) == (["event"], None)
 
 
 def test_an_event_older_than_the_tree_is_proven_at_its_place(notary: Running) -> None:
@@ -212,15 +187,6 @@ def refusal(notary: Running) -> str:
     return str(refused.value)
 
 
-def test_an_earlier_copy_is_no_ledger_to_start_from(notary: Running) -> None:
-    grow(notary)
-    put_back = older(notary)
-    grow(notary)
-    notary.stop()
-    put_back()
-    assert "the ledger has 9 leaves, and at " in refusal(notary)
-
-
 def test_a_ledger_that_went_another_way_is_refused_however_long_it_is(notary: Running, tmp_path: Path) -> None:
     grow(notary)
     put_back = older(notary)
@@ -254,21 +220,6 @@ def test_a_file_of_checkpoints_that_is_gone_or_signed_by_a_stranger_is_refused(
     assert "can't be believed" in refusal(notary)
     file_of(notary).write_bytes(kept)
     assert walk(notary.start()).intact
-
-
-def test_a_line_that_was_half_written_by_a_crash_is_no_checkpoint_and_spoils_none(notary: Running) -> None:
-    grow(notary)
-    notary.stop()
-    before = notes(notary)
-    with open(file_of(notary), "ab") as file:
-        file.write(b'{"time":"2026-11-23T05:00:00.000Z","note":"localh')
-    notary.start()
-    grow(notary)
-    notary.stop()
-    lines = file_of(notary).read_bytes().splitlines()
-    assert [json.loads(line)["note"] for line in lines[: len(before)]] == before
-    assert lines[len(before)].startswith(b'{"time":"2026-11-23T05:00:00.000Z","note":"localh')
-    assert json.loads(lines[-1])["note"] == checkpoint_file.newest(file_of(notary))
 
 
 def test_a_line_that_a_full_disk_took_in_part_leaves_nothing(tmp_path: Path) -> None:
@@ -325,20 +276,6 @@ def test_an_unwritable_file_stops_no_call_and_is_logged(notary: Running) -> None
     assert shown(notary).size == 11
 
 
-def test_the_file_is_bounded_and_keeps_one_of_each_hour_of_long_ago(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoints"
-    times = [f"2026-11-{day:02}T{hour:02}:{minute:02}:00.000Z" for day in (1, 2) for hour in range(24)
-             for minute in range(0, 60, 5)]  # fmt: skip
-    for time in times:
-        checkpoint_file.append(path, time, "x" * 3000, max_bytes=checkpoint_file.KEPT_WHOLE_BYTES + 100_000)
-    lines = [json.loads(line)["time"] for line in path.read_text().splitlines()]
-    assert path.stat().st_size < 1.5 * checkpoint_file.KEPT_WHOLE_BYTES
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert lines == sorted(lines)
-    assert lines[-1] == times[-1]
-    assert {time[:13] for time in lines} == {time[:13] for time in times}
-
-
 def test_a_clock_that_was_set_back_keeps_no_checkpoint_from_being_signed_and_no_ledger_from_being_continued(
     notary: Running,
 ) -> None:
@@ -352,14 +289,3 @@ def test_a_clock_that_was_set_back_keeps_no_checkpoint_from_being_signed_and_no_
     sizes = [Checkpoint.parse(parted(note)[0]).size for note in notes(notary)]
     assert sizes == sorted(sizes)
     assert walk(notary.start()).checkpoint == notes(notary)[-1]
-
-
-def test_a_file_that_ends_before_the_ledgers_newest_checkpoint_is_refused(notary: Running) -> None:
-    grow(notary)
-    notary.stop()
-    kept = file_of(notary).read_bytes()
-    notary.start()
-    grow(notary)
-    notary.stop()
-    file_of(notary).write_bytes(kept)
-    assert "ends with 9 leaves, and the ledger knows a checkpoint of 18" in refusal(notary)

@@ -161,13 +161,18 @@ def test_a_stopped_notary_exits_with_0_and_logs_no_error(tmp_path: Path) -> None
     assert {(line["level"], line["process"]) for line in lines} <= {("info", "notary")}
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["--control-fd", "0"], ["--parent", "1"], ["--control", "0", "--parent", "1"]]
-)
-def test_a_command_line_that_is_not_a_supervisor_s_is_refused(arguments: list[str]) -> None:
+OF_SUPERVISOR, OF_READER = ["--control-fd", "0"], ["--channel-fd", "0", "--parent", "1"]
+
+
+@pytest.mark.parametrize(("program", "arguments"), [
+    ("main", []), ("main", OF_SUPERVISOR), ("main", ["--control", "0", "--parent", "1"]),
+    ("reader", OF_READER), ("reader", ["--channel", "0", "--parent", "1", "file"]),
+    ("trace", ["trc_1", "file"]), ("trace", ["trc_1", "file", "--par", "1"]),
+])  # fmt: skip
+def test_a_command_line_that_is_not_a_supervisor_s_is_refused(program: str, arguments: list[str]) -> None:
     done = subprocess.run(
-        [*INTERPRETER, "notary.main", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS,
+        [*INTERPRETER, f"notary.{program}", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS,
         check=False,
     )  # fmt: skip
     assert done.returncode == Exit.USAGE
-    assert done.stderr.startswith("usage: notary.main")
+    assert done.stderr.startswith(f"usage: notary.{program}")

@@ -90,20 +90,6 @@ def test_a_reload_stops_deliveries_to_removed_endpoints_and_starts_those_to_new_
     assert given_up(notary) == {"gone": 1}
 
 
-def test_while_the_clock_is_wrong_nothing_is_given_up_and_afterwards_everything(
-    start_notary: StartNotary, logs: list[Any]
-) -> None:
-    notary = start_notary(webhooks=hooks("gone"))
-    notify(notary.front)
-    notary.clock.wrong = "it stepped back"
-    configure(notary)
-    wait_for(lambda: [one for one in logs if "could not be given up" in one["event"]], "a line that says so")
-    assert given_up(notary) == {}
-    notary.clock.wrong = ""
-    wait_for(lambda: said(logs) == [("gone", 1)], "the end")
-    assert given_up(notary) == {"gone": 1}
-
-
 class Alone:
     """A notary of the endpoint `gone` without channels, whose time the test sets, and what waits for it there."""
 

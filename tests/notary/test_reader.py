@@ -1,4 +1,4 @@
-"""The reader process, with a front that the test plays."""
+"""Programs that read beside a notary: the reader, with a front that the test plays, and the trace of a request."""
 
 import json
 import os
@@ -26,6 +26,8 @@ from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from notary.reading.source import NotReadable, Source
 from supervisor.programs import INTERPRETER
+from tests.notary.running import ROOT, Running
+from tests.notary.samples import make_note, record_call
 from tests.support.logs import capture_logs
 from tests.support.played_supervisor_of_notary import played_supervisor
 
@@ -215,17 +217,35 @@ def test_a_file_is_opened_behind_the_walls_and_a_connection_is_made_before_they_
     assert done == order
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--channel-fd", "0", "file"], ["--parent", "1", "file"], ["--channel-fd", "0", "--parent", "1"],
-        ["--channel", "0", "--parent", "1", "file"],
-    ],
-)  # fmt: skip
-def test_a_command_line_that_is_not_a_supervisor_s_is_refused(arguments: list[str]) -> None:
-    done = subprocess.run(
-        [*INTERPRETER, "notary.reader", *arguments], cwd="/", capture_output=True, text=True, timeout=SECONDS,
+def traced(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    """The program."""
+    return subprocess.run(
+        [*INTERPRETER, "notary.trace", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
-    assert done.returncode == Exit.USAGE
-    assert done.stderr.startswith("usage: notary.reader")
+
+
+def events_of(file: Path, trace_id: str) -> object:
+    done = traced(trace_id, file, "--parent", os.getpid())
+    assert (done.returncode, done.stderr) == (Exit.OK, "")
+    return json.loads(done.stdout)
+
+
+def test_it_tells_the_events_of_one_request_oldest_first_and_of_no_other(notary: Running) -> None:
+    notary.front.ask(make_note(trace_id="trc_1", reason="first"))
+    record_call(notary.front)
+    notary.front.ask(make_note(trace_id="trc_1", reason="second"))
+    wanted = [event for event in notary.events() if event["trace_id"] == "trc_1"]
+    assert [event["reason"] for event in wanted] == ["first", "second"]
+    assert events_of(notary.path, "trc_1") == wanted
+    assert events_of(notary.path, "trc_none") == []
+
+
+def test_a_file_that_is_no_ledger_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    for content in (None, b"no database at all" * 100):
+        if content is not None:
+            (tmp_path / "ledger").write_bytes(content)
+        done = traced("trc_1", tmp_path / "ledger", "--parent", os.getpid())
+        assert (done.returncode, done.stdout) == (Exit.UNAVAILABLE, "")
+        assert done.stderr.startswith("gateway: ")
+        assert done.stderr.count("\n") == 1

@@ -19,7 +19,7 @@ from ipc.messages.delivering import Woken
 from ipc.messages.notarising import FrontDetached, NotaryReady, StopNotary, WorkerEnded
 from ipc.messages.notary_frames import NumberedOperation
 from ipc.operations.evidence import QueryEvents
-from ipc.operations.holds import DueHolds, GetHold, OrphanedHolds
+from ipc.operations.holds import GetHold, OrphanedHolds
 from ipc.operations.leases import ReadEpoch, RevokeSession
 from ipc.process.exits import Exit
 from ipc.settings import ApprovalSettings
@@ -35,7 +35,6 @@ from tests.notary.samples import (
     make_approval,
     make_claim,
     make_denial,
-    make_expiry,
     make_hold,
     make_issue,
     make_note,
@@ -163,20 +162,6 @@ ROOMY = ApprovalSettings(max_pending_bytes=1 << 30, max_pending_bytes_per_princi
 
 
 @pytest.mark.large
-def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(start_notary: StartNotary) -> None:
-    notary = start_notary(approvals=ROOMY)
-    for number in range(10):
-        notary.front.ask(make_hold(make_approval(approval_id=f"apr_{number}", body=LARGE)))
-    notary.clock.time += 1000
-    seen: list[str] = []
-    while due := notary.front.ask(DueHolds(100)):
-        for approval in due:
-            seen.append(approval.approval_id)
-            notary.front.ask(make_expiry(approval))
-    assert seen == [f"apr_{number}" for number in range(10)]
-
-
-@pytest.mark.large
 def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(start_notary: StartNotary) -> None:
     notary = start_notary(approvals=ROOMY)
     for number in range(10):
@@ -276,13 +261,3 @@ def test_a_front_that_comes_after_a_failure_gets_the_state_in_force(notary: Runn
     state.epoch = 3
     assert (service._told().epoch, service._told().revoked) == (3, ())
     state.database.close()
-
-
-def test_a_front_that_asks_thousands_of_things_at_once_does_not_keep_another_waiting(notary: Running) -> None:
-    flood = notary.attach("flood")
-    numbers = flood.send(*[make_note()] * 2000)
-    for _ in range(3):
-        notary.front.ask(ReadEpoch())
-    for number in numbers:
-        flood.answer(number)
-    assert walk(notary.front).total_events == 2000

@@ -1,21 +1,23 @@
 """Calls under way: the end of each when its worker ends, when it is recalled, or when no front waits for it."""
 
+from collections import Counter
 from dataclasses import replace
 
 import msgspec
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Assign, NoSuchWorker, Recall, Unbegun, Withdraw
+from ipc.limits import MAX_AHEAD
+from ipc.operations.calls import Assign, Closed, NoSuchWorker, Open, Recall, Unbegun, Withdraw
 from ipc.operations.intents import ListUnresolved
-from ipc.operations.leases import ReadBudget, ReadEpoch
+from ipc.operations.leases import ReadBudget
 from notary.ledger.intents import OpenIntent
 from tests.notary.conftest import StartNotary
-from tests.notary.running import Running, walk
-from tests.notary.samples import call_event, make_issue, make_note, make_open, make_result, record_call
+from tests.notary.running import Running
+from tests.notary.samples import call_event, make_issue, make_note, make_open, make_result
 from tests.support.asking import Asker, Told
-from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
+from tests.support.played_workers import PlayedWorker
 from tests.support.supervised import wait_until
 
 
@@ -73,43 +75,6 @@ def test_the_answer_to_a_call_says_how_long_its_intent_and_its_receipt_took(nota
     assert (answered.problem, answered.is_begun) == (None, False)
     assert answered.took_us is not None
     assert [0 < took < 60_000_000 for took in answered.took_us] == [True, True]
-
-
-def test_the_end_of_a_worker_loses_no_call_of_another_one(notary: Running) -> None:
-    front, gone, other = notary.front, notary.workers.start("front-1"), notary.workers.start("front-1")
-    lost, sound = make_open(), make_open()
-    lost_number, sound_number = front.begin(lost, gone), front.begin(sound, other)
-    assert (gone.word().call_id, other.word().call_id) == (lost.intent_id, sound.intent_id)
-    notary.workers.end(gone)
-    assert front.answer(lost_number).outcome == "worker_lost"
-    assert front.finish(sound, sound_number, make_result()).kind == "success"
-
-
-def test_a_result_that_a_worker_sent_before_its_end_counts(notary: Running) -> None:
-    front, asked = notary.front, make_open()
-    number = front.begin(asked)
-    worker = notary.workers.of(asked.intent_id)
-    worker.word()
-    worker.tell(make_result(call_id=asked.intent_id))
-    notary.workers.end(worker)
-    assert front.answer(number).kind == "success"
-
-
-def test_a_call_whose_front_and_worker_are_both_gone_stays_unresolved(notary: Running) -> None:
-    front = notary.attach("leaves")
-    asked = make_open()
-    front.begin(asked)
-    worker = notary.workers.of(asked.intent_id)
-    worker.word()
-    with capture_logs() as lines:
-        front.close()
-        wait_until(lambda: [line for line in lines if line["event"] == "a front's channel ended"])
-        notary.workers.end(worker)
-        wait_until(lambda: [line for line in lines if line.get("intent_id") == asked.intent_id])
-    assert [view.intent_id for view in notary.front.ask(ListUnresolved(5))] == [asked.intent_id]
-    assert notary.events() == notary.stored("SELECT 1 FROM receipts") == []
-    record_call(notary.front)
-    assert walk(notary.front).intact
 
 
 def test_a_call_whose_front_alone_is_gone_has_its_evidence(notary: Running) -> None:
@@ -203,32 +168,6 @@ def test_a_front_that_asks_for_it_learns_at_once_that_its_call_was_begun(start_n
     assert front.begun == [number]
 
 
-def test_a_front_learns_after_a_while_that_its_call_was_begun(notary: Running) -> None:
-    front, worker = notary.front, notary.workers.start("front-1")
-    asked = make_open(worker_id=worker.worker_id)
-    (number,) = front.send(asked)
-    front.wait_begun(number)
-    assert worker.word().call_id == asked.intent_id
-    assert front.finish(asked, number, make_result()).kind == "success"
-    front.ask(ReadEpoch())
-    assert front.begun == [number]
-
-
-def test_nothing_is_left_to_be_said_of_a_call_that_has_ended_sooner(start_notary: StartNotary) -> None:
-    notary = start_notary(limits=replace(LIMITS, begun_seconds=3600.0))
-    assert notary.thread is not None
-    under_way = notary.thread._service._executions
-    record_call(notary.front)
-    assert (notary.front.begun, under_way.patience()) == ([], float("inf"))
-    asked = make_open(worker_id=notary.workers.start("front-1").worker_id)
-    notary.front.send(asked)
-    notary.front.ask(ReadEpoch())
-    assert 3000 < under_way.patience() <= 3600
-    notary.front.ask(Withdraw(asked.intent_id, "error", "overloaded"))
-    wait_until(lambda: under_way.patience() == float("inf"))
-    assert notary.front.begun == []
-
-
 # ------------------------------------------------------------------ intents of an earlier run
 
 
@@ -253,3 +192,54 @@ def test_an_intent_that_was_written_without_a_worker_is_shown_and_stays_unresolv
     assert not same.answer(10).is_abandoned, "a worker may have run it"
     assert [view.intent_id for view in later.ask(ListUnresolved(5))] == [asked.intent_id]
     assert notary.events() == []
+
+
+def running_together(notary: Running, count: int = MAX_AHEAD) -> tuple[PlayedWorker, dict[int, Open]]:
+    """A worker that has begun so many calls, and the calls by number."""
+    worker = notary.workers.start("front-1")
+    calls = [make_open() for _ in range(count)]
+    numbers = [notary.front.begin(asked, worker) for asked in calls]
+    assert [worker.word().call_id for _ in calls] == [asked.intent_id for asked in calls]
+    return worker, dict(zip(numbers, calls, strict=True))
+
+
+def answers(notary: Running, calls: dict[int, Open]) -> dict[str, Closed]:
+    """By intent."""
+    return {asked.intent_id: notary.front.answer(number) for number, asked in calls.items()}
+
+
+def receipts(notary: Running) -> int:
+    (count,) = notary.stored("SELECT count(*) FROM receipts")
+    return int(count)
+
+
+def test_reported_calls_of_a_killed_worker_count(notary: Running) -> None:
+    worker, calls = running_together(notary)
+    told = [asked.intent_id for asked in calls.values()][1::3]
+    for name in told:
+        worker.tell(make_result(call_id=name))
+    notary.workers.end(worker, "SIGKILL")
+    closed = answers(notary, calls)
+    assert {name for name, one in closed.items() if one.kind == "success"} == set(told)
+    assert {one.outcome for name, one in closed.items() if name not in told} == {"worker_lost"}
+    assert receipts(notary) == MAX_AHEAD
+
+
+def test_results_end_their_own_calls_in_whatever_order_they_come(notary: Running) -> None:
+    worker, calls = running_together(notary)
+    for number, asked in reversed(calls.items()):
+        worker.tell(make_result(call_id=asked.intent_id, fuel_consumed=number))
+    for number, asked in calls.items():
+        closed = notary.front.answer(number)
+        assert (closed.kind, closed.runtime["fuel_consumed"]) == ("success", number), asked
+    assert receipts(notary) == MAX_AHEAD
+
+
+def test_a_call_that_is_given_up_is_cut_when_its_worker_ends_and_calls_beside_it_are_lost(notary: Running) -> None:
+    worker, calls = running_together(notary, 3)
+    _, given_up, _ = calls.values()
+    assert not notary.front.ask(Withdraw(given_up.intent_id, "error", "draining")).is_abandoned
+    notary.workers.end(worker)
+    closed = answers(notary, calls)
+    assert {name for name, one in closed.items() if one.outcome == "cut"} == {given_up.intent_id}
+    assert Counter(one.outcome for one in closed.values()) == {"worker_lost": 2, "cut": 1}

@@ -16,7 +16,7 @@ from ipc.operations.deliveries import ClaimDeliveries, ListDeliveries, NextDeliv
 from ipc.operations.evidence import QueryEvents
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadBudget, ReadEpoch
-from ipc.operations.status import ReadLedger, ReadStore
+from ipc.operations.status import ReadLedger
 from ipc.process.logs import log
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
@@ -27,7 +27,6 @@ from notary.units import TransactionRunner, count_backlog
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (
-    NOW,
     NOW_MS,
     UNTIL,
     call_event,
@@ -72,12 +71,6 @@ def test_an_operation_that_fails_takes_no_other_of_its_unit_with_it(notary: Runn
     assert (report.intact, report.total_events) == (True, 21)
 
 
-def test_a_failed_operation_does_not_fail_the_other(notary: Running) -> None:
-    front = notary.front
-    told = [front.heard(number).problem for number in front.send(UNWRITABLE, make_note())]
-    assert (told, walk(front).total_events) == (["refused", None], 1)
-
-
 def test_intents_and_events_of_a_call_are_logged_only_at_debug_level(
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,49 +106,33 @@ def test_a_failed_operation_leaves_no_change(notary: Running) -> None:
     assert walk(front).intact
 
 
-DAMAGE: list[tuple[str, list[tuple[Any, str]], list[Any]]] = [
-    (
-        "proofs",
-        [
-            (UseProof(ProofRecord("p")), "store"),
-            (make_open(), "store"),
-            (make_refuse(ProofRecord("p")), "store"),
-            (ReadStore(), "store"),
-        ],
-        [make_issue(max_calls=3), make_note(), make_refuse()],
+DAMAGE: dict[str, tuple[Any, str, list[Any]]] = {
+    # table: what needs it, of which part, and what goes on (tests/notary/operations/test_parts.py has all that fails)
+    "proofs": (UseProof(ProofRecord("p")), "store", [make_issue(max_calls=3), make_note(), make_refuse()]),
+    "budgets": (
+        make_issue(max_calls=3), "budget", [make_issue(), make_open(), UseProof(ProofRecord("p")), make_hold()],
     ),
-    (
-        "budgets",
-        [(make_issue(max_calls=3), "budget"), (make_open(has_budget=True), "budget"), (ReadBudget("s"), "budget")],
-        [make_issue(), make_open(), UseProof(ProofRecord("p")), make_hold()],
-    ),
-    (
-        "approvals",
-        [(make_hold(), "approvals"), (GetHold("apr_1"), "approvals"), (make_refuse(unless_held=True), "approvals")],
+    "approvals": (
+        GetHold("apr_1"), "approvals",
         [make_issue(max_calls=3), make_open(), UseProof(ProofRecord("p")), make_refuse()],
     ),
-    ("outbox", [(ListDeliveries(None, 5), "ledger")], [make_open(), UseProof(ProofRecord("p")), make_hold()]),
-]
+    "outbox": (ListDeliveries(None, 5), "ledger", [make_open(), UseProof(ProofRecord("p")), make_hold()]),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "fails", "works"), DAMAGE, ids=[row[0] for row in DAMAGE])
-def test_a_missing_table_fails_what_needs_it_and_names_the_part(
-    notary: Running, table: str, fails: list[tuple[Any, str]], works: list[Any]
-) -> None:
-    front = notary.front
+@pytest.mark.parametrize("table", DAMAGE)
+def test_a_missing_table_fails_what_needs_it_and_nothing_else(notary: Running, table: str) -> None:
+    front, (fails, part, works) = notary.front, DAMAGE[table]
     with notary.stranger() as stranger:
         stranger.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
-        for operation, part in fails:
-            assert problem(front, operation) == ("unavailable", part), operation
+        assert problem(front, fails) == ("unavailable", part)
         for operation in works:
             assert problem(front, operation)[0] is None, operation
         # The same in one unit.
-        numbers = front.send(
-            fails[0][0], *[UseProof(ProofRecord(f"u{n}")) for n in range(3)] if table != "proofs" else []
-        )
-        assert [front.heard(number).problem for number in numbers][1:] == [None] * (len(numbers) - 1)
+        numbers = front.send(fails, *[make_note() for _ in range(3)])
+        assert [front.heard(number).problem for number in numbers] == ["unavailable", None, None, None]
         stranger.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
-    assert problem(front, fails[0][0])[0] is None
+    assert problem(front, fails)[0] is None
 
 
 def test_without_the_tables_of_the_store_leases_are_issued_in_the_epoch_in_force(notary: Running) -> None:
@@ -193,13 +170,6 @@ def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_no
     assert front.ask(ReadLedger()).unresolved == 1
     assert (walk(front).intact, len(notary.events())) == (True, 2)
     assert len(notary.stored("SELECT 1 FROM intents")) == 2
-
-
-def test_the_oldest_abandoned_call_is_reported_with_its_time(notary: Running) -> None:
-    notary.front.begin(make_open())
-    assert notary.front.ask(ReadLedger()).oldest_unresolved is None, "a worker runs it"
-    notary.restart()
-    assert notary.front.ask(ReadLedger()).oldest_unresolved == NOW
 
 
 def test_an_internal_error_is_reported_with_its_part_and_its_name_alone(
@@ -258,15 +228,6 @@ def test_a_unit_that_finds_the_file_locked_waits_for_it_once_and_not_for_each_op
     assert [outcome.problem for outcome in outcomes] == ["unavailable"] * 5
     state.database.close()
     assert begun == [True]
-
-
-def test_a_file_that_was_taken_away_is_missed_and_not_made_again(notary: Running) -> None:
-    front = notary.front
-    front.ask(make_note())
-    notary.path.rename(notary.folder / "elsewhere")
-    for operation in (make_note(), ReadLedger(), UseProof(ProofRecord("p")), ReadBudget("s")):
-        assert problem(front, operation)[0] == "unavailable"
-    assert not notary.path.exists()
 
 
 def test_a_look_at_the_ledger_says_how_much_is_free_on_its_volume(notary: Running) -> None:
@@ -362,11 +323,3 @@ def test_waiting_deliveries_are_counted_while_another_process_writes(telling: Ru
         stranger.execute("ROLLBACK")
     state.database.close()
     assert state.backlog.waiting == {"chat": 1, "pager": 1}
-
-
-def test_a_stranger_that_only_reads_holds_nothing_up(notary: Running) -> None:
-    with notary.stranger() as stranger:
-        stranger.execute("BEGIN")
-        stranger.execute("SELECT count(*) FROM events").fetchone()
-        record_call(notary.front)
-        assert stranger.execute("SELECT count(*) FROM events").fetchone() == (0,)

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from frontend.notary.client import WAIT_SECONDS
 from ipc.operations.keys import FollowKeys
 from ipc.operations.operation import Operation
 from notary.backends.sqlite import FileLimits, connect
 from notary.ledger.settling import SETTLED_AT
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
-from notary.state import NotaryState
+from notary.state import DEFAULT_LIMITS, NotaryState
 from notary.store import holds, proofs
 from notary.tasks import Task
 from notary.units import TransactionRunner
@@ -235,3 +236,11 @@ def test_a_notary_that_ends_leaves_nothing_in_the_journal(kept: Kept) -> None:
     assert kept.unsettled == 1
     kept.upkeep.close()
     assert kept.unsettled == 0
+
+
+def test_a_look_has_ended_before_its_front_gives_up_and_answers_are_remembered_for_longer() -> None:
+    assert DEFAULT_LIMITS.look_seconds < WAIT_SECONDS < DEFAULT_LIMITS.remembered_seconds
+
+
+def test_erased_requests_leave_the_wal_within_a_minute() -> None:
+    assert DEFAULT_LIMITS.wal_seconds <= 60.0

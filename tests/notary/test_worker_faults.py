@@ -7,12 +7,12 @@ import pytest
 
 from ipc.channel.packets import PACKET_BYTES
 from ipc.limits import MAX_AHEAD, MAX_RESULT_FRAME
-from ipc.messages.attesting import Tied
+from ipc.messages.attesting import Seen, Tied
 from ipc.messages.notarising import NotaryReady, WorkerBroke
 from ipc.operations.calls import NoSuchWorker
 from ipc.operations.intents import ListUnresolved
 from tests.notary.running import Running, walk
-from tests.notary.samples import make_open, make_result, record_call
+from tests.notary.samples import DIGEST, make_open, make_result, record_call
 from tests.support.logs import capture_logs
 from tests.support.played_workers import PlayedWorker
 
@@ -26,9 +26,16 @@ def parts(body: bytes) -> list[bytes]:
     return [b"\x01" + first, *(b"\x00" + part for part in rest)]
 
 
+def look_twice(worker: PlayedWorker) -> None:
+    """The notary before may have asked for one of them."""
+    for number in (7, 8):
+        worker.tell(Seen(number, "matches", DIGEST))
+
+
 BREAKS: dict[str, Breaks] = {
     "a result of a call that nobody has": lambda worker, _: worker.tell(make_result(call_id="intent_unknown")),
     "a result of another worker's call": lambda worker, others: worker.tell(make_result(call_id=others)),
+    "looks that nobody asked for": lambda worker, _: look_twice(worker),
     "a message of another direction": lambda worker, _: worker.tell_raw(b"\x03" + encode(Tied())),
     "no message": lambda worker, _: worker.tell_raw(b"\x03\xc1\xc1\xc1"),
     "an empty message": lambda worker, _: worker.tell_raw(b"\x03"),
