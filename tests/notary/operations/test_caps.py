@@ -4,19 +4,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
-from contract.failures import MayHaveRun
 from ipc.caps import MAX_CAPS, CapReading, CapSum, CapUse
-from ipc.events import AuditEvent
 from ipc.operations.calls import Approver, Closed, HeldByCap, Open, Refusal, Withdraw
 from ipc.operations.caps import CapSums, ReadCaps, ReadHeldCaps, SumCap
 from ipc.operations.holds import Hold, HoldInForce
-from ipc.operations.intents import INTENT_OUTCOMES, ListUnresolved, ResolveIntent
 from notary.operations import capping
 from notary.operations.capping import OVER
 from notary.store import cap_rows
 from notary.store.caps import CapCounter
-from tests.notary.lost import lost_call
+from tests.notary.capped_calls import play
 from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,
@@ -27,9 +25,9 @@ from tests.notary.samples import (
     make_expiry,
     make_hold,
     make_open,
-    make_result,
 )
 from tests.support.asking import Told
+from tests.support.properties import FEW
 
 CAP = SumCap("text_digest", "/amount", "principal", 3600)
 
@@ -94,12 +92,6 @@ def test_a_call_above_hold_above_is_opened_by_nothing_and_uses_no_proof(notary: 
     assert total(notary) == "60"
 
 
-def test_deny_above_comes_before_hold_above_and_denies_what_is_to_be_held(notary: Running) -> None:
-    assert notary.front.ask(asked(use("101", hold_above="50"))).code == "policy_denied"
-    assert notary.front.ask(held(use("101", hold_above="50"))).code == "policy_denied"
-    assert used(notary) == ()
-
-
 def test_all_caps_are_reserved_or_none(notary: Running) -> None:
     full = use(per="all", subject="", deny_above="30")
     assert notary.front.ask(asked(use(), full)).code == "policy_denied"
@@ -149,46 +141,6 @@ def test_a_hold_with_other_caps_than_its_body_is_refused(notary: Running) -> Non
         notary.front.ask(msgspec.structs.replace(holding, caps=()))
 
 
-@pytest.mark.parametrize(("may_have_run", "left"), [("no", "0"), ("yes", "40")])
-def test_a_failed_call_gives_back_if_it_is_known_not_to_have_had_its_effect(
-    notary: Running, may_have_run: MayHaveRun, left: str
-) -> None:
-    opening = asked()
-    number = notary.front.begin(opening)
-    assert total(notary) == "40"
-    notary.front.finish(opening, number, make_result("provider_error", may_have_run=may_have_run))
-    assert total(notary) == left
-
-
-@pytest.mark.parametrize("outcome", ["timeout", "worker_lost"])
-def test_a_call_whose_outcome_is_unknown_counts_and_is_listed(notary: Running, outcome: str) -> None:
-    opening = asked()
-    number = notary.front.begin(opening)
-    if outcome == "worker_lost":
-        worker = notary.workers.of(opening.intent_id)
-        worker.word()
-        notary.workers.end(worker)
-        notary.front.answer(number)
-    else:
-        notary.front.finish(opening, number, make_result(outcome))
-    assert used(notary) == (CapSum("uid:1000", "40", "40"),)
-
-
-@pytest.mark.parametrize("outcome", INTENT_OUTCOMES)
-def test_an_unresolved_call_counts_and_is_listed_until_an_operator_says_that_it_did_not_happen(
-    notary: Running, outcome: str
-) -> None:
-    lost_call(notary, caps=(use(window_seconds=86_400),))
-    notary.clock.time += 600
-    cap = msgspec.structs.replace(CAP, window_seconds=86_400)
-    assert notary.front.ask(cap) == CapSums((CapSum("uid:1000", "40", "40"),), None)
-    (view,) = notary.front.ask(ListUnresolved(5))
-    event = AuditEvent(event_type="IntentResolved", trace_id="trc_1", principal="operator:ops", decision="allow")
-    notary.front.ask(ResolveIntent(view.intent_id, outcome, event))
-    left = {"happened": (CapSum("uid:1000", "40", "0"),), "unknown": (CapSum("uid:1000", "40", "40"),)}
-    assert notary.front.ask(cap).sums == left.get(outcome, ())
-
-
 def test_subjects_are_listed_page_by_page_and_those_without_an_amount_left_out(
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,27 +161,6 @@ def test_a_preview_reserves_nothing(notary: Running) -> None:
         "/amount", 100, 3600, "principal"
     )
     assert used(notary) == ()
-
-
-def test_two_fronts_in_one_unit_stay_within_a_cap(notary: Running) -> None:
-    other = notary.attach("other")
-    asked_of = {front: front.send(*(asked(use("30")) for _ in range(4))) for front in (notary.front, other)}
-    ends = [front.answer(number) for front, numbers in asked_of.items() for number in numbers]
-    assert sum(isinstance(end, Closed) for end in ends) == 3
-    assert total(notary) == "90"
-
-
-def test_what_was_reserved_survives_the_notary(notary: Running) -> None:
-    notary.front.ask(asked(use("90")))
-    assert notary.restart().ask(asked()).code == "policy_denied"
-
-
-def test_a_clock_that_was_set_back_lets_through_no_more(notary: Running) -> None:
-    notary.clock.time = NOW + 7200
-    notary.front.ask(asked(use("90")))
-    for back in (60.0, 3600.0):
-        notary.clock.time = NOW + 7200 - back
-        assert notary.front.ask(asked()).code == "policy_denied"
 
 
 def test_a_front_names_no_more_caps_than_an_action_may_have(notary: Running) -> None:
@@ -260,3 +191,7 @@ def test_caps_of_before_a_clock_was_set_right_count_from_then_on(notary: Running
         cap_rows.bring_back(connection, NOW)
         assert caps.amount(counter, NOW) == (7, 7)
         assert caps.amount(counter, NOW + 3600 + 600) == (0, 0)
+
+
+def test_sums_of_two_fronts_are_exact_and_never_above_a_cap(notary: Running) -> None:
+    run_state_machine_as_test(play([(notary, notary.front), (notary, notary.attach("other"))]), settings=FEW)

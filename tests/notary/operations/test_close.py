@@ -55,17 +55,6 @@ def test_a_call_that_failed_is_an_error_with_a_receipt_too(
     failed_with_a_receipt(notary, call(notary.front, make_open(), result), kind, outcome)
 
 
-def test_a_call_whose_worker_ends_is_an_error_with_a_receipt_that_says_how(notary: Running) -> None:
-    asked = make_open()
-    number = notary.front.begin(asked)
-    worker = notary.workers.of(asked.intent_id)
-    worker.word()
-    notary.workers.end(worker, "SIGSEGV")
-    closed = notary.front.answer(number)
-    failed_with_a_receipt(notary, closed, "internal_error", "worker_lost")
-    assert "it ended with SIGSEGV" in closed.reason
-
-
 def test_an_intent_is_closed_once_whatever_its_worker_repeats(notary: Running) -> None:
     asked = make_open()
     number = notary.front.begin(asked)
@@ -92,21 +81,6 @@ def test_an_open_asked_again_by_its_own_front_is_refused_and_the_call_ends_all_t
     with pytest.raises(Told):
         notary.front.ask(asked)
     assert len(notary.events()) == 1
-
-
-def test_a_notary_that_follows_closes_what_one_before_it_opened(notary: Running) -> None:
-    asked = make_open()
-    number = notary.front.begin(asked)
-    worker = notary.workers.of(asked.intent_id)
-    first = worker.word()
-    notary.restart()
-    front = notary.attach("front-1")  # it lived on, and counts on
-    front.resend({number: asked})
-    assert worker.word() == first
-    closed = front.finish(asked, number, make_result())
-    event = notary.last_event()
-    assert [event["grant_id"]] == [closed.grant_id] == notary.stored("SELECT grant_id FROM intents")
-    assert (event["receipt_id"], event["trace_id"]) == (closed.receipt_id, asked.event.trace_id)
 
 
 def test_an_approval_ends_with_its_call_in_the_same_unit(notary: Running) -> None:

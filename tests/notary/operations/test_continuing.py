@@ -81,15 +81,6 @@ def test_a_session_goes_on_at_another_front_and_after_a_start_of_the_notary(nota
     assert session(notary.restart()) == first
 
 
-def test_leases_asked_for_at_once_are_of_one_session(notary: Running) -> None:
-    fronts = [notary.front, notary.attach("another")]
-    asked = [(front, front.send(*(make_issue(jkt="key") for _ in range(20)))) for front in fronts]
-    answers = [bytes(front.heard(number).value) for front, numbers in asked for number in numbers]
-    issued = [msgspec.msgpack.decode(answer, type=SignedLease) for answer in answers]
-    assert (len({one.lease_jti for one in issued}), len({one.session_id for one in issued})) == (40, 1)
-    assert ids(notary.front) == [issued[0].session_id]
-
-
 @pytest.mark.parametrize("after", [0, TTL - 1, TTL + CONTINUES_SECONDS - 1])
 def test_a_session_that_was_revoked_is_never_continued(notary: Running, after: float) -> None:
     first = session(notary.front)

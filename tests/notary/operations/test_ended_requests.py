@@ -1,18 +1,16 @@
 """The request of an ended approval is kept for `approvals.keep_days`; then no byte of it is left: not in a table, the
 journal, free pages, nor, soon, in the WAL."""
 
-import random
 import re
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
 import msgspec
 import pytest
 
-from ipc.approvals import ENDED, read_remains, remains_of
+from ipc.approvals import read_remains, remains_of
 from ipc.backends.store import ApprovalRecord
-from ipc.operations.calls import Approver, Withdraw
+from ipc.operations.calls import Approver
 from ipc.operations.holds import GetHold
 from notary.backends.sqlite import connect
 from notary.state import NotaryLimits
@@ -26,7 +24,6 @@ from tests.notary.samples import (
     make_denial,
     make_expiry,
     make_hold,
-    make_open,
     record_call,
 )
 from tests.support.notary_thread import SMALL_WAL
@@ -95,51 +92,6 @@ def test_an_ended_approval_keeps_its_request_in_one_place(start_notary: StartNot
 
 def runs(notary: Running, approval: ApprovalRecord) -> None:
     record_call(notary.front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
-
-
-def is_withdrawn(notary: Running, approval: ApprovalRecord) -> None:
-    asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
-    notary.front.begin(asked)
-    notary.front.ask(Withdraw(asked.intent_id, "error", "overloaded"))
-
-
-def is_denied(notary: Running, approval: ApprovalRecord) -> None:
-    notary.front.ask(make_denial(approval))
-
-
-def is_over(notary: Running, approval: ApprovalRecord) -> None:
-    notary.clock.time = approval.expires_at
-    notary.front.ask(make_expiry(approval))
-
-
-@pytest.mark.parametrize("ends", [runs, is_withdrawn, is_denied, is_over])
-def test_each_ended_request_is_kept_for_its_time_and_then_erased(
-    start_notary: StartNotary, ends: Callable[[Running, ApprovalRecord], None]
-) -> None:
-    notary = start_notary(limits=SOON)
-    approval = held(notary, "only", 3_000)
-    if ends is not is_over:
-        notary.front.ask(make_claim(approval))
-    assert requests_in(notary) == {"only"}
-    ends(notary, approval)
-    shown = notary.front.ask(GetHold(approval.approval_id))
-    assert shown.body == approval.body
-    assert shown.state in ENDED
-    month_passes(notary)
-    wait_until(lambda: requests_in(notary) == set())
-
-
-def test_requests_of_all_lengths_are_erased_completely(start_notary: StartNotary) -> None:
-    notary, chance = start_notary(limits=SOON), random.Random(7)
-    waiting: dict[str, ApprovalRecord] = {}
-    for number in range(80):
-        waiting[f"n{number}"] = held(notary, f"n{number}", chance.choice([20, 400, 1500, 3900, 9000]))
-        if chance.random() < 0.85:
-            approval = waiting.pop(chance.choice(sorted(waiting)))
-            notary.front.ask(make_claim(approval))
-            notary.front.ask(make_denial(approval))
-    month_passes(notary)
-    wait_until(lambda: requests_in(notary) == set(waiting))
 
 
 def test_a_reader_that_needs_the_wal_holds_no_call_up_and_delays_only_what_is_cut(start_notary: StartNotary) -> None:

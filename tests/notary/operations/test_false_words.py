@@ -14,15 +14,19 @@ from ipc.backends.store import ApprovalRecord
 from ipc.events import AuditEvent
 from ipc.limits import MAX_AHEAD
 from ipc.operations.calls import Approver, Open, Refuse, Withdraw
+from ipc.operations.deliveries import RedeliverDeliveries
 from ipc.operations.holds import Hold
-from ipc.operations.leases import ReadEpoch
+from ipc.operations.intents import ResolveIntent, VerifyIntent
+from ipc.operations.leases import ReadEpoch, RevokeSession
 from ipc.texts.canonical import MAX_SAFE_INTEGER
 from ipc.texts.foreign_texts import MAX_REASON
 from ipc.texts.identifiers import new
+from tests.notary.lost import lost_call
 from tests.notary.running import Running
 from tests.notary.samples import (
     DIGEST,
     NOW,
+    NOW_MS,
     call_event,
     changed,
     held_and_claimed,
@@ -336,3 +340,29 @@ def test_a_dispatched_call_is_not_refunded(notary: Running) -> None:
     notary.front.begin(approved_call(approval))
     assert_refused(notary, make_denial(approval, refunds=True))
     record_call(notary.front)
+
+
+def test_an_act_of_an_operator_says_no_more_than_that(telling: Running) -> None:
+    session_id, intent_id = telling.front.ask(make_issue()).session_id, lost_call(telling)
+    worker = telling.workers.start(telling.front.front_id)
+
+    def act(kind: str, **given: Any) -> AuditEvent:
+        return AuditEvent(
+            **{"event_type": kind, "trace_id": "trc_op", "principal": "operator:ops", "decision": "allow"} | given
+        )
+
+    more: tuple[dict[str, Any], ...] = ({"decision": "deny"}, {"event_type": "AdminDrain"}, {"change": {"size": 1}})
+    another: dict[str, Any] = {"intent_id": "intent_2"}
+    revoke = (RevokeSession(session_id, act("SessionRevoked", **one)) for one in (*more, {"session_id": "ses_2"}))
+    resolve = (ResolveIntent(intent_id, "happened", act("IntentResolved", **one)) for one in (*more, another))
+    verify = (
+        VerifyIntent(intent_id, worker.worker_id, act("IntentVerification", **one))
+        for one in (*more, another, {"seen": {"state": "matches"}}, {"event_type": "IntentResolved"})
+    )
+    redeliver = (
+        RedeliverDeliveries("chat", None, NOW_MS, act("WebhooksRedelivered", **one))
+        for one in (*more, {"reason": "more"})
+    )
+    assert_refused(telling, *revoke, *resolve, *verify, *redeliver)
+    assert_refused(telling, ResolveIntent(intent_id, "perhaps", act("IntentResolved")))
+    assert not worker.has_news()

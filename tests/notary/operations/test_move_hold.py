@@ -63,30 +63,11 @@ def test_a_move_that_wins_writes_its_event_and_gives_its_call_back_and_one_that_
     assert [event["event_type"] for event in notary.events()] == ["LeaseIssued", "ActionCall", "ApprovalExpired"]
 
 
-def test_a_refund_never_exceeds_what_the_session_began_with(notary: Running) -> None:
-    front = notary.front
-    session_id = front.ask(make_issue(max_calls=2)).session_id
-    kept = [make_approval(session_id=session_id, has_budget=True) for _ in range(3)]
-    for approval in kept:
-        front.ask(make_hold(approval))  # it says that it took a call, and took none
-    notary.clock.time = NOW + 300
-    for approval in kept:
-        assert move(front, make_expiry(approval, refunds=True)) is not None
-    assert front.ask(ReadBudget(session_id)).remaining == 2
-
-
 def test_a_call_is_not_given_back_that_was_not_taken(notary: Running) -> None:
     approval = held(notary.front)
     notary.clock.time = NOW + 300
     with pytest.raises(Told, match="given back that was not taken"):
         move(notary.front, make_expiry(approval, refunds=True))
-    assert notary.front.ask(GetHold(approval.approval_id)) == approval
-
-
-def test_a_move_from_the_wrong_state_or_of_no_hold_does_nothing(notary: Running) -> None:
-    approval = held(notary.front)
-    assert move(notary.front, make_denial(approval)) is None
-    assert move(notary.front, make_claim(make_approval())) is None
     assert notary.front.ask(GetHold(approval.approval_id)) == approval
 
 
@@ -192,12 +173,3 @@ def test_those_that_wait_are_counted_and_listed_though_the_clock_is_wrong(notary
     notary.clock.wrong = "it has stepped back"
     assert front.ask(ReadStore()) == StoreStatus(1, now, 0)
     assert [one.approval_id for one in front.ask(ListHolds(None, 5)).approvals] == [approval.approval_id]
-
-
-@pytest.mark.parametrize(("later", "pending", "oldest"), [(0, 2, NOW), (300, 1, NOW + 1), (1000, 0, None)])
-def test_those_that_wait_are_counted(notary: Running, later: float, pending: int, oldest: float | None) -> None:
-    front = notary.front
-    kept = [held(front, created_at=NOW + n, expires_at=NOW + n + 300) for n in range(3)]
-    assert move(front, make_claim(kept[2]))
-    notary.clock.time = NOW + later
-    assert front.ask(ReadStore()) == StoreStatus(pending, oldest, 0)

@@ -10,8 +10,8 @@ from ipc.operations.calls import Approver, Closed, NoSuchWorker, Open, ProofReco
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadBudget
 from ipc.process.clock import iso
-from tests.notary.running import Running, walk
-from tests.notary.samples import DIGEST, NOW, call_event, changed, held_and_claimed, make_issue, make_open, make_revoke
+from tests.notary.running import Running
+from tests.notary.samples import DIGEST, NOW, call_event, held_and_claimed, make_issue, make_open, make_revoke
 from tests.support.asking import Asker, Told
 
 APPROVER = Approver("apr_1", "alice", "thumbprint", "jti-1")
@@ -128,16 +128,6 @@ def test_a_call_that_was_held_is_not_debited_again_and_binds_its_operator(notary
     assert notary.stored("SELECT approval_id FROM intents") == ["apr_1"]
 
 
-def test_the_same_intent_twice_is_one_intent(notary: Running) -> None:
-    asked = make_open()
-    notary.front.ask(asked)
-    with pytest.raises(Told):
-        notary.front.ask(changed(asked, proof=ProofRecord("another proof")))
-    assert len(notary.stored("SELECT 1 FROM intents")) == 1
-    assert notary.front.ask(UseProof(ProofRecord("another proof"))).is_fresh, "what fails uses no proof"
-    assert walk(notary.front).intact
-
-
 def test_an_intent_is_one_whatever_the_order_of_ids_and_whichever_notary_is_asked(notary: Running) -> None:
     used = ["m", "z", "a"]
 
@@ -154,17 +144,6 @@ def test_an_intent_is_one_whatever_the_order_of_ids_and_whichever_notary_is_aske
         front.ask(ListUnresolved(5))  # from now on every intent is in its table
     notary.front.ask(asked("n"))
     assert len(notary.stored("SELECT 1 FROM intents")) == 4
-
-
-def test_an_event_without_canonical_form_is_refused_alone(notary: Running) -> None:
-    front = notary.front
-    front.ask(UseProof(ProofRecord("p")))
-    bad = make_open(proof=ProofRecord("p"), event=call_event(budgets_before={"n": 2**60}))
-    good = [make_open() for _ in range(5)]
-    numbers = front.send(*good[:3], bad, *good[3:])
-    told = [front.heard(number) for number in numbers]
-    assert [one.problem for one in told] == [None, None, None, "refused", None, None]
-    assert notary.stored("SELECT intent_id FROM intents ORDER BY seq") == [one.intent_id for one in good]
 
 
 def test_a_missing_worker_is_reported_and_nothing_is_used_or_written(notary: Running) -> None:

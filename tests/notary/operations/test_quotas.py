@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from ipc.operations.calls import Approver, Closed, Open, Refusal, Withdraw
 from ipc.operations.holds import Hold, HoldInForce
 from ipc.operations.leases import ReadBudget, SignedLease, TooManySessions
@@ -20,7 +18,6 @@ from tests.notary.samples import (
     make_hold,
     make_issue,
     make_open,
-    make_revoke,
 )
 from tests.support.asking import Asker
 
@@ -67,13 +64,6 @@ def test_an_event_tells_what_is_left_of_the_hour_beside_what_is_left_of_the_sess
     assert event["budgets_after"] == {"calls_remaining": 4, "calls_remaining_this_hour": 2}
 
 
-def test_calls_of_two_fronts_in_one_unit_stay_within_the_quota(notary: Running) -> None:
-    asked_of = {front: front.send(*(asked(7) for _ in range(4))) for front in (notary.front, notary.attach("other"))}
-    ends = [front.answer(number) for front, numbers in asked_of.items() for number in numbers]
-    assert (sum(isinstance(end, Closed) for end in ends), counted(notary)) == (7, 7)
-    assert [end.quota for end in ends if isinstance(end, Refusal)] == ["max_calls_per_hour"]
-
-
 def test_a_refusal_by_quota_or_budget_debits_neither(notary: Running) -> None:
     front = notary.front
     session_id = front.ask(make_issue(max_calls=1)).session_id
@@ -108,12 +98,6 @@ def test_a_clock_that_was_set_back_gives_no_more(notary: Running) -> None:
     for back in (10 * 60.0, HOUR, 2 * HOUR):
         notary.clock.time = NOW + 2 * HOUR - back
         assert front.ask(asked(1)).code == "budget_exhausted"
-
-
-def test_an_hour_survives_the_notary(notary: Running) -> None:
-    notary.front.ask(asked(1))
-    front = notary.restart()
-    assert front.ask(asked(1)).quota == "max_calls_per_hour"
 
 
 def test_a_call_that_no_worker_has_begun_is_given_back_once(notary: Running) -> None:
@@ -180,18 +164,3 @@ def test_a_principal_has_no_more_leases_at_once_than_its_quota_and_another_when_
     assert issue(front, 2) == TooManySessions(1)
     notary.clock.time += 1
     assert isinstance(issue(front, 2), SignedLease)
-
-
-def test_leases_that_were_revoked_are_no_sessions(notary: Running) -> None:
-    assert isinstance(issue(notary.front, 1), SignedLease)
-    notary.front.ask(make_revoke())
-    assert isinstance(issue(notary.front, 1), SignedLease)
-    assert isinstance(issue(notary.front, 1), TooManySessions)
-
-
-@pytest.mark.parametrize("most", [1, 5])
-def test_leases_asked_for_at_once_stay_within_the_quota(notary: Running, most: int) -> None:
-    front = notary.front
-    numbers = front.send(*(make_issue(max_sessions=most) for _ in range(20)))
-    answers = [front.answer(number) for number in numbers]
-    assert sum(isinstance(answer, SignedLease) for answer in answers) == most

@@ -1,18 +1,18 @@
-"""Deliveries that were given up: shown to operators, and waiting again when one says so."""
+"""Deliveries: the counters of attempts and drops, and those that were given up and wait again at an operator's word."""
 
 from typing import Any
 
 import pytest
 
-from ipc.events import WEBHOOKS_REDELIVERED
+from ipc.events import WEBHOOKS_REDELIVERED, AuditEvent
 from ipc.evidence import AbandonedDelivery
-from ipc.operations.deliveries import ListDeliveries, ListedDeliveries, RedeliverDeliveries, Requeued
+from ipc.operations.deliveries import ListDeliveries, ListedDeliveries, NextDelivery, RedeliverDeliveries, Requeued
 from ipc.operations.status import ReadLedger
 from notary.ledger import outbox
 from notary.ledger.dead_letters import AT_ONCE
 from notary.operations.delivering import MAX_LISTED
 from tests.notary.running import Running
-from tests.notary.samples import NOW_MS, changed, claim, hooks, notify, own_event
+from tests.notary.samples import NOW_MS, UNTIL, changed, claim, claim_one, hooks, notify, own_event, settled
 from tests.support.asking import Asker, Told
 
 LATER = NOW_MS + 60_000
@@ -112,26 +112,6 @@ def test_one_request_moves_a_hundred_at_most(telling: Running) -> None:
     assert telling.front.ask(redeliver()) == Requeued(100, 1)
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        (redeliver(endpoint="none"), "an endpoint to which nothing is sent"),
-        (redeliver(reason="more"), "a redelivery that says more than that"),
-        (redeliver(change={"size": 1}), "a redelivery that says more than that"),
-        (redeliver(event_type="AdminDrain"), "an event AdminDrain"),
-        (redeliver(decision="deny"), "with the decision deny"),
-    ],
-)
-def test_a_redelivery_that_no_sound_front_asks_for_is_refused(
-    telling: Running, asked: RedeliverDeliveries, why: str
-) -> None:
-    given_up(telling, 1)
-    with pytest.raises(Told, match=why) as told:
-        telling.front.ask(asked)
-    assert told.value.problem == "refused"
-    assert listed(telling.front).given_up == {"chat": 1}
-
-
 def test_an_endpoint_that_is_configured_no_more_gets_nothing(telling: Running) -> None:
     given_up(telling, 1)
     telling.stop()
@@ -140,3 +120,27 @@ def test_an_endpoint_that_is_configured_no_more_gets_nothing(telling: Running) -
     with pytest.raises(Told, match="nothing is sent"):
         front.ask(redeliver())
     assert listed(front).given_up == {"chat": 1}
+
+
+def test_attempts_and_drops_are_counted_by_what_the_deliverer_says_and_once(telling: Running) -> None:
+    for _ in range(5):
+        notify(telling.front)
+    late, fine, *others = claim(telling.front)
+    telling.front.ask(settled(late, due=UNTIL))
+    for _ in range(2):
+        telling.front.ask(settled(fine))
+    for delivery, reason in zip(others, ("rejected", "blocked", "a word of its own"), strict=True):
+        telling.front.ask(settled(delivery, at=NOW_MS, error="no", reason=reason))
+    told = telling.front.ask(ReadLedger())
+    assert told.attempts == {"chat": {"delivered": 1, "failed": 4}}
+    assert told.drops == {"chat": {"rejected": 1, "blocked": 1, "other": 1}}
+
+
+def test_a_redelivery_wakes_the_deliverer(telling: Running) -> None:
+    notify(telling.front)
+    telling.front.ask(settled(claim_one(telling.front), at=NOW_MS, error="no"))
+    before = len(telling.deliverer.woken)
+    event = AuditEvent(event_type="WebhooksRedelivered", principal="operator:alice", decision="allow")
+    assert telling.front.ask(RedeliverDeliveries("chat", None, NOW_MS, event)).count == 1
+    telling.deliverer.ask(NextDelivery("chat"))
+    assert telling.deliverer.woken[before:] in ([("chat",)], [("chat", "pager")], [("pager", "chat")])

@@ -1,15 +1,13 @@
-"""An operator resolves an intent that has no receipt."""
-
-import pytest
+"""An operator resolves an intent that has no receipt, and its caller's list of own calls follows."""
 
 from ipc.events import AuditEvent
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.operations.intents import IntentResolution, ListUnresolved, ResolveIntent
+from ipc.operations.own_calls import ListOwnCalls
 from ipc.operations.status import ReadLedger
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
 from tests.notary.samples import make_open, record_call
-from tests.support.asking import Told
 
 
 def act(**given: object) -> AuditEvent:
@@ -70,17 +68,6 @@ def test_an_ended_or_unknown_intent_is_not_found(notary: Running) -> None:
         assert notary.front.ask(asked(intent_id)) is None
 
 
-@pytest.mark.parametrize("wrong", [
-    asked("intent_1", "perhaps"), asked("intent_1", change={"outcome": "happened"}), asked("intent_1", decision="deny"),
-    asked("intent_1", event_type="AdminDrain"), ResolveIntent("intent_1", "happened", act(intent_id="intent_2")),
-])  # fmt: skip
-def test_a_front_can_put_no_other_words_into_the_event(notary: Running, wrong: ResolveIntent) -> None:
-    with pytest.raises(Told) as told:
-        notary.front.ask(wrong)
-    assert told.value.problem == "refused"
-    assert notary.events() == []
-
-
 def test_the_list_goes_on_with_older_ones_after_the_last_one_of_a_page(notary: Running) -> None:
     ids = [lost_call(notary) for _ in range(3)]
     listed: list[str] = []
@@ -89,3 +76,22 @@ def test_the_list_goes_on_with_older_ones_after_the_last_one_of_a_page(notary: R
         listed += [view.intent_id for view in page]
         after = listed[-1]
     assert listed == ids[::-1]
+
+
+KEY = "k" * 43
+
+
+def states(notary: Running, key: str = KEY) -> list[str]:
+    return [call.state for call in notary.front.ask(ListOwnCalls("uid:1000", key, 10)).calls]
+
+
+def test_a_call_without_an_end_is_listed_until_an_operator_has_found_out_and_afterwards(notary: Running) -> None:
+    intent_id = lost_call(notary, event={"key_thumbprint": KEY})
+    lost_call(notary, event={"key_thumbprint": "x" * 43})
+    assert states(notary) == ["running"]
+    notary.clock.time += OVER
+    assert states(notary) == ["unknown"]
+    event = AuditEvent(event_type="IntentResolved", decision="allow", principal="operator:ops", trace_id="trc_op")
+    notary.front.ask(ResolveIntent(intent_id=intent_id, outcome="did_not_happen", event=event))
+    assert states(notary) == ["failed"]
+    assert states(notary, "y" * 43) == []

@@ -202,16 +202,6 @@ def test_holds_of_a_revoked_session_expire_and_can_not_be_claimed(notary: Runnin
     assert front.ask(claim) is None
 
 
-def test_a_call_that_was_claimed_before_does_not_run_either(notary: Running) -> None:
-    front = notary.front
-    ended = issue(front).session_id
-    approval = held(front, ended).approval
-    front.ask(revocation(ended))
-    refused = held(front, ended)
-    assert refused == Refusal("invalid_lease", "its session was revoked")
-    assert front.ask(GetHold(approval.approval_id)).state == "expired"
-
-
 def test_no_more_are_revoked_at_once_than_every_front_can_be_told(start_notary: StartNotary) -> None:
     notary = start_notary(limits=replace(LIMITS, revoked_sessions=1))
     front = notary.front
@@ -229,13 +219,3 @@ def test_a_revoked_session_counts_no_more_for_its_principal(notary: Running) -> 
     ended = issue(front, max_sessions=1).session_id
     front.ask(revocation(ended))
     assert issue(front, max_sessions=1).session_id != ended
-
-
-@pytest.mark.parametrize(
-    "given", [{"event_type": "AdminRevokeAll"}, {"decision": "deny"}, {"session_id": "ses_2"}, {"change": {"a": 1}}]
-)  # fmt: skip
-def test_a_revocation_that_says_more_than_that_is_refused(notary: Running, given: dict[str, Any]) -> None:
-    ended = issue(notary.front).session_id
-    with pytest.raises(Told, match="refused"):
-        notary.front.ask(revocation(ended, **given))
-    assert ids(notary.front) == [ended]

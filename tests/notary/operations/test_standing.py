@@ -116,15 +116,6 @@ def test_a_call_is_counted_with_its_intent_and_the_last_one_is_the_last(notary: 
     assert calls(notary) == [2]
 
 
-def test_a_restart_keeps_the_count(notary: Running) -> None:
-    standing_id = add(notary, max_calls=2)
-    notary.front.ask(opening(standing_id))
-    notary.restart()
-    assert calls(notary) == [1]
-    ends = [notary.front.ask(opening(standing_id)) for _ in range(2)]
-    assert [type(end) for end in ends] == [Closed, HeldByCap]
-
-
 def test_a_call_that_is_withdrawn_before_it_runs_counts_no_more(notary: Running) -> None:
     standing_id = add(notary, max_calls=1)
     asked = opening(standing_id)

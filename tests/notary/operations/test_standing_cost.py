@@ -1,17 +1,18 @@
-"""The work and the log lines of a notary that looks for a standing approval before each call that is held."""
+"""Standing approvals: the work and the log lines of each call that is held, and how many of them stand."""
 
 import msgspec
 import pytest
 
 from ipc.keys.signed_approvals import SignedText
 from ipc.operations.holds import HoldInForce
-from ipc.operations.standing import FindStanding, Lifted
+from ipc.operations.standing import FindStanding, Lifted, ListStanding, RevokeStanding, StandingInForce
 from ipc.settings import OperatorSettings
 from notary.signing.operators import check_signature
 from tests.notary.conftest import StartNotary
-from tests.notary.operations.test_standing import ANN, OPERATORS, add, adding, holding, rewrite
+from tests.notary.operations.test_standing import ANN, MALLORY, OPERATORS, add, adding, calls, holding, rewrite
 from tests.notary.running import Running
-from tests.notary.samples import NOW
+from tests.notary.samples import NOW, call_event, make_revoke
+from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
 from tests.support.signed_approvals import tampered
 from tests.support.standing_approvals import signed_standing
@@ -67,3 +68,55 @@ def test_a_checked_signature_serves_no_call_once_the_key_is_another(notary: Runn
     notary.settings = msgspec.structs.replace(notary.settings, operators=(ann, *OPERATORS[1:]))
     notary.restart()
     assert notary.front.ask(FindStanding("text_digest", "uid:1000", None, "{}")) is None
+
+
+@pytest.fixture
+def crowded(start_notary: StartNotary, monkeypatch: pytest.MonkeyPatch) -> Running:
+    """A crowded with little room."""
+    for name, most in (("MAX_STANDING", 3), ("MAX_OF_OPERATOR", 2), ("MAX_REVOKED", 2)):
+        monkeypatch.setattr(f"notary.operations.standing.{name}", most)
+    return start_notary(operators=OPERATORS)
+
+
+def added(crowded: Running, operator: str = "ann") -> bool:
+    """True if one more by this operator comes into force."""
+    key = ANN if operator == "ann" else MALLORY
+    text = signed_standing(key, now=crowded.clock.time, operator=operator, until=int(NOW) + 86_400)
+    return isinstance(crowded.front.ask(adding(text, operator, key)), StandingInForce)
+
+
+def revoke_all_of_them(crowded: Running) -> None:
+    event = call_event(event_type="StandingApprovalRevoked", decision="allow")
+    for one in crowded.front.ask(ListStanding()):
+        crowded.front.ask(RevokeStanding(one.row.standing_id, event))
+
+
+def test_one_operator_can_not_take_all_the_room(crowded: Running) -> None:
+    assert [added(crowded) for _ in range(3)] == [True, True, False]
+    assert [added(crowded, "mallory") for _ in range(2)] == [True, False]
+    assert calls(crowded) == [0, 0, 0]
+
+
+def test_revoked_ones_take_no_room(crowded: Running) -> None:
+    assert [added(crowded), added(crowded, "mallory"), added(crowded, "mallory")] == [True, True, True]
+    revoke_all_of_them(crowded)
+    assert [added(crowded), added(crowded), added(crowded, "mallory")] == [True, True, False]
+
+
+def test_those_that_a_revocation_of_everything_ended_take_no_room(crowded: Running) -> None:
+    assert added(crowded, "mallory")
+    assert added(crowded, "mallory")
+    crowded.front.ask(make_revoke())
+    assert [added(crowded), added(crowded)] == [True, True]
+
+
+def test_a_revoked_one_is_known_for_an_hour_and_an_operator_has_few_of_them(crowded: Running) -> None:
+    assert [added(crowded), added(crowded)] == [True, True]
+    revoke_all_of_them(crowded)
+    assert not added(crowded)
+    crowded.clock.time = NOW + 3599
+    assert not added(crowded)
+    crowded.clock.time = NOW + 3600
+    wait_for(lambda: crowded.stored("SELECT 1 FROM standing_approvals") == [], "the end of revoked standing approvals")
+    assert crowded.last_event()["event_type"] == "StandingApprovalRevoked"
+    assert added(crowded)

@@ -17,7 +17,6 @@ from tests.notary.running import Running, walk
 from tests.notary.samples import DIGEST, call_event, held_and_claimed, make_open, record_call
 from tests.support.asking import Asker, Told
 from tests.support.played_workers import PlayedWorker
-from tests.support.supervised import wait_until
 
 FILE = FileToLeave("/var/lib/files", "notes/a", DIGEST, 5)
 
@@ -166,23 +165,6 @@ def test_a_look_at_an_intent_that_was_resolved_meanwhile_writes_nothing(notary: 
     assert notary.last_event()["event_type"] == "IntentResolved"
 
 
-def test_a_front_that_is_gone_leaves_no_look_behind(notary: Running) -> None:
-    intent_id = lost(notary)
-    leaver = notary.attach("leaver")
-    its_worker = notary.workers.start("leaver")
-    (number,) = leaver.send(asked(its_worker, intent_id))
-    heard(its_worker)
-    leaver.close()
-    wait_until(lambda: "leaver" not in _fronts(notary))
-    its_worker.tell(Seen(number, "matches", DIGEST))
-    assert notary.front.ask(ShowIntent(intent_id)).last_look is None
-
-
-def _fronts(notary: Running) -> set[str]:
-    assert notary.thread is not None
-    return set(notary.thread.state.fronts)
-
-
 @pytest.mark.parametrize("is_late", [False, True], ids=["told after", "told before"])
 def test_a_notary_that_follows_has_the_worker_look_once_more(
     notary: Running, worker: PlayedWorker, is_late: bool
@@ -217,48 +199,6 @@ def look_by(front: Asker, worker: PlayedWorker, intent_id: str) -> Looked:
     answer = front.answer(number)
     assert isinstance(answer, Looked)
     return answer
-
-
-@pytest.mark.parametrize(
-    "told", [Seen(1, "verified", DIGEST), Seen(1, "matches", "sha256:ab"), Seen(1, "", None)],
-    ids=["a state of its own", "no hash", "no state"],
-)  # fmt: skip
-def test_a_worker_that_tells_what_cannot_be_is_believed_no_more(
-    notary: Running, worker: PlayedWorker, told: Seen
-) -> None:
-    intent_id = lost(notary)
-    (number,) = notary.front.send(asked(worker, intent_id))
-    heard(worker)
-    worker.tell(Seen(number, told.state, told.sha256))
-    wait_until(lambda: worker.worker_id not in _workers(notary))
-    notary.workers.end(worker)
-    assert notary.front.answer(number) == NoSuchWorker()
-
-
-def test_a_worker_that_reports_unrequested_looks_is_dropped(notary: Running, worker: PlayedWorker) -> None:
-    worker.tell(Seen(7, "matches", DIGEST))  # the notary before may have asked one
-    worker.tell(Seen(8, "matches", DIGEST))
-    wait_until(lambda: worker.worker_id not in _workers(notary))
-    assert notary.events() == []
-
-
-def _workers(notary: Running) -> set[str]:
-    assert notary.thread is not None
-    return set(notary.thread.state.workers)
-
-
-@pytest.mark.parametrize("wrong", [
-    {"decision": "deny"}, {"event_type": "IntentResolved"}, {"event_type": "AdminDrain"}, {"change": {"outcome": "x"}},
-    {"seen": {"state": "matches"}}, {"intent_id": "intent_2"},
-])  # fmt: skip
-def test_a_front_can_put_no_other_words_into_the_event(
-    notary: Running, worker: PlayedWorker, wrong: dict[str, Any]
-) -> None:
-    intent_id = lost(notary)
-    with pytest.raises(Told) as told:
-        notary.front.ask(VerifyIntent(intent_id, worker.worker_id, act(**wrong)))
-    assert told.value.problem == "refused"
-    assert not worker.has_news()
 
 
 def test_a_front_can_have_no_worker_of_another_look(notary: Running) -> None:

@@ -267,20 +267,6 @@ def test_a_bundle_of_a_gateway_that_has_moved_leads_to_a_checkpoint_of_its_new_n
     assert (bundle.origin, bundle.checkpoint) == ("moved.example", newest)
 
 
-def test_the_last_cosigned_checkpoint_is_kept_while_others_are_thinned(witnessed: Running) -> None:
-    notes = []
-    for _ in range(4):
-        witnessed.clock.time += 1
-        notes.append(grown(witnessed))
-    cosigned(witnessed, notes[1], time=witnessed.clock.time)
-    cosigned(witnessed, notes[2], COAST, time=witnessed.clock.time)
-    witnessed.clock.time += 2 * 86_400
-    newest = grown(witnessed)
-    sizes = witnessed.stored("SELECT size FROM checkpoints ORDER BY size")
-    assert {said(notes[1]).size, said(notes[2]).size, said(newest).size} <= set(sizes)
-    assert said(notes[0]).size not in sizes
-
-
 def test_a_file_that_can_not_be_written_keeps_no_cosignature_out_of_the_database(witnessed: Running) -> None:
     note = grown(witnessed)
     (witnessed.folder / "checkpoints").rename(witnessed.folder / "away")
