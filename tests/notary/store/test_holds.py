@@ -33,15 +33,6 @@ def test_a_page_begins_below_its_bound_and_has_approvals_two_milliseconds_older(
     assert ids(unit, ListHolds(None, 9, before=NOW + 0.002)) == ["apr_1"]
 
 
-def test_a_later_page_is_newest_first_for_any_filter(unit: UnitOfStore) -> None:
-    with unit() as store:
-        for number, principal in enumerate("aabbc"):
-            store.store_hold(approval(f"apr_{number}", principal=principal, created_at=NOW + number))
-    assert ids(unit, ListHolds(None, 3, in_turns=True)) == ["apr_4", "apr_3", "apr_1"]
-    assert ids(unit, ListHolds(None, 3)) == ["apr_4", "apr_3", "apr_2"]
-    assert ids(unit, ListHolds(None, 3, before=NOW + 5)) == ["apr_4", "apr_3", "apr_2"]
-
-
 def test_a_list_tells_what_came_of_each_approval(unit: UnitOfStore) -> None:
     with unit() as store:
         for approval_id in ("apr_1", "apr_2"):

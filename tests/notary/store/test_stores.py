@@ -13,7 +13,7 @@ from notary.store.contract import Store
 from tests.notary.samples import NOW
 from tests.notary.store.conftest import open_stores
 from tests.notary.store.test_contract import approval
-from tests.notary.store.test_standing import ROW
+from tests.notary.store.test_keyed_calls import ROW
 from tests.support.notary_thread import SMALL_WAL
 from tests.support.redis_server import RedisServer
 
@@ -28,40 +28,33 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
     database.close()
 
 
-@pytest.mark.parametrize("change", [
-    lambda store: store.store_hold(approval()),
-    lambda store: store.raise_epoch(0),
-], ids=["what it has read", "the epoch"])  # fmt: skip
+Act = Callable[[Store], object]
+OUTDATED: dict[str, tuple[Act, Act, Act]] = {
+    # what a unit reads, what it writes, and what another notary does meanwhile
+    "what it has read": (
+        lambda store: store.hold("apr_1"), lambda _: None, lambda theirs: theirs.store_hold(approval()),
+    ),
+    "the epoch": (lambda store: store.hold("apr_1"), lambda _: None, lambda theirs: theirs.raise_epoch(0)),
+    "another call by a standing approval": (
+        lambda store: (store.standing.get("sta_1"), store.standing.calls("sta_1")),
+        lambda store: store.standing.count("sta_1"), lambda theirs: theirs.standing.count("sta_1"),
+    ),
+    "the end of a standing approval": (
+        lambda store: (store.standing.get("sta_1"), store.standing.calls("sta_1")),
+        lambda store: store.standing.count("sta_1"), lambda theirs: theirs.standing.put(replace(ROW, is_ended=True)),
+    ),
+    "one more standing approval": (
+        lambda store: store.standing.listed(), lambda store: store.standing.put(replace(ROW, standing_id="sta_2")),
+        lambda theirs: theirs.standing.put(replace(ROW, standing_id="sta_3")),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTDATED)
 def test_a_unit_that_others_outdate_leaves_nothing_to_be_undone(
-    change: Callable[[Store], object],
-    database: SqliteDatabase,
-    redis_server: RedisServer,
-    request: pytest.FixtureRequest,
+    name: str, database: SqliteDatabase, redis_server: RedisServer, request: pytest.FixtureRequest
 ) -> None:
-    one, other = (open_stores(redis_server, request.node.name, notary) for notary in ("one", "other"))
-    with database.unit() as connection:
-        store, theirs = one.open(connection), other.open(connection)
-        assert store.hold("apr_1") is None
-        change(theirs)
-        theirs.apply(1)
-        other.confirm()
-        with pytest.raises(Outdated):
-            store.apply(1)
-    assert (one.owes, one.sent) == (False, None)
-    for stores in (one, other):
-        stores.client.close()
-
-
-@pytest.mark.parametrize("change", [
-    lambda store: store.standing.count("sta_1"),
-    lambda store: store.standing.put(replace(ROW, is_ended=True)),
-], ids=["another call of it", "its end"])  # fmt: skip
-def test_a_call_by_a_standing_approval_is_outdated_by(
-    change: Callable[[Store], object],
-    database: SqliteDatabase,
-    redis_server: RedisServer,
-    request: pytest.FixtureRequest,
-) -> None:
+    reads, writes, change = OUTDATED[name]
     one, other = (open_stores(redis_server, request.node.name, notary) for notary in ("one", "other"))
     with database.unit() as connection:
         first = one.open(connection)
@@ -69,31 +62,14 @@ def test_a_call_by_a_standing_approval_is_outdated_by(
         first.apply(1)
         one.confirm()
         store, theirs = one.open(connection), other.open(connection)
-        assert store.standing.get("sta_1") == ROW
-        assert store.standing.calls("sta_1") == 0
-        store.standing.count("sta_1")
+        reads(store)
+        writes(store)
         change(theirs)
         theirs.apply(1)
         other.confirm()
         with pytest.raises(Outdated):
             store.apply(2)
-    for stores in (one, other):
-        stores.client.close()
-
-
-def test_a_unit_that_has_counted_standing_approvals_is_outdated_by_one_more(
-    database: SqliteDatabase, redis_server: RedisServer, request: pytest.FixtureRequest
-) -> None:
-    one, other = (open_stores(redis_server, request.node.name, notary) for notary in ("one", "other"))
-    with database.unit() as connection:
-        store, theirs = one.open(connection), other.open(connection)
-        assert store.standing.listed() == []
-        theirs.standing.put(ROW)
-        theirs.apply(1)
-        other.confirm()
-        store.standing.put(replace(ROW, standing_id="sta_2"))
-        with pytest.raises(Outdated):
-            store.apply(1)
+    assert (one.owes, one.sent) == (False, None)
     for stores in (one, other):
         stores.client.close()
 

@@ -90,10 +90,6 @@ def test_budgets_of_sessions_that_are_over_go_and_others_stay(connection: sqlite
     assert budgets.read(connection, "young").found
 
 
-def test_a_refund_to_a_session_that_is_gone_is_no_error(connection: sqlite3.Connection) -> None:
-    assert not budgets.refund(connection, "gone").found
-
-
 def test_approvals_that_ended_go_a_day_later_and_those_that_wait_or_run_stay(connection: sqlite3.Connection) -> None:
     for state in ("pending", "claimed", "approved", "denied", "expired", "failed"):
         holds.store(connection, changed(make_approval(), state=state, approval_id=state))
@@ -102,14 +98,6 @@ def test_approvals_that_ended_go_a_day_later_and_those_that_wait_or_run_stay(con
     holds.sweep(connection, NOW + 300)
     left = HoldList(connection, ListHolds(None, 9), MOMENT).records()
     assert [record.approval_id for record in left] == ["pending", "claimed"]
-
-
-def test_approvals_that_ended_go_a_few_at_a_time(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN")
-    for _ in range(holds.SWEPT_AT_ONCE + 10):
-        holds.store(connection, changed(make_approval(), state="denied"))
-    assert [holds.sweep(connection, NOW + 300) for _ in range(2)] == [True, False]
-    assert count(connection, "approvals") == 0
 
 
 def test_quotas_keep_what_counts_and_little_more(connection: sqlite3.Connection) -> None:
