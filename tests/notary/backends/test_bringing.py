@@ -29,15 +29,11 @@ from ipc.operations.status import ReadLedger
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
-from notary.ledger import history, schema
-from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
-from notary.offline import main
-from notary.tree.tiles import Tree
+from notary.ledger import schema
 from tests.notary.conftest import StartNotary
 from tests.notary.running import ROOT, stored, walk
 from tests.notary.samples import NOW, claim, hooks, record_call
 from tests.support.asking import Told
-from tests.support.naive_tree import naive_root
 from tests.support.notary_thread import SMALL_WAL
 
 FIXTURE = Path(__file__).parent / "fixtures" / "d1d583e"
@@ -117,19 +113,6 @@ def test_everything_is_there_after_the_first_start_and_after_each_other(old: Pat
         assert whole(old)
 
 
-def test_its_events_and_then_its_intents_are_the_first_leaves_of_the_tree(old: Path) -> None:
-    for _ in range(2):
-        brought(old)
-        path = old / "ledger.sqlite3"
-        events = [bytes(data) for data in stored(path, "SELECT bytes FROM events ORDER BY seq")]
-        intents = stored(path, f"SELECT {', '.join(INTENT_COLUMNS)} FROM intents ORDER BY seq")
-        leaves = [*events, *map(intent_leaf, intents)]
-        with closing(sqlite3.connect(path)) as connection:
-            assert history.read(connection) == history.History(len(events), len(intents))
-            assert (len(events), len(intents)) == (5, 5)
-            assert Tree(connection).root() == naive_root(leaves)
-
-
 def test_a_file_made_of_the_old_ones_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
     brought(old)
     (tmp_path / "new").mkdir()
@@ -179,16 +162,6 @@ def test_an_intent_of_the_old_gateway_stays_unresolved_for_a_person_to_look_at(
         front.ask(Withdraw("intent_open", "error", "overloaded"))
     assert told.value.problem == "refused"
     assert front.ask(ReadLedger()).unresolved == 1
-
-
-def test_the_auditors_command_reads_the_file_before_and_after(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [str(old / "ledger.sqlite3"), "--keys", str(old / "receipt-keys.jwks.json")]
-    assert main(command) == 0
-    brought(old)
-    assert main(command) == 0
-    before, after = capsys.readouterr().out.splitlines()
-    assert before == after
-    assert "5 events in one chain, 4 receipts with a valid signature, 1 unresolved intent." in after
 
 
 # ------------------------------------------------------------------ deaths on the way

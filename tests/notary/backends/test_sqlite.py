@@ -35,12 +35,6 @@ def names(database: SqliteDatabase) -> list[str]:
         return [name for (name,) in connection.execute("SELECT name FROM things ORDER BY name")]
 
 
-def test_every_commit_reaches_the_disk(database: SqliteDatabase) -> None:
-    with database.unit() as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-
-
 def flushed(database: SqliteDatabase, **how: bool) -> bool:
     """Whether a unit like this one is flushed to the disk with its commit."""
     with database.unit(**how) as connection:

@@ -2,7 +2,6 @@
 call waits for the server once, and the notary resumes by itself when the server is back."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -17,25 +16,18 @@ from ipc.operations.leases import ReadBudget
 from ipc.operations.operation import Operation
 from ipc.operations.status import ReadLedger
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
-from notary.backends.postgres.place import WAITS
 from notary.database import DatabaseGone
 from notary.opening import open_state
 from tests.notary.backends.order import budgeted
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import Running, query, walk_of
-from tests.notary.samples import hooks, make_issue, make_note, make_open, make_refuse, make_result, record_call
+from tests.notary.samples import hooks, make_issue, make_note, make_open, make_refuse, make_result
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
-from tests.support.logs import capture_logs
 from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.large
 Fault = Callable[[PostgresServer, str], AbstractContextManager[None]]
-FRONTS_WAIT = 10.0
-"""Seconds after which fronts give up."""
-SOON = 0.2
-"""The upper bound of a call's duration while the notary reconnects to PostgreSQL: microseconds of work, plus the delays
-of a busy machine."""
 
 
 def told(running: Running, asked: Operation[Any]) -> str:
@@ -121,25 +113,6 @@ def test_a_call_that_ends_while_the_ledger_is_gone_stays_unresolved_until_it_is_
     comes_back(notary)
     assert [one.intent_id for one in notary.front.ask(ListUnresolved(9))] in ([asked.intent_id], [])
     assert walk_of(notary).intact
-
-
-def test_a_silent_server_costs_the_first_call_its_deadline_and_those_that_follow_nothing(
-    notary: Running, postgres_server: PostgresServer
-) -> None:
-    postgres_server.freeze()
-    try:
-        began = time.monotonic()
-        assert told(notary, make_note()) == "ledger"
-        assert WAITS.unit / 2 <= time.monotonic() - began < FRONTS_WAIT
-        costs = []
-        for _ in range(20):
-            began = time.monotonic()
-            assert told(notary, make_note()) == "ledger"
-            costs.append(time.monotonic() - began)
-        assert sorted(costs)[10] < SOON
-    finally:
-        postgres_server.thaw()
-    comes_back(notary)
 
 
 def breaks_at_commit(
@@ -283,22 +256,6 @@ def test_a_failure_at_the_commit_fails_no_other_operation_and_keeps_the_connecti
     assert len(query(notary.front)) == 2
 
 
-def test_a_server_that_was_put_back_is_not_gone_on_with(
-    notary: Running, postgres_server: PostgresServer, database: str
-) -> None:
-    for _ in range(3):
-        notary.front.ask(make_note())
-    postgres_server.ask("UPDATE turn SET number = number - 1", database=database)
-    with capture_logs() as lines:
-        postgres_server.restart()
-        wait_for(lambda: "lacks units" in why(notary), "what is found")
-        postgres_server.ask("UPDATE turn SET number = number + 1", database=database)
-        comes_back(notary)
-    causes = [line["cause"] for line in lines if line["event"] == "the PostgreSQL of the ledger is not as it was"]
-    assert len(causes) == 1, "it is told once, however often it is looked at"
-    assert "lacks units" in causes[0]
-
-
 REWRITES = "UPDATE tiles SET hashes = set_byte(hashes, 0, get_byte(hashes, 0) # 1) WHERE level = 0"
 
 
@@ -343,28 +300,9 @@ def test_a_start_refuses_a_ledger_of_a_later_version_or_with_prepared_tables(
         open_state(running.settings)
 
 
-def test_a_start_refuses_a_server_that_loses_what_it_has_answered(
-    start: StartNotary, postgres_server: PostgresServer, database: str
-) -> None:
-    running = start()
-    running.stop()
-    postgres_server.ask(f"ALTER DATABASE {database} SET synchronous_commit = off")
-    with pytest.raises(DatabaseGone, match="synchronous_commit is off"):
-        open_state(running.settings)
-
-
 def test_a_text_that_no_postgresql_takes_is_refused_and_takes_no_other_with_it(notary: Running) -> None:
     asked = [make_note(), make_note(principal="a\x00b"), make_note()]
     heard = [notary.front.heard(number) for number in notary.front.send(*asked)]
     assert [one.problem for one in heard] == [None, "refused", None]
     assert len(notary.front.ask(QueryEvents(EventQuery()))) == 2
     assert notary.front.ask(ReadLedger()).unresolved == 0
-
-
-def test_recorded_events_survive_a_killed_server(notary: Running, postgres_server: PostgresServer) -> None:
-    closed = [record_call(notary.front)[1] for _ in range(5)]
-    postgres_server.restart()
-    comes_back(notary)
-    names = b"".join(query(notary.front, event_type="ActionCall")).decode()
-    assert all(one.receipt_id in names for one in closed)
-    assert walk_of(notary).intact

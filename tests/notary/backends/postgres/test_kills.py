@@ -15,10 +15,6 @@ from ipc.operations.evidence import ReadCheckpoint
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from tests.notary.backends.order import GONE, Killed, budgeted, end_of, ended, left
 from tests.notary.backends.postgres.conftest import StartNotary
-from tests.notary.backends.redis.test_order import (  # noqa: F401 - both kinds of ledger keep the same order
-    test_a_unit_that_ends_here_is_in_both_and_is_answered_again,
-    test_a_unit_that_ends_here_is_in_neither,
-)
 from tests.notary.running import NotaryProcess, Running, walk_of
 from tests.notary.samples import make_issue, make_note
 from tests.support.strace import injected

@@ -1,27 +1,49 @@
 """Two gateways on one ledger: one chain, one tree, and each answers again what it has answered itself."""
 
-from contextlib import closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
 from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
-from ipc.operations.calls import Closed
-from ipc.operations.evidence import QueryEvents, ReadCheckpoint, ShowReceipt
+from ipc.operations.calls import Closed, HeldByCap
+from ipc.operations.evidence import QueryEvents, ReadCheckpoint
 from ipc.operations.holds import GetHold
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ListSessions, ReadEpoch, RevokeSession
+from ipc.operations.status import ReadLedger
 from ipc.operations.witnesses import Cosign, NextCheckpoint
+from ipc.settings import LedgerSettings, StoreSettings
 from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import PostgresTarget
-from notary.checkpoints import RolledBack
 from notary.opening import open_state
 from notary.upkeep import Upkeep
 from tests.notary.backends.postgres.conftest import StartNotary
-from tests.notary.running import walk_of
-from tests.notary.samples import NOW, call_event, changed, make_issue, make_note, make_open, make_result, record_call
+from tests.notary.backends.postgres.test_faults import read_only, told
+from tests.notary.operations.test_standing import OPERATORS, add, calls, opening
+from tests.notary.running import Running, walk_of
+from tests.notary.samples import (
+    NOW,
+    call_event,
+    make_issue,
+    make_note,
+    make_open,
+    make_result,
+    make_revoke,
+    record_call,
+)
 from tests.support.cosigners import CITY, witnessed_by
+from tests.support.front_core import Core, front_core
+from tests.support.gateway import wait_for
+from tests.support.keyed_model import ACTIONS, KeyedHistories
 from tests.support.postgres_server import PostgresServer
+from tests.support.properties import FEW
+from tests.support.town import town
 
 pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 
@@ -36,12 +58,6 @@ def test_two_gateways_write_one_chain_and_one_tree(start: StartNotary) -> None:
     report = walk_of(one)
     assert (report.intact, report.total_events, report.size) == (True, 42, 82), report.reason
     assert other.front.ask(ReadCheckpoint()).size == one.front.ask(ReadCheckpoint()).size == 82
-
-
-def test_a_receipt_of_one_is_shown_by_the_other(start: StartNotary) -> None:
-    one, other = start("one"), start("other")
-    _, closed = record_call(one.front)
-    assert other.front.ask(ShowReceipt(closed.receipt_id)).signature_status == "verified"
 
 
 def test_a_call_that_one_runs_is_not_taken_from_it_by_the_other(start: StartNotary) -> None:
@@ -61,11 +77,11 @@ def test_among_simultaneous_calls_only_one_with_the_other_gateways_intent_is_ref
 ) -> None:
     one, other = start("one"), start("other")
     known, _ = record_call(other.front)
-    for asked, told in (
+    for asked, problems in (
         ([make_open(), make_open()], [None, None]),
         ([make_open(), make_open(intent_id=known.intent_id), make_open()], [None, "refused", None]),
     ):
-        assert [one.front.heard(number).problem for number in one.front.send(*asked)] == told
+        assert [one.front.heard(number).problem for number in one.front.send(*asked)] == problems
     assert walk_of(one).intact
 
 
@@ -106,32 +122,6 @@ def test_a_checkpoint_of_one_keeps_its_cosignature_when_the_other_signs_the_same
     assert other.front.ask(ReadCheckpoint()).size == shown.size
     ((note,),) = postgres_server.ask("SELECT note FROM checkpoints", database=database)
     assert line in note
-
-
-def test_a_ledger_that_was_put_back_is_refused_by_a_start(
-    start: StartNotary, postgres_server: PostgresServer, database: str
-) -> None:
-    one = start("one")
-    copy = f"{database}_copy"
-    one.front.ask(make_note())
-    one.stop()
-    postgres_server.ask(f"CREATE DATABASE {copy} TEMPLATE {database}")
-    one.start()
-    one.front.ask(make_note())
-    one.front.ask(ReadCheckpoint())
-    one.stop()
-    with pytest.raises(RolledBack, match="an earlier copy was put back"):
-        open_state(changed(one.settings, ledger=postgres_server.settings(copy)))
-
-
-def test_checkpoints_that_were_taken_from_a_gateway_are_missed(start: StartNotary) -> None:
-    one = start("one")
-    one.front.ask(make_note())
-    one.front.ask(ReadCheckpoint())
-    one.stop()
-    (one.folder / "checkpoints").unlink()
-    with pytest.raises(RolledBack, match="is gone, which says how far the ledger was"):
-        open_state(one.settings)
 
 
 def test_operations_that_arrive_together_are_one_transaction(
@@ -226,3 +216,57 @@ def test_a_unit_that_writes_no_event_does_not_hide_what_the_other_wrote_before_i
         one.front.ask(ReadCheckpoint())  # signed, and written
         one.front.ask(make_note())
     assert walk_of(one).intact
+
+
+def test_what_one_adds_both_count_and_either_ends(start: StartNotary) -> None:
+    one, other = start("one", operators=OPERATORS), start("other", operators=OPERATORS)
+    standing_id = add(one, max_calls=3)
+    asked: list[tuple[Running, Any]] = [(host, host.front.send(opening(standing_id))[0]) for host in (one, other) * 3]
+    ends = [type(host.front.answer(number)) for host, number in asked]
+    assert (ends.count(Closed), ends.count(HeldByCap)) == (3, 3)
+    assert calls(one) == calls(other) == [3]
+    other.front.ask(make_revoke())
+    assert calls(other) == []
+
+
+@asynccontextmanager
+async def two_fronts(folder: Path, store: StoreSettings, ledger: LedgerSettings) -> AsyncIterator[Sequence[Core]]:
+    async with (
+        front_core(folder, *ACTIONS, store=store, ledger=ledger) as one,
+        front_core(folder, *ACTIONS, front_id="front-2-b", store=store, ledger=ledger) as other,
+    ):
+        yield one, other
+
+
+def test_any_history_of_repeated_calls_on_postgresql_is_the_tables(
+    tmp_path: Path, store: StoreSettings, postgres_server: PostgresServer, database: str
+) -> None:
+    with town(partial(two_fronts, tmp_path, store, postgres_server.settings(database))) as running_town:
+
+        class OnPostgres(KeyedHistories):
+            town = running_town
+
+        run_state_machine_as_test(OnPostgres, settings=FEW)
+
+
+def test_a_look_that_finds_room_for_its_rows_has_found_the_ledger_again(
+    notary: Running, postgres_server: PostgresServer, database: str
+) -> None:
+    assert notary.thread is not None
+    with read_only(postgres_server, database):
+        wait_for(lambda: told(notary, make_note()) == "ledger", "the fault")
+    wait_for(lambda: told(notary, ReadLedger()) == "", "the ledger")
+    assert not notary.thread.state.is_failing, "it is not written to any more only to look"
+
+
+def test_a_unit_that_takes_no_room_does_not_count_as_recovery(notary: Running) -> None:
+    assert notary.thread is not None
+    state = notary.thread.state
+    state.is_failing = True
+    assert notary.front.ask(ReadEpoch()) == 0
+    assert state.is_failing, "a full disk would have let it pass"
+    assert notary.front.ask(make_note()) is None
+    assert not state.is_failing
+    state.is_failing = True
+    notary.front.begin(make_open())
+    assert not state.is_failing, "the intent of a call takes room, too"

@@ -3,16 +3,30 @@
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
+import msgspec
 import pytest
 import redis
 
+from ipc.operations.calls import Closed, UseProof
 from ipc.settings import Settings, StoreSettings
+from notary.backends.redis.changes import milliseconds, number
 from notary.backends.redis.client import Client, RedisTarget
 from notary.backends.redis.fitness import problem_of_redis
 from notary.backends.redis.scripts import SWEEP
 from notary.store.contract import StoreGone
 from tests.faults.between import REFUSES, Between
+from tests.notary.backends.order import budgeted, left
+from tests.notary.running import Running
+from tests.notary.samples import (
+    fresh_proof,
+    held_and_claimed,
+    make_denial,
+    make_hold,
+    make_issue,
+    make_revoke,
+)
 from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
 from tests.support.names import SERVICE, resolve_to
@@ -135,3 +149,47 @@ def test_a_script_is_sent_whole_once(client: Client, way: Between, redis_server:
     for _ in range(2):
         assert client.run(SWEEP, ["{x}:a", "{x}:b"], "0", "10", "10") == 0
     assert (way.count(b"EVALSHA"), way.count(b"$4\r\nEVAL\r\n")) == (2, 1)
+
+
+def test_a_time_to_live_is_in_milliseconds_and_at_least_one() -> None:
+    assert [milliseconds(seconds) for seconds in (180.0, 0.0015, 0.001, 0.0001, -5.0)] == ["180000", "2", "1", "1", "1"]
+
+
+def test_a_missing_number_is_none_and_a_malformed_one_is_an_error() -> None:
+    assert [number(text) for text in ("7", "0", "", None)] == [7, 0, 0, 0]
+    with pytest.raises(StoreGone, match="makes no sense"):
+        number("many")
+
+
+SLOTS = 16384
+PREFIX = "of.one:gateway_1"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[RedisServer]:
+    """A cluster of one node, which has all slots."""
+    server = RedisServer(tmp_path / "node", "--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    server.ask("CLUSTER", "ADDSLOTS", *range(SLOTS))
+    wait_for(lambda: "cluster_state:ok" in str(server.ask("CLUSTER", "INFO")), "the cluster")
+    yield server
+    server.close()
+
+
+def test_all_keys_of_a_gateway_lie_in_one_slot(node: RedisServer, tmp_path: Path) -> None:
+    store = msgspec.structs.replace(node.settings, redis_prefix=PREFIX)
+    notary = Running(tmp_path / "state", is_patient=True, store=store, dev_mode=True)
+    try:
+        front = notary.front
+        session_id = front.ask(make_issue(max_calls=3, max_sessions=9)).session_id
+        assert front.ask(UseProof(fresh_proof())).is_fresh
+        assert isinstance(front.ask(budgeted(session_id)), Closed)
+        assert left(notary, session_id) == 2
+        assert front.ask(make_denial(held_and_claimed(front, front.front_id))) is not None
+        front.ask(make_hold(calls_per_hour=9))
+        front.ask(make_revoke())
+        names = node.ask("KEYS", "*")
+    finally:
+        notary.close()
+    kinds = {name.removeprefix(f"{{{PREFIX}}}:").split(":")[0] for name in names}
+    assert kinds >= {"marker", "epoch", "unit", "proof", "budget", "calls", "sessions", "hold", "live", "ended"}
+    assert {node.ask("CLUSTER", "KEYSLOT", name) for name in names} == {node.ask("CLUSTER", "KEYSLOT", PREFIX)}

@@ -145,20 +145,6 @@ def test_a_cap_whose_amounts_can_not_be_read_opens_no_call(
     assert told(hurt, spending()) == ""
 
 
-def test_a_dead_redis_costs_further_calls_nothing(hurt: Running, server: RedisServer) -> None:
-    assert hurt.thread is not None
-    assert hurt.thread.state.stores is not None
-    client = hurt.thread.state.stores.client
-    with hanging(server):
-        wait_for(lambda: told(hurt, fresh()), "the first refusal")
-        began = time.thread_time()
-        for _ in range(1000):
-            with pytest.raises(StoreGone):
-                client.check()
-        assert time.thread_time() - began < 0.5
-    wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
-
-
 def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_holds_up_no_end(
     hurt: Running, server: RedisServer
 ) -> None:
@@ -170,30 +156,6 @@ def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_ho
         assert seeker.daemon, "a notary that crashes meanwhile does not wait for it"
         assert redis_client.AGAIN_SECONDS <= 0.25, "it is looked for four times a second"
     wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
-
-
-def test_connections_that_are_reset_are_made_again_and_end_no_lease(hurt: Running, server: RedisServer) -> None:
-    before = hurt.front.ask(fresh()).epoch
-    server.ask("CLIENT", "KILL", "TYPE", "normal")
-    wait_for(lambda: told(hurt, fresh()) == "", "the store")
-    assert hurt.front.ask(fresh()).epoch == before
-
-
-def test_a_slow_redis_is_waited_for(hurt: Running, server: RedisServer) -> None:
-    slow = threading.Thread(target=lambda: server.ask("EVAL", SLOW, 0))
-    slow.start()
-    assert told(hurt, fresh()) == ""
-    slow.join()
-
-
-SLOW = """
-local began = redis.call('TIME')
-local function passed()
-  local now = redis.call('TIME')
-  return (now[1] - began[1]) * 1000000 + now[2] - began[2]
-end
-while passed() < 200000 do end
-"""
 
 
 def lose_the_last_units(server: RedisServer) -> None:

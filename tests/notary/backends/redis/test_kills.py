@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ipc.operations.calls import ProofRecord, UseProof
-from ipc.operations.holds import GetHold
 from ipc.operations.leases import Issue, ReadBudget, ReadEpoch, SignedLease
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import APPLY, Script
@@ -20,7 +19,7 @@ from notary.store.contract import StoreGone
 from tests.notary.backends import order
 from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, end_of, ended, left, stores_of
 from tests.notary.running import NotaryProcess, Running
-from tests.notary.samples import make_claim, make_hold, make_issue
+from tests.notary.samples import make_issue
 from tests.support.asking import Told
 from tests.support.redis_server import RedisServer
 from tests.support.strace import injected
@@ -29,20 +28,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.usefixtures("patient_backends"),
 ]
-
-
-def test_a_claim_without_its_ledger_row_is_undone_and_keeps_its_request(
-    notary: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = make_hold()
-    notary.front.ask(asked)
-    order.applied(notary, monkeypatch)
-    end_of(notary, make_claim(asked.approval))
-    ended(notary)
-    hold = notary.front.ask(GetHold(asked.approval.approval_id))
-    assert (hold.state, hold.holder, hold.body) == ("pending", None, asked.approval.body)
-    claimed = notary.front.ask(make_claim(asked.approval, notary.front.front_id))
-    assert (claimed.state, claimed.holder) == ("claimed", notary.front.front_id)
 
 
 def test_a_lease_without_its_ledger_row_does_not_count_as_a_session(

@@ -17,7 +17,7 @@ from notary.database import DatabaseGone, OpenTransaction
 from notary.store.contract import StoreGone
 from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
 from tests.notary.backends.order import CALLS, budgeted, left, stores_of
-from tests.notary.running import NotaryProcess, Running, walk_of
+from tests.notary.running import Running, walk_of
 from tests.notary.samples import (
     call_event,
     changed,
@@ -74,15 +74,6 @@ def debit_in_doubt(distant: Running, way: Losing, redis_server: RedisServer, how
 
 
 @pytest.mark.parametrize("how", [RESET, SILENT])
-def test_a_debit_whose_answer_was_lost_is_given_back(
-    distant: Running, way: Losing, redis_server: RedisServer, how: str
-) -> None:
-    session_id = debit_in_doubt(distant, way, redis_server, how)
-    comes_back(distant, way)
-    assert left(distant, session_id) == CALLS
-
-
-@pytest.mark.parametrize("how", [RESET, SILENT])
 def test_it_is_given_back_where_the_ledger_went_on_meanwhile(
     distant: Running, way: Losing, redis_server: RedisServer, how: str
 ) -> None:
@@ -93,15 +84,6 @@ def test_it_is_given_back_where_the_ledger_went_on_meanwhile(
     assert isinstance(distant.front.ask(budgeted(session_id)), Closed)
     assert left(distant, session_id) == CALLS - 1
     assert walk_of(distant).intact
-
-
-def test_it_is_given_back_by_the_notary_that_follows(distant: Running, way: Losing, redis_server: RedisServer) -> None:
-    session_id = debit_in_doubt(distant, way, redis_server)
-    goes_on(distant)
-    distant.stop()
-    way.open()
-    distant.start()
-    assert left(distant, session_id) == CALLS
 
 
 def test_it_is_given_back_once_and_what_is_taken_later_stays_taken(
@@ -126,26 +108,6 @@ def test_it_is_given_back_after_a_second_answer_was_lost(
     told(distant, budgeted(session_id))
     goes_on(distant)
     distant.stop()
-    way.open()
-    distant.start()
-    assert left(distant, session_id) == CALLS
-
-
-def test_a_notary_that_is_killed_in_that_doubt_is_followed_by_one_that_gives_it_back(
-    distant: Running, way: Losing, redis_server: RedisServer
-) -> None:
-    session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
-    distant.stop()
-    process = NotaryProcess(distant.settings, distant.workers)
-    process.ready()
-    front = process.attach("front-x")
-    way.lose(DEBIT)
-    with pytest.raises(Told, match="unavailable"):
-        front.ask(budgeted(session_id))
-    front.ask(make_note())
-    process.kill()
-    front.close()
-    assert len(way.lost) == 1
     way.open()
     distant.start()
     assert left(distant, session_id) == CALLS

@@ -1,12 +1,16 @@
 """A Redis that sentinels watch: the notary finds the master through them, follows a failover without a restart, and
 ends every earlier lease if the new master lacks committed writes."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 
+from bench.servers import redis_program
 from ipc.operations.calls import Closed, ProofRecord, UseProof
 from ipc.operations.leases import ReadBudget, SignedLease
 from ipc.settings import StoreSettings
@@ -17,8 +21,7 @@ from tests.notary.backends.redis.test_faults import answering, fresh, told
 from tests.notary.running import NotaryProcess, Running, settings_in
 from tests.notary.samples import make_issue
 from tests.support.gateway import wait_for
-from tests.support.ports import closed_port
-from tests.support.redis_sentinels import Sentinels
+from tests.support.ports import closed_port, free_port
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.large
@@ -160,3 +163,70 @@ def test_a_master_unknown_to_all_sentinels_is_reported_in_a_sentence(
 ) -> None:
     with answering(data) as sentinel, pytest.raises(StoreGone, match=said):
         Client(place_of([sentinel], [redis_server.port]).connect).open()
+
+
+NAME = "main"
+DOWN_MS = 2000
+"""A master that says nothing for so long is followed by a replica."""
+
+
+class Sentinels:
+    """The number of sentinels; two of them have to agree."""
+
+    def __init__(self, folder: Path, master: RedisServer, number: int = 3) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.ports = [free_port() for _ in range(number)]
+        for port in self.ports:
+            home = folder / str(port)
+            home.mkdir(parents=True)
+            (home / "sentinel.conf").write_text(
+                f"port {port}\nbind 127.0.0.1\ndir {home}\nsentinel monitor {NAME} 127.0.0.1 {master.port} 2\n"
+                f"sentinel down-after-milliseconds {NAME} {DOWN_MS}\nsentinel failover-timeout {NAME} 5000\n"
+            )
+            command = [redis_program(), str(home / "sentinel.conf"), "--sentinel", "--logfile", str(home / "log")]
+            self._processes.append(subprocess.Popen(command))
+        wait_for(lambda: all(self._knows(port, number) for port in self.ports), "the sentinels")
+
+    def url(self, *servers: RedisServer) -> str:
+        """The settings of a gateway that uses these sentinels."""
+        places = ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        return f"redis+sentinel://{places}/{NAME}?ports={','.join(str(one.port) for one in servers)}"
+
+    def masters(self) -> set[int]:
+        """The ports that the running sentinels name as the master's; they may differ while a failover goes on."""
+        running = [port for port, one in zip(self.ports, self._processes, strict=True) if one.poll() is None]
+        return {int(self._ask(port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1]) for port in running}
+
+    def fail_over(self) -> None:
+        """Make the replica the master now, even if the master lives."""
+        wait_for(self._begins_failover, "a replica that can be the master")
+
+    def kill(self, at: int) -> None:
+        """One of them."""
+        self._processes[at].kill()
+        self._processes[at].wait(120)
+
+    def close(self) -> None:
+        """The end."""
+        for at in range(len(self._processes)):
+            self.kill(at)
+
+    def _knows(self, port: int, number: int) -> bool:
+        try:
+            (told,) = self._ask(port, "SENTINEL", "MASTERS")
+            return int(told["num-other-sentinels"]) == number - 1 and int(told["num-slaves"]) >= 1
+        except (redis.RedisError, ValueError):
+            return False
+
+    def _begins_failover(self) -> bool:
+        try:
+            self._ask(self.ports[0], "SENTINEL", "FAILOVER", NAME)
+        except redis.ResponseError as error:
+            if "NOGOODSLAVE" not in str(error):
+                raise
+            return False  # it knows of the replica, and has not heard from it yet
+        return True
+
+    def _ask(self, port: int, *command: str) -> Any:
+        with redis.Redis(port=port, decode_responses=True) as client:
+            return client.execute_command(*command)

@@ -1,6 +1,7 @@
 """Gateways that share a Redis see each other's changes, and keys of ended things expire."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from math import inf
 from typing import Any
@@ -8,15 +9,18 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
 from ipc.events import AuditEvent
-from ipc.operations.calls import Approver, Closed, ProofRecord, Refusal, UseProof
-from ipc.operations.holds import MoveHold, OrphanedHolds
+from ipc.operations.calls import Approver, Closed, Open, ProofRecord, Refusal, UseProof
+from ipc.operations.caps import SumCap
+from ipc.operations.holds import Hold, HoldInForce, MoveHold, OrphanedHolds
 from ipc.operations.leases import ListSessions, ReadBudget, Revoke, RevokeSession, SignedLease
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.order import budgeted
 from tests.notary.backends.redis.conftest import StartNotary
+from tests.notary.capped_calls import POINTER, WINDOWS, hold_of, opening_of, play, uses_of
 from tests.notary.running import Running
 from tests.notary.samples import (
     call_event,
@@ -32,6 +36,7 @@ from tests.notary.samples import (
 )
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
+from tests.support.properties import FEW
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.usefixtures("patient_backends")
@@ -116,20 +121,6 @@ def test_a_session_stays_revoked_when_a_gateway_whose_clock_is_ahead_revokes_ano
     assert started.ask(make_open(event=call_event(session_id=sessions[one]))).code == "invalid_lease"
 
 
-def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other(start: StartNotary) -> None:
-    one, other = start("one"), start("other")
-    sessions = {one.front.ask(make_issue()).session_id for _ in range(3)}
-    for session_id in sessions:
-        event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
-        one.front.ask(RevokeSession(session_id, event))
-
-    def has_heard() -> bool:
-        other.front.ask(make_note())
-        return set(other.front.in_force[-1].revoked) == sessions
-
-    wait_for(has_heard, "the revocations")
-
-
 def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
     one = start()
     session_id = one.front.ask(make_issue(max_calls=3, max_sessions=5)).session_id
@@ -144,13 +135,6 @@ def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServ
     for name in redis_server.names(prefix):
         if ":proof:" in name:
             assert 170_000 < redis_server.ask("PTTL", name) <= 180_000
-
-
-def test_how_a_unit_would_be_undone_is_erased_soon(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
-    one = start()
-    one.front.ask(make_hold())
-    (unit,) = [name for name in redis_server.names(prefix) if ":unit:" in name]
-    wait_for(lambda: set(redis_server.ask("HKEYS", unit)) == {"fence", "number"}, "the record without a request")
 
 
 def test_a_ledger_that_changes_its_store_ends_every_lease(start: StartNotary, redis_server: RedisServer) -> None:
@@ -256,3 +240,49 @@ def test_a_session_that_one_gateway_has_revoked_is_continued_by_neither(start: S
         assert first not in (session(one), session(other))
         opened = other.front.ask(make_open(event=call_event(session_id=first)))
         assert opened == Refusal("invalid_lease", "its session was revoked")
+
+
+ACTION, PAYER = "text_digest", "uid:1000"
+
+
+def spending(value: str, subject: str = PAYER) -> Open:
+    return opening_of(ACTION, subject, uses_of(subject, value, is_spared=True))
+
+
+def used(notary: Running, per: str = "all") -> dict[str, str]:
+    """Subject -> total and unknown part."""
+    sums = notary.front.ask(SumCap(ACTION, POINTER, per, WINDOWS[per])).sums
+    return {one.subject: f"{one.total} {one.unknown}" for one in sums}
+
+
+def waiting(value: str, notary: Running) -> Hold:
+    return hold_of(ACTION, PAYER, uses_of(PAYER, value, is_spared=True), notary.clock.time)
+
+
+def test_sums_of_two_gateways_are_exact_and_never_above_a_cap(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    run_state_machine_as_test(play([(one, one.front), (other, other.front)]), settings=FEW)
+
+
+def test_calls_at_two_fronts_of_each_of_two_gateways_never_go_above_a_cap(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    fronts = [one.front, one.attach("more"), other.front, other.attach("others")]
+    payers = ["a", "b", "c"]  # each may pay 50, all of them 100
+    asked = [(front, spending("7", payer)) for _ in range(3) for payer in payers for front in fronts]
+    numbers = [(front, front.send(opening)[0], opening) for front, opening in asked]
+    ends = [(front.answer(number), opening) for front, number, opening in numbers]
+    opened = Counter(opening.event.principal for end, opening in ends if isinstance(end, Closed))
+    assert {type(end) for end, _ in ends} == {Closed, Refusal}
+    assert opened.total() == 100 // 7, "as many as the cap of all allows, and no more"
+    assert max(opened.values()) <= 50 // 7
+    assert used(one) == used(other) == {"": "98 0"}
+    assert used(one, "principal") == {str(payer): f"{7 * count} 0" for payer, count in opened.items()}
+
+
+def test_holds_and_calls_of_two_gateways_share_a_cap(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    numbers = [(running, running.front.send(asked)[0])
+               for running in (one, other) for asked in (waiting("20", one), spending("20"))]  # fmt: skip
+    ends = [running.front.answer(number) for running, number in numbers]
+    assert Counter(type(end) in (Closed, HoldInForce) for end in ends) == {True: 2, False: 2}
+    assert used(one, "principal") == {PAYER: "40 0"}
