@@ -1,9 +1,5 @@
 """Evidence that no front may write, compromised or not: the notary refuses each item by itself and stores nothing of
-it.
-
-The same rules against a notary that is a process: tests/integration/test_hostile_evidence.py and
-tests/integration/test_hostile_approvals.py.
-"""
+it."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Operators' own signatures, as the notary holds them against claims, denials and approved calls from any front.
-
-The tests over a front's channel: tests/integration/test_hostile_signatures.py.
-"""
+"""Operators' own signatures, as the notary holds them against claims, denials and approved calls from any front."""
 
 from collections.abc import Callable
 from typing import Any
