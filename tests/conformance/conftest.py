@@ -19,7 +19,7 @@ from tests.support.upstream import Upstream, upstream
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "row(id): the row of the contract that the test proves")
+    config.addinivalue_line("markers", "row(ids): the rows of the contract that the test proves")
 
 
 @pytest.hookimpl(trylast=True)

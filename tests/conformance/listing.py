@@ -11,7 +11,7 @@ def lines_of(item: pytest.Item) -> list[tuple[str, str, str]]:
     mode = callspec.params.get("mode", "") if callspec else ""
     if not mode and "run" in getattr(item, "fixturenames", ()):
         mode = "run"
-    rows = [(mark.args[0], mark.kwargs["place"]) for mark in item.iter_markers("row")] or [("none", "")]
+    rows = [(name, mark.kwargs["place"]) for mark in item.iter_markers("row") for name in mark.args] or [("none", "")]
     return [(row, item.nodeid, mode or place) for row, place in rows]
 
 

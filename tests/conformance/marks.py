@@ -1,4 +1,4 @@
-"""Which row of the contract a test proves: `@row("lease/session_id")`, and whole tables of such tests at once."""
+"""Which rows of the contract a test proves: `@row("lease/session_id")`, and whole tables of such tests at once."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,9 +11,9 @@ ONLY_DEV = pytest.mark.parametrize("mode", ["dev"], indirect=True, scope="module
 """For a row that needs an upstream on this machine, which production never reaches."""
 
 
-def row(name: str, place: str = "") -> pytest.MarkDecorator:
-    """The test proves this row; `place` (see report.py) where it starts no whole gateway."""
-    return pytest.mark.row(name, place=place)
+def row(*names: str, place: str = "") -> pytest.MarkDecorator:
+    """The test proves these rows; `place` (see report.py) where it starts no whole gateway."""
+    return pytest.mark.row(*names, place=place)
 
 
 def rows(table: str, cases: Mapping[str, Any]) -> pytest.MarkDecorator:

@@ -50,7 +50,7 @@ def test_events_come_by_time_descending(gate: Deployment, operator: Caller, call
     assert times == sorted(times, reverse=True)
 
 
-@row("admin-endpoints/events-trace_id")
+@row("admin-endpoints/events-trace_id", "events/1-queryable")
 def test_events_are_filtered_by_their_trace(gate: Deployment, own: list[Event]) -> None:
     assert gate.events(trace_id=own[0]["trace_id"]) == [own[0]]
 
@@ -106,7 +106,7 @@ def test_a_list_of_events_is_as_long_as_its_limit_at_most(gate: Deployment, call
         assert gate.operator().get(f"/v1/audit/events?limit={wrong}").status_code == 400
 
 
-@row("admin-endpoints/verify")
+@row("admin-endpoints/verify", "events/1-verifiable")
 def test_the_chain_is_whole(gate: Deployment, operator: Caller, own: list[Event]) -> None:
     ((count,),) = gate.select("select count(*) from events")
     answer = operator.get("/v1/audit/verify")
@@ -133,13 +133,7 @@ def test_a_changed_event_is_found_and_named(gate: Deployment, operator: Caller, 
     assert operator.get("/v1/audit/verify").json()["intact"] is True
 
 
-@row("admin-endpoints/receipt")
-def test_operators_read_receipts(operator: Caller, own: list[Event]) -> None:
-    answer = operator.get(f"/v1/receipts/{own[0]['receipt_id']}")
-    assert (answer.status_code, answer.json()["receipt_id"]) == (200, own[0]["receipt_id"])
-
-
-@row("admin-endpoints/status-not-audited")
+@row("admin-endpoints/status-not-audited", "events/1-status-silent")
 def test_a_look_at_the_status_leaves_no_event(gate: Deployment, operator: Caller) -> None:
     before = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     assert operator.get("/v1/admin/status").status_code == 200

@@ -84,7 +84,7 @@ def test_the_list_can_be_asked_for_it(gate: Deployment, ends: Ends, case: str) -
     assert not set(ids) & others
 
 
-@row("approval-states/none-to-pending")
+@row("approval-states/none-to-pending", "limits/approval-ttl")
 def test_a_held_call_is_stored_for_five_minutes(gate: Deployment) -> None:
     agent = gate.agent()
     approval_id = gate.held(agent, body={"text": "stored"})

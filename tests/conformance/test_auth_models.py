@@ -92,7 +92,7 @@ def test_a_route_for_everybody_asks_for_nothing(gate: Deployment, case: str) -> 
 
 
 @BOTH_MODES
-@row("auth-models/none-leases")
+@row("auth-models/none-leases", "lease-request/unauthenticated")
 def test_a_lease_is_had_without_credentials(gate: Deployment) -> None:
     assert gate.lease({"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}).status_code == 200
 
@@ -109,7 +109,7 @@ def test_the_principal_is_the_identity_providers_and_not_the_callers_word(gate: 
     assert {one["identity_method"] for one in events} == {"none" if gate.is_dev else "peercred"}
 
 
-@row("auth-models/unmapped")
+@row("auth-models/unmapped", "other-errors/leases-403")
 def test_a_user_without_a_mapping_gets_no_lease(unknown: Strangers) -> None:
     assert (unknown.socket.status_code, unknown.socket.json()["error"]) == (403, "identity_forbidden")
 

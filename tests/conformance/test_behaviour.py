@@ -34,12 +34,6 @@ def listed(gate: Deployment, action: str, agent: str | None = None) -> Iterator[
 # ------------------------------------------------------------------------------------------------ 1. drain
 
 
-@row("behaviour/1-drain-refuses")
-def test_after_a_drain_calls_and_leases_are_503(drain: Drain) -> None:
-    for answer in (drain.refused, drain.refused_lease):
-        assert (answer.status_code, answer.json()) == (503, {"error": "draining"})
-
-
 @row("behaviour/1-drain-counts")
 def test_what_is_in_flight_falls_to_none(drain: Drain) -> None:
     assert drain.first.json()["in_flight_executions"] == 1

@@ -28,7 +28,7 @@ def test_of_many_calls_at_once_no_more_than_the_budget_run(gate: Deployment) -> 
     assert sorted(left) == [0, 1, 2, 3, 4]
 
 
-@row("budget/exhausted")
+@row("budget/exhausted", "execute-errors/403-budget_exhausted")
 def test_with_none_left_it_is_exhausted(gate: Deployment) -> None:
     agent = gate.agent(max_calls=2)
     answers = [agent.execute("text_digest", {"text": "x"}) for _ in range(3)]

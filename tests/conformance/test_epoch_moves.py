@@ -2,21 +2,24 @@
 
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
+from tests.conformance.shapes import is_integer
 from tests.support.coded import Coded
 
 
-@row("epoch-moves/raises-by-one")
+@row("epoch-moves/raises-by-one", "revocation-epoch/non-negative")
 def test_revoke_all_raises_it_by_one(gate: Deployment) -> None:
     operator = gate.operator()
     before = operator.get("/v1/admin/epoch").json()["current_epoch"]
     answer = operator.post("/v1/admin/revoke-all")
     assert answer.json() == {"previous_epoch": before, "current_epoch": before + 1}
+    assert is_integer(before)
     assert operator.get("/v1/admin/epoch").json()["current_epoch"] == before + 1
 
 
-@row("epoch-moves/older-leases")
+@row("epoch-moves/older-leases", "revocation-epoch/carried")
 def test_older_leases_are_invalid_on_every_route_of_agents(gate: Deployment) -> None:
     agent = gate.agent()
+    assert agent.epoch == gate.operator().get("/v1/admin/epoch").json()["current_epoch"]
     approval_id = gate.held(agent, body={"text": "before"})
     receipt_id = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
     assert gate.operator().post("/v1/admin/revoke-all").status_code == 200

@@ -22,7 +22,7 @@ def test_an_error_is_json_with_its_code(gate: Deployment, agent: Caller, operato
         assert isinstance(answer.json()["error"], str)
 
 
-@row("error-format/deny_reason")
+@row("error-format/deny_reason", "limits/deny_reason")
 def test_a_denial_has_a_reason_that_is_cleaned_and_cut(agent: Caller) -> None:
     answer = agent.execute("oddly_denied", {"text": "x"})
     assert (answer.status_code, answer.json()["error"]) == (403, "policy_denied")

@@ -15,7 +15,7 @@ from tests.conformance.marks import ONLY_DEV, row, rows
 from tests.conformance.outages import Outage
 from tests.conformance.proxied import Proxied
 from tests.conformance.scene import LONG_REASON
-from tests.conformance.stories import Drain, Restart
+from tests.conformance.stories import Restart
 from tests.conformance.underway import still_workers
 from tests.support.forged_leases import Mint
 from tests.support.front_core import front_core
@@ -63,7 +63,7 @@ def test_an_invalid_proof_is_refused(gate: Deployment, agent: Caller) -> None:
     refused(gate.client.post(PATH, headers=headers, json=BODY), 401, "invalid_dpop")
 
 
-@row("execute-errors/401-replay_detected")
+@row("execute-errors/401-replay_detected", "dpop-rules/2-replay")
 def test_a_replay_is_refused(gate: Deployment, agent: Caller) -> None:
     headers = agent.headers("POST", PATH)
     assert gate.client.post(PATH, headers=headers, json=BODY).status_code == 200
@@ -92,13 +92,6 @@ def test_a_call_that_policy_denies_is_refused(agent: Caller) -> None:
 def test_a_module_that_is_not_trusted(agent: Caller, case: str) -> None:
     code = {"unknown": "action_not_registered", "changed": "action_digest_mismatch"}[case]
     refused(agent.execute(case, BODY), 403, code)
-
-
-@row("execute-errors/403-budget_exhausted")
-def test_a_call_beyond_the_budget_is_refused(gate: Deployment) -> None:
-    agent = gate.agent(max_calls=1)
-    assert agent.execute("text_digest", BODY).status_code == 200
-    refused(agent.execute("text_digest", BODY), 403, "budget_exhausted")
 
 
 @row("execute-errors/403-budget_session_not_found")
@@ -224,11 +217,6 @@ def test_a_proxy_that_refuses(proxied: Proxied, up: Upstream) -> None:
 # ------------------------------------------------------------------------------------------------ 503
 
 
-@row("execute-errors/503-draining")
-def test_a_call_is_refused_while_the_gateway_drains(drain: Drain) -> None:
-    refused(drain.refused, 503, "draining")
-
-
 @row("execute-errors/503-policy_engine_unavailable")
 def test_a_policy_engine_that_is_gone(outage: Outage) -> None:
     refused(outage.gone, 503, "policy_engine_unavailable")
@@ -239,13 +227,6 @@ def test_a_policy_engine_that_does_not_answer(outage: Outage) -> None:
     refused(outage.frozen, 503, "policy_engine_timeout")
 
 
-@row("execute-errors/503-replay_cache_unavailable")
-def test_a_store_that_is_gone(gate: Deployment, agent: Caller) -> None:
-    with gate.without("store"):
-        answer = agent.execute("text_digest", BODY)
-    refused(answer, 503, "replay_cache_unavailable")
-
-
 @row("execute-errors/503-budget_store_unavailable")
 def test_a_budget_that_can_not_be_read(gate: Deployment) -> None:
     agent = gate.agent(max_calls=2)
@@ -254,7 +235,7 @@ def test_a_budget_that_can_not_be_read(gate: Deployment) -> None:
     refused(answer, 503, "budget_store_unavailable")
 
 
-@row("execute-errors/503-clock_error")
+@row("execute-errors/503-clock_error", "service/fail-closed-clock")
 def test_a_clock_that_is_wrong(restart: Restart) -> None:
     assert restart.before.wrong_clock is not None
     refused(restart.before.wrong_clock, 503, "clock_error")

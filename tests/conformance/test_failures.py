@@ -2,19 +2,8 @@
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
-from tests.conformance.outages import Outage
 from tests.conformance.proxied import Proxied
 from tests.support.gateway import Prover
-
-
-@row("failures/store-down-execute")
-def test_without_the_store_nothing_is_executed(gate: Deployment, agent: Caller) -> None:
-    limited = gate.agent(max_calls=1)
-    with gate.without("store"):
-        answers = [one.execute("text_digest", {"text": "x"}) for one in (agent, limited)]
-    for answer in answers:
-        assert answer.status_code == 503
-        assert answer.json()["error"] in ("replay_cache_unavailable", "budget_store_unavailable")
 
 
 @row("failures/store-down-leases")
@@ -23,13 +12,6 @@ def test_without_the_store_leases_are_issued(gate: Deployment, agent: Caller) ->
         assert agent.execute("text_digest", {"text": "x"}).status_code == 503
         answer = gate.lease({"scopes": ["tools:call"], "dpop_jwk": Prover().jwk})
     assert answer.status_code == 200, answer.text
-
-
-@row("failures/policy-down")
-def test_without_the_policy_engine_nothing_is_executed(outage: Outage) -> None:
-    for answer in (outage.gone, outage.frozen):
-        assert answer.status_code == 503
-        assert answer.json()["error"] in ("policy_engine_unavailable", "policy_engine_timeout")
 
 
 @row("failures/proxy-down")

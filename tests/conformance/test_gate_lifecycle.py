@@ -4,14 +4,21 @@ from tests.conformance.marks import row
 from tests.conformance.stories import Drain
 
 
-@row("gate-lifecycle/serving-to-draining")
+@row(
+    "gate-lifecycle/serving-to-draining",
+    "execute-errors/503-draining",
+    "behaviour/1-drain-refuses",
+    "lease-request/draining",
+    "other-errors/leases-503-draining",
+    "status-values/draining",
+)
 def test_new_work_is_refused_running_work_ends_and_operators_go_on(drain: Drain) -> None:
     assert drain.first.status_code == 200
     assert (drain.refused.status_code, drain.refused.json()) == (503, {"error": "draining"})
     assert (drain.refused_lease.status_code, drain.refused_lease.json()) == (503, {"error": "draining"})
     assert drain.ended == 200
     assert drain.approved.status_code == 200
-    assert drain.idle["draining"] is True
+    assert (drain.during["status"], drain.idle["draining"]) == ("draining", True)
     assert len(drain.events) >= 1
 
 

@@ -55,7 +55,7 @@ def test_the_lease_has_its_prefix(lease: dict[str, Any]) -> None:
     assert lease["lease_jti"].startswith("lea_")
 
 
-@row("lease/expires_at")
+@row("lease/expires_at", "dpop-rules/5-lease-lifetime", "limits/lease-lifetime")
 def test_it_expires_in_five_minutes(lease: dict[str, Any]) -> None:
     claims = json.loads(base64.urlsafe_b64decode(lease["lease_jwt"].split(".")[1] + "=="))
     assert claims["exp"] - claims["iat"] == 300

@@ -6,7 +6,6 @@ import pytest
 
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
-from tests.conformance.stories import Drain
 from tests.support.gateway import Prover
 
 KEY = Prover().jwk
@@ -46,15 +45,3 @@ def test_a_budget_counts_and_without_one_nothing_does(gate: Deployment) -> None:
     stored = gate.select("select max_calls from budgets where session_id = ?", limited.session_id)
     assert stored == [(1,)]
     assert not gate.select("select 1 from budgets where session_id = ?", free.session_id)
-
-
-@row("lease-request/draining")
-def test_while_draining_it_is_503(drain: Drain) -> None:
-    assert (drain.refused_lease.status_code, drain.refused_lease.json()) == (503, {"error": "draining"})
-
-
-@row("lease-request/unauthenticated")
-def test_nobody_has_to_authenticate(gate: Deployment) -> None:
-    answer = gate.lease({"scopes": ["tools:call"], "dpop_jwk": KEY})
-    assert answer.status_code == 200
-    assert "authorization" not in answer.request.headers

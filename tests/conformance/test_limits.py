@@ -11,7 +11,6 @@ from ipc.settings import LimitSettings
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import BOTH_MODES, row
 from tests.conformance.outages import Outage
-from tests.conformance.shapes import seconds_of
 from tests.conformance.stories import Restart
 from tests.support.gateway import Prover
 from tests.support.raw_http import raw, request
@@ -133,27 +132,11 @@ def test_a_thousand_events_are_listed_at_most(many: Deployment) -> None:
     assert many.operator().get("/v1/audit/events?limit=1001").status_code == 400
 
 
-@row("limits/deny_reason")
-def test_a_reason_has_five_hundred_characters(agent: Caller) -> None:
-    assert len(agent.execute("oddly_denied", {"text": "x"}).json()["deny_reason"]) == 500
-
-
 @row("limits/policy-timeout")
 def test_the_policy_engine_has_a_second(outage: Outage) -> None:
     assert outage.frozen.json() == {"error": "policy_engine_timeout"}
     assert outage.seconds > 0.95
     assert "no answer within 1.0 s" in [one.get("cause") for one in outage.said]
-
-
-@row("limits/approval-ttl")
-def test_a_hold_lives_five_minutes(gate: Deployment, agent: Caller) -> None:
-    detail = gate.operator().get(f"/v1/approvals/{gate.held(agent)}").json()
-    assert round(seconds_of(detail["expires_at"]) - seconds_of(detail["created_at"]), 2) == 300
-
-
-@row("limits/lease-lifetime")
-def test_a_lease_lives_five_minutes(agent: Caller) -> None:
-    assert agent.claims["exp"] - agent.claims["iat"] == 300
 
 
 @row("limits/secrets-cache")

@@ -5,7 +5,7 @@ import pytest
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
-from tests.conformance.stories import Drain, Strangers
+from tests.conformance.stories import Strangers
 from tests.support.gateway import Prover, wait_for
 from tests.support.raw_http import raw, request
 from tests.support.replies import Reply
@@ -27,11 +27,6 @@ def test_a_lease_request_that_is_none(gate: Deployment) -> None:
     refused(gate.lease({}), 400)
     refused(gate.lease([]), 400)
     refused(gate.lease(LEASE | {"budgets": {"max_calls": "many"}}), 400)
-
-
-@row("other-errors/leases-403")
-def test_an_identity_that_may_not(unknown: Strangers) -> None:
-    refused(unknown.socket, 403, "identity_forbidden")
 
 
 @row("other-errors/leases-429")
@@ -56,11 +51,6 @@ def test_no_identity_to_be_had(unknown: Strangers) -> None:
     refused(unknown.tcp, 503, "identity_provider_unavailable")
 
 
-@row("other-errors/leases-503-draining")
-def test_no_lease_while_draining(drain: Drain) -> None:
-    refused(drain.refused_lease, 503, "draining")
-
-
 # ------------------------------------------------------------------------------------------------ poll, receipt
 
 
@@ -70,11 +60,6 @@ def test_a_poll_without_authentication(gate: Deployment, agent: Caller) -> None:
     refused(gate.client.get(path), 401)
     agent.prover = Prover()
     refused(agent.get(path), 401)
-
-
-@row("other-errors/poll-403")
-def test_a_poll_of_another_session(gate: Deployment, agent: Caller) -> None:
-    refused(gate.agent().get(f"/v1/approvals/{gate.held(agent)}/poll"), 403)
 
 
 @row("other-errors/poll-404")

@@ -4,7 +4,7 @@ from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
 
 
-@row("poll/own-session")
+@row("poll/own-session", "other-errors/poll-403")
 def test_the_session_of_the_lease_must_be_that_of_the_approval(gate: Deployment) -> None:
     holder, other = gate.agent(), gate.agent()
     approval_id = gate.held(holder)

@@ -29,7 +29,7 @@ def test_any_caller_with_a_lease_gets_it(gate: Deployment, receipt_id: str) -> N
     assert bodies[0]["receipt_id"] == receipt_id
 
 
-@row("receipt-retrieval/operators")
+@row("receipt-retrieval/operators", "admin-endpoints/receipt")
 def test_operators_get_the_same_body(gate: Deployment, agent: Caller, operator: Caller, receipt_id: str) -> None:
     answers = [one.get(f"/v1/receipts/{receipt_id}") for one in (agent, operator)]
     assert [one.status_code for one in answers] == [200, 200]

@@ -27,25 +27,28 @@ ADMIN_ONLY = [
 # ------------------------------------------------------------------------------------------------ fail-closed
 
 
-@row("service/fail-closed-store")
+@row(
+    "service/fail-closed-store",
+    "dpop-rules/2-store-down",
+    "failures/store-down-execute",
+    "execute-errors/503-replay_cache_unavailable",
+)
 def test_without_the_store_nothing_is_allowed(gate: Deployment) -> None:
-    agent = gate.agent()
+    agent, limited = gate.agent(), gate.agent(max_calls=1)
+    call = ("file_write", {"path": "closed.store", "content": "x"})
     with gate.without("store"):
-        answers = [agent.execute("file_write", {"path": "closed.store", "content": "x"}) for _ in range(3)]
-    assert {one.status_code for one in answers} == {503}
+        answers = [agent.execute(*call) for _ in range(3)]
+        counted = limited.execute(*call)
+    assert [(one.status_code, one.json()) for one in answers] == [(503, {"error": "replay_cache_unavailable"})] * 3
+    assert counted.status_code == 503
+    assert counted.json()["error"] in ("replay_cache_unavailable", "budget_store_unavailable")
     assert not (gate.state / "files" / "closed.store").exists()
 
 
-@row("service/fail-closed-policy")
+@row("service/fail-closed-policy", "failures/policy-down")
 def test_without_the_policy_engine_nothing_is_allowed(outage: Outage) -> None:
     assert (outage.gone.status_code, outage.frozen.status_code) == (503, 503)
     assert not outage.wrote
-
-
-@row("service/fail-closed-clock")
-def test_with_a_wrong_clock_nothing_is_allowed(restart: Restart) -> None:
-    assert restart.before.wrong_clock is not None
-    assert restart.before.wrong_clock.status_code == 503
 
 
 # ------------------------------------------------------------------------------------------------ listeners

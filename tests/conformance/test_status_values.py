@@ -3,7 +3,6 @@
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
 from tests.conformance.outages import Outage
-from tests.conformance.stories import Drain
 
 
 @row("status-values/ok")
@@ -17,8 +16,3 @@ def test_without_the_policy_engine_it_is_degraded(outage: Outage) -> None:
     """Without the key-value store no status is answered: an operator's proof could not be recorded."""
     assert outage.status["status"] == "degraded"
     assert outage.status["dependencies"] == {"redis": True, "opa": False}
-
-
-@row("status-values/draining")
-def test_a_gateway_that_drains_says_so(drain: Drain) -> None:
-    assert drain.during["status"] == "draining"
