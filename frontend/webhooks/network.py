@@ -57,7 +57,8 @@ class Network(httpcore.AsyncNetworkBackend):
         else:
             places = [(address, port) for address in self.allowed(host, port, await self._addresses(host))]
         for position, (address, its_port) in enumerate(places):
-            left = trio.current_effective_deadline() - trio.current_time()
+            # Below 0 for a process that was stopped meanwhile.
+            left = max(0.0, trio.current_effective_deadline() - trio.current_time())
             with trio.move_on_after(left / (len(places) - position)):
                 self._line = await _dialled(address, its_port)
             if self._line is not None:

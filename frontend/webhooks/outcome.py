@@ -62,6 +62,6 @@ def asked_pause(value: str, now: float) -> float:
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now)

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import open_endpoints
-from frontend.webhooks.network import MAX_ADDRESSES
+from frontend.webhooks.network import MAX_ADDRESSES, Network
 from frontend.webhooks.outcome import AttemptOutcome
 from tests.frontend.webhooks.samples import DELIVERY, HOST, hook
 from tests.support.supervised import wait_until
@@ -178,6 +178,13 @@ async def test_a_resolver_that_does_not_answer_costs_the_timeout_and_a_few_threa
     answers.set()
     await trio.to_thread.run_sync(wait_until, lambda: lookups.borrowed_tokens == 0)
     assert len(names.asked) == 2, "the others waited for a thread until their time was over"
+
+
+async def test_an_attempt_that_begins_after_its_deadline_ends_as_any_that_is_late() -> None:
+    network = Network({HOST: "127.0.0.1:1"}, trio.CapacityLimiter(1))
+    with trio.CancelScope(deadline=trio.current_time() - 1) as late:
+        await network.connect_tcp(HOST, 443)
+    assert late.cancelled_caught
 
 
 async def test_a_mapped_name_is_connected_to_where_it_is_mapped_and_not_looked_up(

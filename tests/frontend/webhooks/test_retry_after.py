@@ -29,6 +29,7 @@ def receiver() -> Iterator[Receiver]:
         ("7", 7), ("0", 0), (formatdate(NOW + 90, usegmt=True), 90), (formatdate(NOW - 90, usegmt=True), 0),
         ("", 0), ("-5", 0), ("1.5", 0), ("soon", 0), ("٣", 0), ("9" * 65, 0),
         ("Fri, 99 Jan 2027 00:00:00 GMT", 0), ("Thu, 26 Nov 99999 00:00:00 GMT", 0),
+        (f"Fri, 01 Jan {'9' * 20} 00:00:00 GMT", 0), (f"Fri, 01 Jan 2100 00:00:00 +{'9' * 20}", 0),
     ],
 )  # fmt: skip
 def test_a_pause_is_a_number_of_seconds_or_a_date(value: str, seconds: float) -> None:
