@@ -116,11 +116,11 @@ class CollectorClient:
         problem, pause = "no answer in time", FIRST_PAUSE_SECONDS
         if not_before > trio.current_time():
             problem = "it asked for a pause"
-        with trio.move_on_after(EXPORT_SECONDS):
+        with trio.move_on_after(EXPORT_SECONDS) as time_for_batch:
             await trio.sleep_until(not_before)
             while True:
                 try:
-                    return self._noted(await self._sent(body, signal), signal)
+                    return self._noted(await self._sent(body, signal, time_for_batch), signal)
                 except _TryAgain as error:
                     problem, now = str(error), trio.current_time()
                     self._not_before[signal.path] = now + min(error.pause, MOST_PAUSE_SECONDS)
@@ -135,11 +135,11 @@ class CollectorClient:
         (self._refuse.add if refused else self._refuse.discard)(signal.path)
         return refused
 
-    async def _sent(self, body: bytes, signal: OtlpSignal) -> int:
+    async def _sent(self, body: bytes, signal: OtlpSignal, time_for_batch: trio.CancelScope) -> int:
         network = Network({}, self._lookups, lambda _address: True)
         try:
             with trio.fail_after(REQUEST_SECONDS) as time_for_head:
-                return await self._answered(network, body, signal, time_for_head)
+                return await self._answered(network, body, signal, (time_for_batch, time_for_head))
         except trio.TooSlowError:
             raise _TryAgain("no answer in time") from None
         except (Blocked, EndpointUnreached) as error:
@@ -153,8 +153,9 @@ class CollectorClient:
                 await network.close()
 
     async def _answered(
-        self, network: Network, body: bytes, signal: OtlpSignal, time_for_head: trio.CancelScope
+        self, network: Network, body: bytes, signal: OtlpSignal, until_taken: tuple[trio.CancelScope, ...]
     ) -> int:  # fmt: skip
+        """Send it once; the deadlines of `until_taken` end once the collector has taken it."""
         url = httpcore.URL(
             scheme=self._scheme, host=self._host, port=self._port, target=f"{self._path}{signal.path}"
         )  # fmt: skip
@@ -167,7 +168,8 @@ class CollectorClient:
                 raise _TryAgain(text, asked_pause(asked.decode("latin-1").strip(), time.time()))
             if not 200 <= status < 300:
                 raise NotExported(text, status)
-            time_for_head.deadline = math.inf
+            for scope in until_taken:
+                scope.deadline = math.inf
             return await _refused(response, signal)
 
 

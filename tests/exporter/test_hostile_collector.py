@@ -95,6 +95,16 @@ async def test_a_batch_that_was_taken_is_not_sent_again_for_an_unreadable_answer
     assert one.asked == 1
 
 
+async def test_a_batch_that_was_taken_late_has_the_whole_time_for_the_rest_of_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collector, "EXPORT_SECONDS", 3.0)
+    monkeypatch.setattr(collector, "REQUEST_SECONDS", 4.0)
+    async with played(TAKEN + b"content-length: 10\r\n\r\nhalf", hangs=True) as one:
+        assert await client(one.port).send(BODY) == 0
+    assert one.asked == 1
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_a_redirect_is_not_followed(status: int) -> None:
     async with played(b"") as other:
