@@ -1,6 +1,6 @@
 """Operations of the exporter: it reads audit events, in the order in which they stand in the ledger."""
 
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
@@ -17,7 +17,7 @@ MOST_EVENT_BYTES: Final = 1024 * 1024
 class EventPosition(msgspec.Struct, frozen=True):
     """A place in the chain: the number of an event and its hash; 0 and None before the first."""
 
-    seq: int = 0
+    seq: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     hash: str | None = None
 
 

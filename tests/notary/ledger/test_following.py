@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.channel.blocking import ChannelClosed
 from ipc.operations.exporting import EventExport, EventPosition, FollowingEvents, NextEvents
 from ipc.operations.status import ReadLedger
 from notary.accept_rollback import accept
@@ -107,6 +108,14 @@ def test_the_status_says_how_many_events_wait_and_how_they_ended(kept: Running) 
     assert export_of(kept) == EventExport(2, {"exported": 0, "dropped": 0, "skipped": 0}, 0)
     reader.ask(NextEvents(end_of(page), exported=1, dropped=1))
     assert export_of(kept) == EventExport(0, {"exported": 1, "dropped": 1, "skipped": 0}, 0)
+
+
+@pytest.mark.parametrize("seq", [-1, 2**63])
+def test_a_place_that_no_ledger_has_ends_the_channel_of_its_exporter(kept: Running, seq: int) -> None:
+    reader = kept.event_reader()
+    with capture_logs() as lines, pytest.raises((ChannelClosed, OSError)):
+        reader.ask(NextEvents(EventPosition(seq)))
+    assert "the exporter's channel ended" in [line["event"] for line in lines]
 
 
 @pytest.mark.parametrize("seq", [1, 2, 40, 2**63 - 1])
