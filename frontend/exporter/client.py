@@ -29,6 +29,9 @@ GATHER_SECONDS: Final = 1.0
 """From the first call of a batch to its sending: one batch costs much less than as many as there are calls."""
 ANSWER_SECONDS: Final = 60.0
 """The exporter answers sooner, whatever the collector does."""
+IDLE_SECONDS: Final = 60.0
+"""So long after the last call the exporter gets a batch without calls: one that hangs is replaced, since events wait
+for it, too."""
 _LOST: Final = (ChannelClosed, OSError, FrameError, ProtocolError, trio.TooSlowError)
 
 
@@ -92,11 +95,12 @@ class ExporterClient:
             channel.close()
 
     async def _gathered(self) -> None:
-        """Wait until there are calls, and a moment for more."""
-        while not self._waiting:
-            self._has_some = trio.Event()
-            await self._has_some.wait()
-        if len(self._waiting) < MOST_IN_BATCH:
+        """Wait until there are calls, and a moment for more; IDLE_SECONDS at most without one."""
+        with trio.move_on_after(IDLE_SECONDS):
+            while not self._waiting:
+                self._has_some = trio.Event()
+                await self._has_some.wait()
+        if 0 < len(self._waiting) < MOST_IN_BATCH:
             await trio.sleep(GATHER_SECONDS)
 
     def _note(self, calls: tuple[ExportedCall, ...], answer: CallsExported) -> None:
@@ -104,6 +108,8 @@ class ExporterClient:
         dropped = min(max(answer.dropped, 0), spans)
         self._spans.add(EXPORTED, times=spans - dropped)
         self._spans.add(DROPPED, times=dropped)
+        if not calls:
+            return
         if bool(answer.problem) != self._is_failing:
             self._is_failing = bool(answer.problem)
             if self._is_failing:

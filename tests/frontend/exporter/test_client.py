@@ -15,6 +15,7 @@ from ipc.channel.protocol_states import FRONT_TO_EXPORTER
 from ipc.limits import MAX_EXPORT_FRAME
 from ipc.messages.exporting import CallsExported, ExportCalls, ExportedCall, FrontToExporter, TimedStep
 from ipc.messages.message import Message
+from tests.support.logs import capture_logs
 from tests.support.worker_desk import until
 
 PID = 4711
@@ -149,3 +150,28 @@ async def test_a_batch_is_bounded() -> None:
         first = await batch_at(exporter)
         await exporter.send(CallsExported(first.number, 0))
         assert (len(first.calls), len((await batch_at(exporter)).calls)) == (MOST_IN_BATCH, 1)
+
+
+async def test_an_exporter_that_hangs_without_calls_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giving, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(giving, "ANSWER_SECONDS", 0.05)
+    async with scene() as at:
+        exporter = at.exporter()
+        assert (await batch_at(exporter)).calls == ()
+        await until(lambda: bool(at.supply.replaced))
+        assert at.supply.replaced == [(PID, "no answer in time")]
+
+
+async def test_a_batch_without_calls_says_nothing_of_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giving, "IDLE_SECONDS", 0.05)
+    async with scene() as at:
+        exporter = at.exporter()
+        with capture_logs() as lines:
+            at.client.give(call())
+            asked = await batch_at(exporter)
+            await exporter.send(CallsExported(asked.number, 2, "no answer in time"))
+            for _ in range(2):
+                idle = await batch_at(exporter)
+                assert idle.calls == ()
+                await exporter.send(CallsExported(idle.number, 0))
+    assert [line["event"] for line in lines].count("the collector takes spans again") == 0
