@@ -1,16 +1,14 @@
 """The export of audit events: pages of the ledger, one after the other, each sent until the collector has settled it.
 
-Guarantees that one page is under way, that the ledger is asked for no more meanwhile, and that the log says once when
-the collector begins to take no events and when it takes them again. The ledger is the queue: nothing is dropped for a
-collector that does not answer.
+Guarantees that one page is under way, and that the ledger is asked for no more meanwhile. The ledger is the queue:
+nothing is dropped for a collector that does not answer.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
-from exporter.collector import EVENTS, NotExported, OtlpSignal
-from exporter.logs import encoded_events
+from exporter.event_parts import EventCollector, EventPart, EventParts
 from frontend.clock import ClockError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
@@ -24,22 +22,7 @@ from ipc.texts.canonical import sha256_hex
 EXPORTERS: Final = Dialect(AskedByExporter, NotaryToExporter, NOTARY_TO_EXPORTER)
 GATHER_SECONDS: Final = 1.0
 """Between two questions, unless many events wait: one request costs much less than as many as there are events."""
-FIRST_PAUSE_SECONDS: Final = 1.0
-"""Before a page is sent again, beyond the repeats of one request; twice as long each time."""
-MOST_PAUSE_SECONDS: Final = 60.0
-_OF_THE_BATCH: Final = frozenset({400, 413, 500, 501})
-"""Answers that the same page would have again: it is dropped. Any other is a matter of the collector, or of its address
-and headers, which an operator may mend."""
-_AWAY: Final = "the collector takes no events: they wait in the ledger"
-_REFUSES: Final = "the collector refuses events: they are dropped"
 _NOTARY_ERRORS: Final = (NotaryUnavailable, NotarySilent, NotaryRefused, ClockError)
-
-
-class EventCollector(Protocol):
-    """The collector, as far as events go there."""
-
-    async def send(self, body: bytes, signal: OtlpSignal) -> int:
-        """See CollectorClient."""
 
 
 class EventExporter:
@@ -47,12 +30,9 @@ class EventExporter:
 
     def __init__(self, client: NotaryClient, collector: EventCollector, version: str) -> None:
         self._client = client
-        self._collector = collector
-        self._version = version
+        self._parts = EventParts(collector, version)
         self._after: EventPosition | None = None
         self._exported = self._dropped = 0
-        self._told = ""
-        """The line that was said last of a collector that does not take events; empty once it does."""
 
     async def run(self) -> None:
         """Send what the ledger gets, until cancelled."""
@@ -74,36 +54,11 @@ class EventExporter:
             return None
 
     async def _settle(self, page: FollowingEvents) -> None:
-        dropped = await self._refused(page)
-        self._dropped += dropped
-        self._exported += len(page.events) - dropped
-        self._after = EventPosition(page.after.seq + len(page.events), sha256_hex(page.events[-1]))
-
-    async def _refused(self, page: FollowingEvents) -> int:
-        """Send a page until the collector has taken it, or refused it for good. Return how many events it refused."""
-        body, left_out = encoded_events(page.after.seq + 1, page.events, self._version)
-        pause = FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                refused = await self._collector.send(body, EVENTS)
-                self._tell("")
-                return min(refused + left_out, len(page.events))
-            except NotExported as error:
-                if error.status in _OF_THE_BATCH:
-                    self._tell(_REFUSES, str(error))
-                    return len(page.events)
-                self._tell(_AWAY, str(error))
-            await trio.sleep(pause)
-            pause = min(2 * pause, MOST_PAUSE_SECONDS)
-
-    def _tell(self, line: str, cause: str = "") -> None:
-        if line == self._told:
-            return
-        self._told = line
-        if line:
-            log.warning(line, cause=cause[:200])
-        else:
-            log.info("the collector takes events again")
+        settled, dropped = await self._parts.settle(EventPart(page.after.seq + 1, page.events))
+        if settled:
+            self._dropped += dropped
+            self._exported += settled - dropped
+            self._after = EventPosition(page.after.seq + settled, sha256_hex(page.events[settled - 1]))
 
 
 def _is_large(page: FollowingEvents) -> bool:
