@@ -8,6 +8,7 @@ ledger, whichever database it is in.
 import secrets
 from typing import Final
 
+from notary.backends.postgres.database import USERS_LOCK
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import activity, kept_values, lease_tokens, outbox, schema, sealed_intents, settling
 from notary.ledger.intents import INSERT_INTENT
@@ -73,6 +74,7 @@ INSERT INTO meta (key, value) VALUES ('head', '{}'), ('history', '[0,0]')
 STEPS: Final = (("6", _FIRST),)
 """Schema version -> what brings a database of the one before to it; the first makes an empty one a ledger."""
 _ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(4827364519)"
+_ALONE: Final = f"SELECT pg_try_advisory_xact_lock({USERS_LOCK})"
 _NAMED: Final = """
 FROM json_array_elements(CAST(? AS json)) WITH ORDINALITY AS named(value, key)
 JOIN outbox ON outbox.seq = CAST(named.value ->> 0 AS bigint)
@@ -141,14 +143,19 @@ OWN: Final = {
 
 
 def prepare(connection: OpenTransaction) -> None:
-    """Make an empty database a ledger, or bring one of an earlier version to this; inside the transaction that is open.
-    Raises DatabaseGone."""
+    """Make an empty database a ledger, or bring one of an earlier version to this, unless another gateway uses it;
+    inside the transaction that is open. Raises DatabaseGone."""
     connection.execute(_ONE_AT_A_TIME)
     if (name := schema.planted(connection)) is not None:
         raise DatabaseGone(f"it has a {name}, which no gateway makes: it would change what is written")
     version, known = schema.schema_version(connection), [version for version, _ in STEPS]
     if version is not None and version not in known:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {known[-1]}")
+    if version not in (None, known[-1]) and not connection.execute(_ALONE).fetchone()[0]:
+        raise DatabaseGone(
+            f"gateways that write its schema {version} are connected: stop all that share this ledger before the first "
+            f"of a version with schema {known[-1]} starts"
+        )
     for number, statements in STEPS[0 if version is None else known.index(version) + 1 :]:
         for statement in statements.split(";\n"):
             connection.execute(statement)

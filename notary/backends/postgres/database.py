@@ -23,6 +23,10 @@ AGAIN_SECONDS: Final = 0.25
 """Between two attempts to connect again."""
 TAKE_TURN: Final = "UPDATE turn SET number = number + 1 RETURNING number, CAST(pg_current_xact_id() AS text)"
 _READ_TURN: Final = "SELECT number FROM turn"
+USERS_LOCK: Final = 4827364520
+"""The advisory lock that the session of each gateway shares; who changes the schema needs it alone."""
+_USE: Final = f"SELECT pg_advisory_lock_shared({USERS_LOCK})"
+_READ_SCHEMA: Final = "SELECT value FROM meta WHERE key = 'schema'"
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ELSEWHERE: Final = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.InvalidAuthorizationSpecification)
 """Perhaps its name leads to another server by now."""
@@ -46,6 +50,8 @@ class PostgresDatabase:
         self._place, self._own, self._judge = place, own, judge
         self._line: PostgresConnection | None = None
         self._fresh: PostgresConnection | None = None
+        self._schema: str | None = None
+        """The version of the tables that this gateway writes."""
         self._turn = 0
         """The turn of the last unit that this gateway has written."""
         self._gone = "is not connected"
@@ -63,6 +69,7 @@ class PostgresDatabase:
                     line.execute("SET LOCAL statement_timeout = 0")
                     line.execute("SET LOCAL lock_timeout = 0")
                     prepare(Statements(line, self._own))
+                    self._schema = self._used(line)
             except BaseException:
                 line.close()
                 raise
@@ -197,10 +204,19 @@ class PostgresDatabase:
                 self._gone = _sentence(error)
             line.close()
 
+    def _used(self, line: PostgresConnection) -> str | None:
+        """Share the ledger until this line ends; the version of its tables, which no gateway changes until then."""
+        line.execute(_USE)
+        row = line.execute(_READ_SCHEMA).fetchone()
+        return None if row is None else str(row[0])
+
     def _problem(self, line: PostgresConnection) -> str | None:
-        """SECURITY: a server that was put back, or a copy that lags behind, lacks evidence that was answered for."""
+        """SECURITY: a server that was put back, or a copy that lags behind, lacks evidence that was answered for;
+        tables of another version might not keep all that this one writes."""
         line.hurry(self._place.waits.unit)
         with line.transaction():
+            if (schema := self._used(line)) != self._schema:
+                return f"PostgreSQL: its schema is {schema} now, this gateway writes {self._schema}: stop this gateway"
             row = line.execute(_READ_TURN).fetchone()
             if row is None or row[0] < self._turn:
                 return "PostgreSQL: it lacks units that were committed: it was put back, or is a copy that lags behind"

@@ -1,0 +1,66 @@
+"""Gateways of two versions on one ledger: the tables never change below one that is connected."""
+
+import pytest
+
+from ipc.operations.calls import Closed
+from ipc.operations.intents import ListUnresolved
+from notary.database import DatabaseGone
+from notary.ledger import postgres
+from notary.opening import open_state
+from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.backends.postgres.test_faults import comes_back, told, why
+from tests.notary.running import Running, walk_of
+from tests.notary.samples import make_note, make_open, make_result
+from tests.support.gateway import wait_for
+from tests.support.postgres_server import PostgresServer
+
+pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
+NEXT = ("7", "ALTER TABLE events ADD COLUMN more text")
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What starts from now on is of a version with another schema."""
+    monkeypatch.setattr(postgres, "STEPS", (*postgres.STEPS, NEXT))
+
+
+def test_a_newer_version_changes_nothing_until_the_last_older_gateway_has_stopped(
+    start: StartNotary, request: pytest.FixtureRequest
+) -> None:
+    older, last = start("older"), start("last")
+    asked = make_open()
+    number = last.front.begin(asked)
+    request.getfixturevalue("newer")
+    older.stop()
+    with pytest.raises(DatabaseGone, match="gateways that write its schema 6 are connected: stop all"):
+        open_state(older.settings)
+    assert isinstance(last.front.finish(asked, number, make_result()), Closed), "the older one serves on"
+    assert walk_of(last).intact
+    last.stop()
+    older.start()
+    assert told(older, make_note()) == ""
+
+
+def test_gateways_of_a_newer_version_that_start_together_bring_the_ledger_to_it_once(
+    start: StartNotary, request: pytest.FixtureRequest
+) -> None:
+    one, other = start("one"), start("other")
+    one.stop()
+    other.stop()
+    request.getfixturevalue("newer")
+    one.start()
+    other.start()
+    assert (told(one, make_note()), told(other, make_note())) == ("", "")
+
+
+def test_an_older_gateway_does_not_go_on_with_a_ledger_that_has_changed_while_its_server_was_away(
+    notary: Running, postgres_server: PostgresServer, database: str
+) -> None:
+    asked = make_open()
+    notary.front.begin(asked)
+    postgres_server.ask("UPDATE meta SET value = '7' WHERE key = 'schema'", database=database)
+    postgres_server.restart()
+    wait_for(lambda: "its schema is 7 now, this gateway writes 6" in why(notary), "what is found")
+    postgres_server.ask("UPDATE meta SET value = '6' WHERE key = 'schema'", database=database)
+    comes_back(notary)
+    assert [view.intent_id for view in notary.front.ask(ListUnresolved(9))] == [asked.intent_id]
