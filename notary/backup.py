@@ -2,7 +2,8 @@
 runs.
 
 Behind `gateway backup`. The ledger is copied from one read transaction, so that it is of one moment, whatever is
-written meanwhile; of the checkpoints those come along that it continues. The copy is marked: a start refuses it until
+written meanwhile; of the checkpoints those come along that it continues, and the place up to which a collector has
+taken its events, so that those that wait for it are not left out. The copy is marked: a start refuses it until
 an operator says why it is gone on from (notary/accept_rollback.py), which ends every lease, since it is unknown
 which proofs and budgets were used after it was taken. Guarantees that DIR is there whole or not at all, mode 0700, its
 files 0600, and that nothing that is there is written over.
@@ -26,7 +27,7 @@ from ipc.process.clock import iso
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError, read_private, sync_folder, write_private
 from ipc.settings import Settings
-from notary import checkpoint_file
+from notary import checkpoint_file, event_export
 from notary.backends.sqlite import connect
 from notary.checkpoints import BACKUP
 from notary.ledger.schema import planted
@@ -66,6 +67,9 @@ def back_up(settings: Settings, target: Path, *, with_keys: bool) -> str:
     made = target.with_name(f".{target.name}.{os.getpid()}.partial")
     made.mkdir(mode=0o700)
     try:
+        exported = Path(settings.state_dir) / event_export.FILE_NAME
+        if exported.exists():  # before the ledger, which so has every event up to it
+            write_private(made / exported.name, exported.read_bytes())
         copied = _ledger(Path(settings.ledger_file), made / LEDGER)
         _checkpoints(Path(settings.state_dir) / checkpoint_file.FILE_NAME, made / checkpoint_file.FILE_NAME, copied)
         for file in _public(settings):

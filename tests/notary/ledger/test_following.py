@@ -1,9 +1,11 @@
 """Events in the order of the chain, as an exporter reads them: where it begins and goes on, and what is missing."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from ipc.channel.blocking import ChannelClosed
 from ipc.operations.exporting import EventExport, EventPosition, FollowingEvents, NextEvents
 from ipc.operations.status import ReadLedger
 from notary.accept_rollback import accept
+from notary.backup import back_up
 from notary.event_export import EventExports
 from notary.ledger.chain import event_hash
 from notary.reading import following
@@ -212,3 +215,24 @@ def test_every_event_since_is_exported_and_the_first_of_them_says_that_it_was_pu
     assert [event["event_type"] for event in every].index("RollbackAccepted") >= page.after.seq > 0
     assert [line["event"] for line in lines].count(NOT_CONTINUED) == 1
     assert notary.front.ask(ReadLedger()).export.changes == 1
+
+
+def test_a_backup_that_is_restored_elsewhere_exports_the_events_that_waited_when_it_was_taken(
+    notary: Running, tmp_path: Path
+) -> None:
+    note(notary, "taken by the collector")
+    exported(notary.event_reader())
+    note(notary, "waits")
+    back_up(notary.settings, tmp_path / "kept", with_keys=False)
+    notary.stop()
+    for file in (*notary.folder.glob("ledger.sqlite3*"), notary.folder / "exported-events"):
+        file.unlink()
+    for name in ("ledger.sqlite3", "exported-events"):
+        shutil.copy2(tmp_path / "kept" / name, notary.folder)
+    accept(notary.settings, "the host is lost")
+    notary.start()
+    query(notary.front)
+    events = [json.loads(event) for event in exported(notary.event_reader()).events]
+    assert "waits" in events[0]["reason"]
+    assert "RollbackAccepted" in [event["event_type"] for event in events]
+    assert "taken by the collector" not in [event.get("reason") for event in events]
