@@ -181,15 +181,16 @@ async def test_a_spiffe_id_makes_a_principal_of_its_own(tmp_path: Path) -> None:
 
 
 async def test_a_token_of_a_kubernetes_service_account_names_it(tmp_path: Path) -> None:
-    """Claims as the API server signs them (Kubernetes, "Managing Service Accounts", bound tokens)."""
+    """Claims and header as the API server makes them (Kubernetes 1.33, pkg/serviceaccount/claims.go and jwt.go)."""
     write_keys(tmp_path)
     bound = {"namespace": "agents", "node": {"name": "n1", "uid": "u1"}, "pod": {"name": "bot-7d9", "uid": "u2"},
              "serviceaccount": {"name": "bot", "uid": "u3"}, "warnafter": 1_900_000_000}  # fmt: skip
     subject = "system:serviceaccount:agents:bot"
     shown = token(
-        RSA_KEY, "RS256", "r", aud=[AUDIENCE], sub=subject, nbf=0, jti="6f1c", **{"kubernetes.io": bound}
+        RSA_KEY, "RS256", "r", {"typ": ""}, aud=[AUDIENCE], sub=subject, nbf=0, jti="6f1c", **{"kubernetes.io": bound}
     )  # fmt: skip
     async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path, principal="k8s:{sub}"))) as core:
+        assert jwt.get_unverified_header(shown(core.clock.right)) == {"alg": "RS256", "kid": "r"}
         assert (await ask(core, shown(core.clock.right)))[0] == 200
         (event,) = await core.events(event_type="LeaseIssued")
         assert (event["principal"], event["identity_subject"]) == (f"k8s:{subject}", subject)
