@@ -102,6 +102,7 @@ def test_a_failed_operation_leaves_no_change(notary: Running) -> None:
     for table in ("events", "budgets", "proofs", "approvals"):
         assert notary.stored(f"SELECT * FROM {table}") == [], table
     assert front.ask(ReadEpoch()) == 0
+    assert front.ask(UseProof(ProofRecord("p"))).is_fresh, "what fails uses no proof"
     record_call(front)
     assert walk(front).intact
 

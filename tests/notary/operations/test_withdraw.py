@@ -122,6 +122,16 @@ def test_an_ended_call_is_not_withdrawn_and_a_withdrawn_one_does_not_end_again(n
     assert len(notary.events()) == 3
 
 
+def test_withdrawals_in_one_unit_give_one_call_back(notary: Running) -> None:
+    front = notary.front
+    session_id = front.ask(make_issue(max_calls=3)).session_id
+    asked = make_open(event=call_event(session_id=session_id), has_budget=True)
+    front.begin(asked)
+    numbers = front.send(*[Withdraw(asked.intent_id, "error", "overloaded")] * 10)
+    assert sorted(str(front.heard(number).problem) for number in numbers) == ["None", *["refused"] * 9]
+    assert (front.ask(ReadBudget(session_id)).remaining, len(notary.events())) == (3, 2)
+
+
 def test_an_approval_fails_with_the_call_that_is_withdrawn(notary: Running) -> None:
     front = notary.front
     approval = held_and_claimed(front)

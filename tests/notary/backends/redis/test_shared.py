@@ -14,13 +14,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from ipc.events import AuditEvent
 from ipc.operations.calls import Approver, Closed, Open, ProofRecord, Refusal, UseProof
 from ipc.operations.caps import SumCap
-from ipc.operations.holds import Hold, HoldInForce, MoveHold, OrphanedHolds
+from ipc.operations.holds import MoveHold, OrphanedHolds
 from ipc.operations.leases import ListSessions, ReadBudget, Revoke, RevokeSession, SignedLease
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.order import budgeted
 from tests.notary.backends.redis.conftest import StartNotary
-from tests.notary.capped_calls import POINTER, WINDOWS, hold_of, opening_of, play, uses_of
+from tests.notary.capped_calls import POINTER, WINDOWS, opening_of, play, uses_of
 from tests.notary.running import Running
 from tests.notary.samples import (
     call_event,
@@ -119,6 +119,20 @@ def test_a_session_stays_revoked_when_a_gateway_whose_clock_is_ahead_revokes_ano
         running.front.ask(RevokeSession(session_id, event))
     started = one.restart()
     assert started.ask(make_open(event=call_event(session_id=sessions[one]))).code == "invalid_lease"
+
+
+def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    sessions = {one.front.ask(make_issue()).session_id for _ in range(3)}
+    for session_id in sessions:
+        event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+        one.front.ask(RevokeSession(session_id, event))
+
+    def has_heard() -> bool:
+        other.front.ask(make_note())
+        return set(other.front.in_force[-1].revoked) == sessions
+
+    wait_for(has_heard, "the revocations")
 
 
 def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
@@ -255,10 +269,6 @@ def used(notary: Running, per: str = "all") -> dict[str, str]:
     return {one.subject: f"{one.total} {one.unknown}" for one in sums}
 
 
-def waiting(value: str, notary: Running) -> Hold:
-    return hold_of(ACTION, PAYER, uses_of(PAYER, value, is_spared=True), notary.clock.time)
-
-
 def test_sums_of_two_gateways_are_exact_and_never_above_a_cap(start: StartNotary) -> None:
     one, other = start("one"), start("other")
     run_state_machine_as_test(play([(one, one.front), (other, other.front)]), settings=FEW)
@@ -277,12 +287,3 @@ def test_calls_at_two_fronts_of_each_of_two_gateways_never_go_above_a_cap(start:
     assert max(opened.values()) <= 50 // 7
     assert used(one) == used(other) == {"": "98 0"}
     assert used(one, "principal") == {str(payer): f"{7 * count} 0" for payer, count in opened.items()}
-
-
-def test_holds_and_calls_of_two_gateways_share_a_cap(start: StartNotary) -> None:
-    one, other = start("one"), start("other")
-    numbers = [(running, running.front.send(asked)[0])
-               for running in (one, other) for asked in (waiting("20", one), spending("20"))]  # fmt: skip
-    ends = [running.front.answer(number) for running, number in numbers]
-    assert Counter(type(end) in (Closed, HoldInForce) for end in ends) == {True: 2, False: 2}
-    assert used(one, "principal") == {PAYER: "40 0"}
