@@ -46,12 +46,7 @@ def breaks(unit: Transaction, asked: UseProof) -> Entered:
 def test_every_answer_is_remembered_when_tasks_are_performed_one_by_one(state: NotaryState) -> None:
     """None of them is sent before all are done: killed in between, each would be asked again."""
     units = TransactionRunner(state, {**PERFORMERS, UseProof: Performer(breaks, writes=True)})
-    tasks = [
-        note(1),
-        Task("front-1", 2, UseProof(ProofRecord("p"))),
-        note(3),
-        Task("front-2", 1, note(4).operation),
-    ]
+    tasks = [note(1), Task("front-1", 2, UseProof(ProofRecord("p"))), note(3), Task("front-2", 1, note(4).operation)]
     outcomes = units.perform(tasks)
     assert [outcome.problem for outcome in outcomes] == [None, "fault", None, None]
     with state.database.unit(writes=False) as connection:

@@ -109,9 +109,7 @@ def test_a_notary_ends_on_request_and_when_its_supervisor_is_gone(notary: Runnin
     assert walk(notary.start()).intact
 
 
-def test_requests_before_a_protocol_violation_are_done_whole_or_not_at_all(
-    notary: Running,
-) -> None:
+def test_requests_before_a_protocol_violation_are_done_whole_or_not_at_all(notary: Running) -> None:
     hostile = notary.attach("hostile")
     hostile.send_raw(encode_frame(NumberedOperation(1, make_note()), MAX_NOTARY_FRAME) + BROKEN["no message"])
     assert is_gone(hostile)

@@ -7,15 +7,7 @@ from ipc.operations.status import ReadLedger
 from notary.ledger import outbox
 from notary.ledger.outbox import MAX_GIVEN_UP
 from tests.notary.running import Running
-from tests.notary.samples import (
-    NOW_MS,
-    claim,
-    claim_one,
-    make_note,
-    notify,
-    record_call,
-    settled,
-)
+from tests.notary.samples import NOW_MS, claim, claim_one, make_note, notify, record_call, settled
 from tests.support.asking import Asker
 
 GIVEN_UP = "SELECT event_id, endpoint, attempts, at, error FROM given_up ORDER BY seq"

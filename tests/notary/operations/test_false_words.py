@@ -111,9 +111,7 @@ def of_approval(approval: ApprovalRecord, event_type: str, decision: str, **give
     return call_event(event_type=event_type, decision=decision, approval_id=approval.approval_id, **given)
 
 
-def test_a_refusal_quotes_a_false_event_in_bounds_and_without_control_characters(
-    notary: Running,
-) -> None:
+def test_a_refusal_quotes_a_false_event_in_bounds_and_without_control_characters(notary: Running) -> None:
     answered = notary.front.heard(notary.front.send(make_note(event_type="x\x1b" * 200, decision=None))[0])
     assert answered.cause == f"an event {'x' * 64} with the decision none"
 

@@ -10,16 +10,7 @@ from ipc.operations.intents import ResolveIntent
 from ipc.operations.leases import RevokeSession
 from notary.store import call_keys
 from tests.notary.running import Running
-from tests.notary.samples import (
-    NOW,
-    call,
-    call_event,
-    fresh_proof,
-    make_issue,
-    make_open,
-    make_result,
-    make_revoke,
-)
+from tests.notary.samples import NOW, call, call_event, fresh_proof, make_issue, make_open, make_result, make_revoke
 
 KEY = CallKey("k")
 

@@ -6,17 +6,7 @@ import msgspec
 import pytest
 
 from ipc.caps import CapUse
-from ipc.operations.calls import (
-    Approver,
-    CallKey,
-    Closed,
-    HeldByCap,
-    Open,
-    Refusal,
-    RepeatedCall,
-    Withdraw,
-    Withdrawn,
-)
+from ipc.operations.calls import Approver, CallKey, Closed, HeldByCap, Open, Refusal, RepeatedCall, Withdraw, Withdrawn
 from ipc.operations.evidence import ShowReceipt
 from ipc.operations.holds import Hold, HoldInForce
 from ipc.operations.standing import (

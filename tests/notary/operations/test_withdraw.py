@@ -12,13 +12,7 @@ from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadLedger
 from tests.notary.running import Running
-from tests.notary.samples import (
-    call_event,
-    held_and_claimed,
-    make_issue,
-    make_open,
-    make_result,
-)
+from tests.notary.samples import call_event, held_and_claimed, make_issue, make_open, make_result
 from tests.support.asking import Told
 
 ABANDONED = Withdrawn(is_abandoned=True)

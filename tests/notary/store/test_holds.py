@@ -24,9 +24,7 @@ def ids(unit: UnitOfStore, asked: ListHolds) -> list[str]:
         return [record.approval_id for record in store.list_holds(asked, MOMENT).approvals]
 
 
-def test_a_page_begins_below_its_bound_and_has_approvals_two_milliseconds_older(
-    unit: UnitOfStore,
-) -> None:
+def test_a_page_begins_below_its_bound_and_has_approvals_two_milliseconds_older(unit: UnitOfStore) -> None:
     with unit() as store:
         store.store_hold(approval(created_at=NOW))
     assert ids(unit, ListHolds(None, 9, before=NOW + 0.0002)) == []

@@ -38,10 +38,7 @@ pytestmark = [
 
 
 def test_it_is_given_back_where_another_gateway_went_on_meanwhile(
-    distant: Running,
-    start: StartNotary,
-    way: Losing,
-    redis_server: RedisServer,
+    distant: Running, start: StartNotary, way: Losing, redis_server: RedisServer
 ) -> None:
     other = start("other")
     session_id = debit_in_doubt(distant, way, redis_server)
@@ -54,9 +51,7 @@ def test_it_is_given_back_where_another_gateway_went_on_meanwhile(
 
 
 def test_a_debit_stays_taken_where_the_ledger_has_its_unit_and_could_not_say_so(
-    distant: Running,
-    way: Losing,
-    monkeypatch: pytest.MonkeyPatch,
+    distant: Running, way: Losing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
     assert distant.thread is not None

@@ -72,9 +72,7 @@ def test_a_call_that_one_runs_is_not_taken_from_it_by_the_other(start: StartNota
     assert walk_of(other).intact
 
 
-def test_among_simultaneous_calls_only_one_with_the_other_gateways_intent_is_refused(
-    start: StartNotary,
-) -> None:
+def test_among_simultaneous_calls_only_one_with_the_other_gateways_intent_is_refused(start: StartNotary) -> None:
     one, other = start("one"), start("other")
     known, _ = record_call(other.front)
     for asked, problems in (

@@ -19,14 +19,7 @@ from notary.store.contract import StoreGone
 from tests.faults.between import REFUSES, Between
 from tests.notary.backends.order import budgeted, left
 from tests.notary.running import Running
-from tests.notary.samples import (
-    fresh_proof,
-    held_and_claimed,
-    make_denial,
-    make_hold,
-    make_issue,
-    make_revoke,
-)
+from tests.notary.samples import fresh_proof, held_and_claimed, make_denial, make_hold, make_issue, make_revoke
 from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
 from tests.support.names import SERVICE, resolve_to

@@ -92,9 +92,7 @@ def test_a_revocation_reaches_the_fronts_of_the_other_gateway_within_a_second(st
     assert POLL_SECONDS <= 0.5, "what the second is made of"
 
 
-def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(
-    start: StartNotary,
-) -> None:
+def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(start: StartNotary) -> None:
     one, other = start("one"), start("other")
     other.remote._poll_at = inf  # it does not poll for changes
     session_id = one.front.ask(make_issue()).session_id
@@ -108,9 +106,7 @@ def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(
     assert started.ask(make_open(event=call_event(session_id=session_id))).code == "invalid_lease"
 
 
-def test_a_session_stays_revoked_when_a_gateway_whose_clock_is_ahead_revokes_another(
-    start: StartNotary,
-) -> None:
+def test_a_session_stays_revoked_when_a_gateway_whose_clock_is_ahead_revokes_another(start: StartNotary) -> None:
     one, ahead = start("one"), start("ahead")
     ahead.clock.time += 3 * 3600
     sessions = {running: running.front.ask(make_issue()).session_id for running in (one, ahead)}
