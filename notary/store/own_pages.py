@@ -23,12 +23,13 @@ _INDEXES: Final = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_n
 
 @contextmanager
 def erasing(connection: OpenTransaction) -> Iterator[None]:
-    """Rows that are deleted or replaced here are overwritten with zeros, freed pages too."""
+    """Rows that are deleted or replaced here are overwritten with zeros, freed pages too. May stand inside another."""
+    (before,) = connection.execute("PRAGMA secure_delete").fetchone()
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     try:
         yield
     finally:
-        connection.execute("PRAGMA secure_delete=OFF").fetchall()
+        connection.execute(f"PRAGMA secure_delete={before}").fetchall()
 
 
 def move_to_own_pages(connection: OpenTransaction, table: str, statements: Sequence[str]) -> None:
@@ -41,13 +42,21 @@ def move_to_own_pages(connection: OpenTransaction, table: str, statements: Seque
         or connection.execute(_HAS_ROOM, (table,)).fetchone() is not None
     ):
         return
-    before = f"{table}_of_before"
     columns = ", ".join(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+    with written_anew(connection, table, statements) as before:
+        connection.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {before}")  # noqa: S608 - our names
+
+
+@contextmanager
+def written_anew(connection: OpenTransaction, table: str, statements: Sequence[str]) -> Iterator[str]:
+    """Make a table anew, by these statements; the name of the one before, whose rows are to be copied. Its pages are
+    overwritten at the end."""
+    before = f"{table}_of_before"
     with erasing(connection):
         for (index,) in connection.execute(_INDEXES, (table,)).fetchall():
             connection.execute(f"DROP INDEX {index}")
         connection.execute(f"ALTER TABLE {table} RENAME TO {before}")
         for statement in statements:
             connection.execute(statement)
-        connection.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {before}")  # noqa: S608 - our names
+        yield before
         connection.execute(f"DROP TABLE {before}")
