@@ -6,7 +6,6 @@ slice at most, and that a count which fails stops nothing.
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from math import inf
 from typing import Final
 
@@ -15,7 +14,6 @@ from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.activity import count_slice, forget_before
 from notary.state import NotaryState
-from notary.store.own_pages import erasing
 from notary.tree.checkpoint import Checkpoint
 
 SLICE_EVENTS: Final = 500
@@ -47,12 +45,13 @@ class Counting:
             return
         checkpoint = self._state.checkpoint
         try:
+            has_erased = False
             with self._state.database.unit(is_durable=False) as connection:
-                counted = count_slice(connection, SLICE_EVENTS)
+                counted = count_slice(connection, SLICE_EVENTS, is_file=not self._state.database.is_shared)
                 if began >= self._forget_at:
-                    with nullcontext() if self._state.database.is_shared else erasing(connection):
-                        forget_before(connection, self._state.clock.now())
+                    has_erased = forget_before(connection, self._state.clock.now())
                     self._forget_at = began + FORGET_SECONDS
+            self._state.has_erased = self._state.has_erased or has_erased
         except (DatabaseGone, ClockWrong) as error:
             log.warning("calls could not be counted for the summary", cause=str(error))
             self._next = self._monotonic() + self._state.limits.round_seconds

@@ -123,8 +123,6 @@ class NotaryState:
     """Those that were used, of a store in the ledger. None: read them again."""
     has_erased: bool = False
     """Something was overwritten in the file that the WAL may still hold."""
-    has_copies: bool = True
-    """Pages of kept values may have copies of erased ones."""
     is_failing: bool = False
     """The last unit could not be written."""
     intents: dict[str, OpenIntent] = field(default_factory=dict)

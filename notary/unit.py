@@ -321,7 +321,7 @@ class Transaction:
 
     def _make_room(self) -> None:
         if self._is_shared:
-            move(self.connection, self._entries())
+            move(self.connection, self._entries(), is_file=False)
         else:
             settle(self.connection, self._entries(), self._unsettled.number)
         self._entry, self._has_settled = RingEntry(), True

@@ -85,9 +85,9 @@ def position(connection: OpenTransaction) -> int:
         raise DatabaseGone("the ledger does not say which events are counted") from None
 
 
-def count_slice(connection: OpenTransaction, limit: int) -> CountedSlice:
+def count_slice(connection: OpenTransaction, limit: int, *, is_file: bool) -> CountedSlice:
     """Count at most so many of the events that are in their table and not counted yet; inside a transaction that
-    writes. Raises DatabaseGone."""
+    writes. `is_file`: of a SQLite file. Raises DatabaseGone."""
     before = position(connection)
     rows = connection.execute(_EVENTS, (before, limit)).fetchall()
     if not rows:
@@ -96,22 +96,22 @@ def count_slice(connection: OpenTransaction, limit: int) -> CountedSlice:
     counts = _bounded(connection, _counts_of(rows))
     if counts:
         connection.executemany(_ADD, [(*key, count) for key, count in counts.items()])
-    activity_sums.add_between(connection, before, last)
+    activity_sums.add_between(connection, before, last, is_file=is_file)
     connection.execute(_MOVE, (str(last),))
     return CountedSlice(len(rows), last)
 
 
-def forget_values(connection: OpenTransaction, keys: Iterable[str]) -> None:
+def forget_values(connection: OpenTransaction, keys: Iterable[str], *, is_file: bool) -> None:
     """Take kept values that are about to be erased out of the sums. `keys`: those of their rows."""
-    activity_sums.take_out(connection, keys, position(connection))
+    activity_sums.take_out(connection, keys, position(connection), is_file=is_file)
 
 
-def forget_before(connection: OpenTransaction, now: float) -> None:
-    """Remove counts and sums that are older than KEPT_HOURS."""
+def forget_before(connection: OpenTransaction, now: float) -> bool:
+    """Remove counts and sums that are older than KEPT_HOURS. True if something was overwritten."""
     first = int(now // 3600) - KEPT_HOURS
     for step in STEPS:
         connection.execute(_FORGET, (step, first))
-    activity_sums.forget_before(connection, first)
+    return activity_sums.forget_before(connection, first)
 
 
 def _counts_of(rows: Iterable[tuple[Any, ...]]) -> ActivityCounts:

@@ -3,7 +3,8 @@
 `key` is the id of the intent under which a call was opened, and of every other call the id of its event (`key_of`).
 `seq` is the number of that call's event, null until it is written. An erased row has neither value nor salt, and
 `erased_by` is the number of the EvidenceErased event that lists its commitment. Rows go through the journal, as events
-do. Functions of a connection inside an open transaction.
+do. A SQLite file has their values encrypted (notary/ledger/encrypted_values.py). Functions of a connection inside an
+open transaction.
 """
 
 import os
@@ -14,6 +15,8 @@ import msgspec
 
 from ipc.kept_values import KEPT, MASKED, MAX_KEPT, MAX_VALUE_BYTES, SALT_BYTES, KeptValues, commitment
 from notary.database import NotStorable, OpenTransaction
+from notary.ledger.encrypted_values import VALUE_KEYS, ValueOpener, encrypted_all, number_of
+from notary.store.own_pages import written_anew
 
 TABLES: Final = (
     """
@@ -22,12 +25,11 @@ TABLES: Final = (
         erased_by INTEGER, PRIMARY KEY (key, pointer)
     ) STRICT, WITHOUT ROWID
     """,
-    """
-    CREATE INDEX IF NOT EXISTS kept_values_by_value ON kept_values (pointer, value)
-    WHERE kind = 'kept' AND value IS NOT NULL
-    """,
+    # A value begins with the number of its key: this index, too, grows at its end.
+    "CREATE INDEX IF NOT EXISTS kept_values_by_value ON kept_values (value, pointer) WHERE value IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS kept_values_by_seq ON kept_values (seq) WHERE value IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS kept_values_erased ON kept_values (erased_by, seq) WHERE erased_by IS NOT NULL",
+    *VALUE_KEYS.tables,
 )
 POSTGRES_TABLES: Final = (
     """
@@ -36,11 +38,16 @@ POSTGRES_TABLES: Final = (
         salt bytea, erased_by bigint, PRIMARY KEY (key, pointer)
     )
     """,
-    *TABLES[1:],
+    """
+    CREATE INDEX IF NOT EXISTS kept_values_by_value ON kept_values (pointer, value)
+    WHERE kind = 'kept' AND value IS NOT NULL
+    """,
+    *TABLES[2:4],
 )
 
 HAS_KEPT: Final = "SELECT 1 FROM sqlite_master WHERE name = 'kept_values'"
 
+COLUMNS: Final = "key, pointer, seq, kind, value, salt, erased_by"
 KeptRow = tuple[str, str, int | None, str, bytes, bytes]
 """key, pointer, seq, kind, value (canonical bytes), salt."""
 KeptEnd = tuple[str, int]
@@ -49,6 +56,8 @@ KeptEnd = tuple[str, int]
 _INSERT: Final = "INSERT INTO kept_values (key, pointer, seq, kind, value, salt) VALUES (?, ?, ?, ?, ?, ?)"
 _END: Final = "UPDATE kept_values SET seq = ? WHERE key = ?"
 _HAS_VALUES: Final = "SELECT 1 FROM kept_values WHERE value IS NOT NULL AND seq <= ? LIMIT 1"
+_HAS_PLAIN: Final = "SELECT 1 FROM kept_values WHERE value >= x'01' LIMIT 1"
+_CHUNK: Final = 1000
 _OF: Final = "SELECT pointer, kind, value, salt, erased_by FROM kept_values WHERE key = ? ORDER BY pointer"
 
 
@@ -111,8 +120,12 @@ def commitments_of(rows: Iterable[KeptRow]) -> dict[str, str] | None:
     return {pointer: commitment(salt, value) for _, pointer, _, _, value, salt in rows} or None
 
 
-def insert(connection: OpenTransaction, rows: Sequence[KeptRow], ends: Sequence[KeptEnd]) -> None:
-    """Write rows of the journal to their table, and the numbers of events whose intents were opened before."""
+def insert(connection: OpenTransaction, rows: Sequence[KeptRow], ends: Sequence[KeptEnd], *, is_file: bool) -> None:
+    """Write rows of the journal to their table, and the numbers of events whose intents were opened before. `is_file`:
+    of a SQLite file, which has values encrypted."""
+    if is_file and rows:
+        stored = encrypted_all(connection, [row[4:] for row in rows])
+        rows = [(*row[:4], *one) for row, one in zip(rows, stored, strict=True)]
     opened = {row[0] for row in rows}
     seqs = dict(ends)
     if rows:
@@ -127,10 +140,34 @@ def has_values(connection: OpenTransaction, last: int) -> bool:
 
 
 def stored_values(connection: OpenTransaction, key: str) -> list[StoredValue]:
-    """The rows of a call."""
-    return [StoredValue(*_typed(row)) for row in connection.execute(_OF, (key,)).fetchall()]
+    """The rows of a call, with their values as they were kept."""
+    opener = ValueOpener(connection)
+    return [_stored(opener, *row) for row in connection.execute(_OF, (key,)).fetchall()]
 
 
-def _typed(row: Sequence[Any]) -> tuple[Any, ...]:
-    pointer, kind, value, salt, erased_by = row
-    return pointer, kind, None if value is None else bytes(value), None if salt is None else bytes(salt), erased_by
+def _stored(opener: ValueOpener, pointer: str, kind: str, value: Any, salt: Any, erased_by: int | None) -> StoredValue:
+    if value is None:
+        return StoredValue(pointer, kind, None, None, erased_by)
+    kept, its_salt = opener.opened(value, salt) or (None, None)
+    return StoredValue(pointer, kind, kept, its_salt, None)
+
+
+def encrypt_plain(connection: OpenTransaction) -> None:
+    """Write the table of a SQLite file of an earlier version anew, with its values encrypted. Inside the transaction
+    that opens the file; does nothing where it is done, or there is no table yet."""
+    if connection.execute(HAS_KEPT).fetchone() is None or (
+        connection.execute(VALUE_KEYS.has_table).fetchone() is not None
+        and connection.execute(_HAS_PLAIN).fetchone() is None
+    ):
+        return
+    with written_anew(connection, "kept_values", TABLES) as before:
+        rows = connection.execute(f"SELECT {COLUMNS} FROM {before} ORDER BY key, pointer")  # noqa: S608 - our names
+        while some := rows.fetchmany(_CHUNK):
+            plain = [row for row in some if row[4] is not None and number_of(row[4]) is None]
+            stored = dict(
+                zip([row[:2] for row in plain], encrypted_all(connection, [row[4:6] for row in plain]), strict=True)
+            )
+            connection.executemany(
+                f"INSERT INTO kept_values ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - our names
+                [(*row[:4], *stored.get(row[:2], row[4:6]), row[6]) for row in some],
+            )

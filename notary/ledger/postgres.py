@@ -11,6 +11,8 @@ from typing import Final
 from notary.backends.postgres.database import USERS_LOCK
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import activity, kept_values, lease_tokens, outbox, schema, sealed_intents, settling
+from notary.ledger.activity_sums import SUM_KEYS
+from notary.ledger.encrypted_values import VALUE_KEYS
 from notary.ledger.intents import INSERT_INTENT
 
 _FIRST: Final = """
@@ -96,6 +98,8 @@ OWN: Final = {
     kept_values.HAS_KEPT: "SELECT 1 WHERE to_regclass('kept_values') IS NOT NULL",
     schema.HAS_META: "SELECT 1 WHERE to_regclass('meta') IS NOT NULL",
     settling.HAS_JOURNAL: "SELECT 1 WHERE false",
+    VALUE_KEYS.has_table: "SELECT 1 WHERE false",
+    SUM_KEYS.has_table: "SELECT 1 WHERE false",
     schema.PLANTED: f"""
         SELECT 'trigger', CAST(tgname AS text) FROM pg_trigger WHERE NOT tgisinternal AND tgrelid IN ({_OURS})
         UNION ALL SELECT 'rule', CAST(rulename AS text) FROM pg_rewrite WHERE ev_class IN ({_OURS})

@@ -10,7 +10,16 @@ import secrets
 from collections.abc import Iterable
 
 from notary.database import DatabaseGone, OpenTransaction
-from notary.ledger import activity, history, kept_values, lease_tokens, page_ring, requests, sealed_intents
+from notary.ledger import (
+    activity,
+    activity_sums,
+    history,
+    kept_values,
+    lease_tokens,
+    page_ring,
+    requests,
+    sealed_intents,
+)
 from notary.store import budgets, cap_rows, continued, holds, kept, keyed_calls, proofs, quotas, standing
 from notary.store.own_pages import move_to_own_pages
 from notary.tree import tiles
@@ -152,6 +161,8 @@ def prepare(connection: OpenTransaction) -> None:
     lease_tokens.take_out_tokens(connection)
     for table, statements in _IN_OWN_PAGES:
         move_to_own_pages(connection, table, statements)
+    kept_values.encrypt_plain(connection)
+    activity_sums.encrypt_plain_sums(connection)
     own = (*continued.TABLES, *kept.TABLES, *cap_rows.TABLES, *keyed_calls.TABLES, *standing.TABLES)
     _create(connection, (*own, *kept_values.TABLES, *activity.TABLES, *sealed_intents.TABLES))
 

@@ -14,7 +14,6 @@ from notary.ledger.intents import INSERT_INTENT
 from notary.ledger.leaves import leaves_of
 from notary.ledger.page_ring import SLOTS, RingContent, RingEntry
 from notary.ledger.writing import INSERT_EVENT, INSERT_RECEIPT
-from notary.store.own_pages import erasing
 from notary.store.proofs import INSERT_PROOF
 from notary.tree import tiles
 
@@ -62,15 +61,11 @@ def settle(connection: OpenTransaction, entries: Sequence[RingEntry], number: in
     Raises DatabaseGone when the tree is not as they continue it.
     """
     connection.execute(_SETTLED, (str(number),))
-    if any(entry.kept for entry in entries):
-        with erasing(connection):  # a page that is split must keep no copy of a value
-            move(connection, entries)
-    else:
-        move(connection, entries)
+    move(connection, entries, is_file=True)
 
 
-def move(connection: OpenTransaction, entries: Sequence[RingEntry]) -> None:
-    """The same without a word in the journal: for a database that has none."""
+def move(connection: OpenTransaction, entries: Sequence[RingEntry], *, is_file: bool) -> None:
+    """The same without a word in the journal: for a database that has none, unless `is_file`."""
     _insert(connection, INSERT_PROOF, (row for entry in entries for row in entry.proofs))
     _insert(connection, INSERT_INTENT, (
         (*row, leaf) for entry in entries for row, leaf in _placed(entry.intents, entry.intent_leaves)
@@ -87,7 +82,8 @@ def move(connection: OpenTransaction, entries: Sequence[RingEntry]) -> None:
         write_head(connection, head)
     kept = [row for entry in entries for row in entry.kept]
     if kept or any(entry.kept_ends for entry in entries):
-        kept_values.insert(connection, kept, [end for entry in entries for end in entry.kept_ends])
+        ends = [end for entry in entries for end in entry.kept_ends]
+        kept_values.insert(connection, kept, ends, is_file=is_file)
     _grow(connection, entries)
 
 

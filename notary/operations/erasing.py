@@ -1,10 +1,12 @@
 """EraseKept: values of requests are taken out of the rows beside the ledger, and out of everything that still has them.
 
-The event lists the commitments whose rows it empties, and nothing else changes in evidence. Erased are also the stored
-requests of these calls, pages of the journal, and the write-ahead log once the unit is committed.
+The event lists the commitments whose rows it empties, and nothing else changes in evidence. In a SQLite file the keys
+of the values are overwritten in the same transaction (notary/ledger/encrypted_values.py): whenever the notary ends, all
+of it was done or nothing. Erased are also the stored requests of these calls, pages of the journal, and the write-ahead
+log once the unit is committed.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +17,7 @@ from ipc.events import EVIDENCE_ERASED, AuditEvent
 from ipc.kept_values import commitment
 from ipc.operations.erasing import ErasedKept, EraseKept
 from notary.ledger.activity import forget_values
-from notary.ledger.write_anew import write_anew
+from notary.ledger.encrypted_values import ValueOpener, forget_keys, number_of
 from notary.operations.allowed import check_event
 from notary.operations.open_kept import OpenKept, OpenKeptCall, open_kept_calls
 from notary.performing import performs
@@ -37,7 +39,7 @@ SELECT DISTINCT seq, events.bytes FROM kept_values JOIN events USING (seq)
 WHERE value IS NOT NULL AND seq > ? AND time < ? AND events.principal = ? ORDER BY seq LIMIT {AT_ONCE}
 """  # noqa: S608 - a number of this file
 _ROWS: Final = "SELECT pointer, value, salt FROM kept_values WHERE key = ? AND value IS NOT NULL ORDER BY pointer"
-_EMPTY: Final = "UPDATE kept_values SET value = NULL, salt = NULL, erased_by = ? WHERE key = ? AND value IS NOT NULL"
+_EMPTY: Final = "UPDATE kept_values SET value = NULL, salt = NULL, erased_by = ? WHERE key = ? AND pointer = ?"
 _FOREVER: Final = 2**62
 
 
@@ -53,6 +55,16 @@ class ErasedCall(msgspec.Struct):
     def key(self) -> str:
         """The key of its rows."""
         return self.intent_id or self.event_id
+
+
+class _LostValue(NamedTuple):
+    """A row that an erasing empties."""
+
+    key: str
+    pointer: str
+    commitment: str
+    number: int | None
+    """Of the key that it is encrypted with."""
 
 
 class ErasedSlice(NamedTuple):
@@ -84,13 +96,10 @@ def erase_kept(unit: Transaction, asked: EraseKept) -> ErasedKept | None:
 def erased(unit: Transaction, event: AuditEvent, told: Mapping[str, Any], found: ErasedSlice) -> ErasedKept:
     """Erase the values of these calls, but of those that wait, and write the event. `told`: more of its `change`."""
     ended = [one for one in found.calls if not _waits(unit, one)]
-    rows = [(one.key, row) for one in ended for row in unit.connection.execute(_ROWS, (one.key,)).fetchall()]
+    rows = _lost(unit, [one.key for one in ended])
     if rows:
-        commitments = [commitment(bytes(salt), bytes(value)) for _, (_, value, salt) in rows]
-        unit.append(event, change={"count": len(rows), "commitments": commitments, **told})
-        _empty(unit, {key for key, _ in rows}, unit.last_seq)
-    if found.next is None:
-        _forget_copies(unit)
+        unit.append(event, change={"count": len(rows), "commitments": [row.commitment for row in rows], **told})
+        _empty(unit, rows, unit.last_seq)
     _forget_outputs(unit, {one.approval_id or one.intent_id for one in ended})
     _forget_requests(unit, {one.approval_id for one in ended if one.approval_id is not None})
     return ErasedKept(len(rows), len(found.calls) - len(ended) + found.running, found.next)
@@ -164,29 +173,28 @@ def _waits(unit: Transaction, call: ErasedCall) -> bool:
     return approval is not None and approval.state in (PENDING, CLAIMED)
 
 
-def _empty(unit: Transaction, keys: Collection[str], seq: int) -> None:
-    """SECURITY: nothing of the values stays in the rows, nor in the journal."""
-    statements = [(seq, key) for key in keys]
-    if unit.state.database.is_shared:
-        forget_values(unit.connection, keys)
-        unit.connection.executemany(_EMPTY, statements)
+def _lost(unit: Transaction, keys: Iterable[str]) -> list[_LostValue]:
+    """The values of these calls. A value that can't be read is missing, and no erasing changes that."""
+    opener, found = ValueOpener(unit.connection), list[_LostValue]()
+    for key in keys:
+        for pointer, value, salt in unit.connection.execute(_ROWS, (key,)).fetchall():
+            if (opened := opener.opened(value, salt)) is not None:
+                found.append(_LostValue(key, pointer, commitment(opened[1], opened[0]), number_of(bytes(value))))
+    return found
+
+
+def _empty(unit: Transaction, rows: Sequence[_LostValue], seq: int) -> None:
+    """SECURITY: nothing of the values stays in the rows, nor in copies of them, nor in the journal."""
+    is_file = not unit.state.database.is_shared
+    forget_values(unit.connection, {row.key for row in rows}, is_file=is_file)
+    unit.connection.executemany(_EMPTY, [(seq, row.key, row.pointer) for row in rows])
+    if not is_file:
         return
-    unit.state.has_copies = True  # for what follows in this unit, and once it is committed
-    unit.after(lambda: setattr(unit.state, "has_copies", True))
+    forget_keys(unit.connection, {row.number for row in rows if row.number is not None})
+    unit.settle(is_forced=True)
     with erasing(unit.connection):
-        forget_values(unit.connection, keys)
-        unit.connection.executemany(_EMPTY, statements)
-        unit.settle(is_forced=True)
         unit.connection.execute("DELETE FROM journal")  # a row set to zeros would leave copies in pages above it
     unit.erase()
-
-
-def _forget_copies(unit: Transaction) -> None:
-    """SECURITY: pages that were split have copies of rows in their free room, also of rows that were emptied since."""
-    if not unit.state.database.is_shared and unit.state.has_copies:
-        is_done = write_anew(unit.connection)
-        unit.after(lambda: setattr(unit.state, "has_copies", not is_done))
-        unit.erase()
 
 
 def _forget_requests(unit: Transaction, approval_ids: Iterable[str]) -> None:

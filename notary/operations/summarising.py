@@ -17,7 +17,7 @@ COUNTED_AT_ONCE: Final = 5000
 def summarise_audit(unit: Transaction, asked: SummariseAudit) -> AuditSummary:
     """See SummariseAudit."""
     unit.settle()
-    counted = count_slice(unit.connection, COUNTED_AT_ONCE)
+    counted = count_slice(unit.connection, COUNTED_AT_ONCE, is_file=not unit.state.database.is_shared)
     return summary_of(
         unit.connection, asked.first_hour, asked.end_hour, asked.step_hours,
         is_complete=counted.events < COUNTED_AT_ONCE,

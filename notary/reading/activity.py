@@ -9,7 +9,7 @@ from contract.activity import ActivityBucket, AuditSummary, CountedAction, Count
 from ipc.process.clock import iso
 from notary.database import OpenTransaction
 from notary.ledger.activity import ACTION, DECISION, OTHERS, PRINCIPAL
-from notary.ledger.activity_sums import EXACT
+from notary.ledger.activity_sums import EXACT, SumReader
 
 MAX_NAMES: Final = 100
 """Actions, and principals, that one answer lists."""
@@ -63,9 +63,10 @@ def _busiest(connection: OpenTransaction, span: tuple[int, int, int], kind: str)
 
 
 def _sums(connection: OpenTransaction, span: tuple[int, int, int]) -> tuple[ValueSum, ...]:
-    totals: dict[tuple[str, str], Decimal] = {}
-    for action_id, pointer, total in connection.execute(_SUMS, span):
-        totals[action_id, pointer] = EXACT.add(totals.get((action_id, pointer), Decimal(0)), Decimal(total))
+    totals, reader = dict[tuple[str, str], Decimal](), SumReader(connection)
+    for action_id, pointer, stored in connection.execute(_SUMS, span).fetchall():
+        if (total := reader.opened(stored)) is not None:
+            totals[action_id, pointer] = EXACT.add(totals.get((action_id, pointer), Decimal(0)), total)
     return tuple(
         ValueSum(action_id=action_id, pointer=pointer, sum=format(total, "f"))
         for (action_id, pointer), total in list(totals.items())[:MAX_SUMS]

@@ -14,6 +14,7 @@ from ipc.events import EVIDENCE_ERASED
 from ipc.kept_values import commitment
 from notary.database import OpenTransaction
 from notary.ledger.cut import NOTHING, Cut
+from notary.ledger.encrypted_values import ValueOpener
 from notary.ledger.kept_values import HAS_KEPT
 from notary.ledger.page_ring import RingEntry
 from notary.reading.verify import FIRST, Break, Stored
@@ -106,6 +107,7 @@ class KeptWalk:
         self, connection: OpenTransaction, number: int | None, kept: Mapping[str, str], rows: Sequence[Sequence[Any]]
     ) -> str | None:
         found = {row[0]: row[1:] for row in rows}
+        opener = ValueOpener(connection)
         for pointer, committed in kept.items():
             if pointer not in found:
                 return f"its kept value {pointer} is missing, and no event erased it"
@@ -117,7 +119,7 @@ class KeptWalk:
                     continue
                 if erased_by is None or committed not in _erased_in(connection, erased_by):
                     return f"its kept value {pointer} is missing, and the event that is said to have erased it did not"
-            elif erased_by is not None or not _agrees(committed, salt, value):
+            elif erased_by is not None or not _agrees(committed, opener.opened(value, salt)):
                 return f"its kept value {pointer} is not the one that it commits to"
         if len(found) != len(kept):
             return "it has kept values that it does not commit to"
@@ -125,8 +127,8 @@ class KeptWalk:
         return None
 
 
-def _agrees(committed: str, salt: Any, value: Any) -> bool:
-    return isinstance(salt, bytes) and isinstance(value, bytes) and commitment(salt, value) == committed
+def _agrees(committed: str, opened: tuple[bytes, bytes] | None) -> bool:
+    return opened is not None and commitment(opened[1], opened[0]) == committed
 
 
 def _erased_in(connection: OpenTransaction, seq: Any) -> frozenset[str]:

@@ -15,6 +15,7 @@ from ipc.events import INTENT_VERIFICATION, AuditEvent
 from ipc.evidence import EventQuery
 from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
+from notary.ledger.encrypted_values import VALUE_KEYS, LivingKeys
 from notary.reading.shown_kept import FROM_VALUES, kept_terms, rarest_first
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
@@ -152,18 +153,22 @@ def newest_time(connection: OpenTransaction) -> float | None:
 
 def events_of(connection: OpenTransaction, query: EventQuery) -> list[bytes]:
     """Stored bytes, newest first."""
-    by_time = False
+    by_time, keys = False, list[tuple[int, bytes]]()
     if query.kept:
-        kept, by_time = rarest_first(connection, query.kept)
+        keys = VALUE_KEYS.living(connection)
+        kept, by_time = rarest_first(connection, query.kept, keys)
         query = msgspec.structs.replace(query, kept=tuple(kept))
-    statement, values = event_statement(query, by_time=by_time)
+    statement, values = event_statement(query, keys, by_time=by_time)
     return [bytes(row[0]) for row in connection.execute(statement, values)]
 
 
-def event_statement(query: EventQuery, *, by_time: bool = False) -> tuple[str, list[Any]]:
-    """SQL and its values; every text in it is one of this file's. With `by_time` it does not begin with kept values."""
+def event_statement(
+    query: EventQuery, keys: LivingKeys = (), *, by_time: bool = False
+) -> tuple[str, list[Any]]:  # fmt: skip
+    """SQL and its values; every text in it is one of this file's. `keys`: of kept values, if these are encrypted. With
+    `by_time` it does not begin with kept values."""
     index = "events_by_time"
-    terms, values = kept_terms(query.kept, by_time=by_time)
+    terms, values = kept_terms(query.kept, keys, by_time=by_time)
     for name, its_index in _INDEXES.items():
         value = getattr(query, name)
         if value is None:

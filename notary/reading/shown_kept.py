@@ -13,6 +13,7 @@ from contract.audit import KeptState
 from ipc.evidence import KeptFilter
 from ipc.kept_values import commitment, texts_of
 from notary.database import DatabaseGone, OpenTransaction
+from notary.ledger.encrypted_values import FOUND_BY_BYTES, LivingKeys, ValueOpener, found_by
 from notary.ledger.kept_values import KeptNames, kept_names
 
 MAX_SHOWN_BYTES: Final = 8 * 1024 * 1024
@@ -23,6 +24,12 @@ _MARK: Final = b'"kept":{'
 _ROWS: Final = f"""
 SELECT key, pointer, value, salt, erased_by FROM kept_values WHERE key IN ({", ".join("?" * _AT_ONCE)})
 """  # noqa: S608 - text of this file
+_SOUGHT: Final = f"""
+(WITH RECURSIVE places (place) AS (
+    SELECT 1 UNION ALL SELECT place + {FOUND_BY_BYTES} FROM places WHERE place + {FOUND_BY_BYTES} < length(?)
+) SELECT substr(?, place, {FOUND_BY_BYTES}) FROM places)
+"""  # noqa: S608 - a number
+"""The parts of a bytes value, given twice: more of them than a statement may have values."""
 FROM_VALUES: Final = "kept_values INDEXED BY kept_values_by_value CROSS JOIN events USING (seq)"
 """The source of events with a kept value: SQLite begins with the index of values."""
 _HAS_VALUE: Final = "kept_values.kind = 'kept' AND kept_values.pointer = ?"
@@ -41,10 +48,11 @@ def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[byte
     """
     shown: list[bytes] = []
     size = 0
+    opener = ValueOpener(connection)
     for start in range(0, len(events), _AT_ONCE):
         some = events[start : start + _AT_ONCE]
         read = [_read(stored) for stored in some]
-        rows = _rows_of(connection, [one.key for one in read if one is not None])
+        rows = _rows_of(connection, [one.key for one in read if one is not None], opener)
         for stored, one in zip(some, read, strict=True):
             if one is None:
                 shown.append(stored)
@@ -57,41 +65,48 @@ def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[byte
     return shown
 
 
-def kept_terms(filters: Sequence[KeptFilter], *, by_time: bool = False) -> tuple[list[str], list[Any]]:
-    """SQL terms for events that keep these values, and the values of the terms.
+def kept_terms(
+    filters: Sequence[KeptFilter], keys: LivingKeys = (), *, by_time: bool = False
+) -> tuple[list[str], list[Any]]:  # fmt: skip
+    """SQL terms for events that keep these values, and the values of the terms. `keys`: those that the ledger's values
+    are encrypted with; none where they are not.
 
     The events come from FROM_VALUES, by the first of the values, or, `by_time`, from their own table.
     """
     terms, values = [], list[Any]()
     for number, one in enumerate(filters):
-        texts = _texts(one)
-        places = ", ".join("?" * len(texts))
+        places, sought = _sought(one, keys)
         if by_time:
-            terms.append(f"{_OF_EVENT} AND other.pointer = ? AND other.value IN ({places}))")
+            terms.append(f"{_OF_EVENT} AND other.pointer = ? AND other.value IN {places})")
         elif number == 0:
-            terms.append(f"{_HAS_VALUE} AND kept_values.value IN ({places})")
+            terms.append(f"{_HAS_VALUE} AND kept_values.value IN {places}")
         else:
-            terms.append(f"{_OF_CALL} AND other.pointer = ? AND other.value IN ({places}))")
-        values += [one.pointer, *texts]
+            terms.append(f"{_OF_CALL} AND other.pointer = ? AND other.value IN {places})")
+        values += [one.pointer, *sought]
     return terms, values
 
 
-def rarest_first(connection: OpenTransaction, filters: Sequence[KeptFilter]) -> tuple[list[KeptFilter], bool]:
+def rarest_first(
+    connection: OpenTransaction, filters: Sequence[KeptFilter], keys: LivingKeys
+) -> tuple[list[KeptFilter], bool]:  # fmt: skip
     """The filters, that of the rarest value first, and True if more than COMMON calls keep even this one."""
-    counts = {one: _count(connection, one) for one in filters}
+    counts = {one: _count(connection, one, keys) for one in filters}
     ordered = sorted(filters, key=counts.__getitem__)
     return ordered, counts[ordered[0]] > COMMON
 
 
-def _count(connection: OpenTransaction, one: KeptFilter) -> int:
-    texts = _texts(one)
-    places = ", ".join("?" * len(texts))
-    statement = f"SELECT count(*) FROM ({_SOME} WHERE {_HAS_VALUE} AND value IN ({places}) LIMIT ?) AS some_values"  # noqa: S608
-    return int(connection.execute(statement, (one.pointer, *texts, COMMON + 1)).fetchone()[0])
+def _count(connection: OpenTransaction, one: KeptFilter, keys: LivingKeys) -> int:
+    places, sought = _sought(one, keys)
+    statement = f"SELECT count(*) FROM ({_SOME} WHERE {_HAS_VALUE} AND value IN {places} LIMIT ?) AS some_values"  # noqa: S608
+    return int(connection.execute(statement, (one.pointer, *sought, COMMON + 1)).fetchone()[0])
 
 
-def _texts(one: KeptFilter) -> list[bytes]:
-    return [text.encode() for text in texts_of(one.value)]
+def _sought(one: KeptFilter, keys: LivingKeys) -> tuple[str, list[bytes]]:
+    """The right side of IN for rows with this value, and its values."""
+    texts = [text.encode() for text in texts_of(one.value)]
+    if not keys:
+        return f"({', '.join('?' * len(texts))})", texts
+    return _SOUGHT, [b"".join(found_by(*key, text) for key in keys for text in texts)] * 2
 
 
 def _read(stored: bytes) -> KeptNames | None:
@@ -105,13 +120,19 @@ def _read(stored: bytes) -> KeptNames | None:
     return read if read.kept else None
 
 
-def _rows_of(connection: OpenTransaction, keys: list[str]) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """key -> pointer -> value, salt and number of the event that erased them."""
+def _rows_of(
+    connection: OpenTransaction, keys: list[str], opener: ValueOpener
+) -> dict[str, dict[str, tuple[Any, ...]]]:  # fmt: skip
+    """key -> pointer -> value, salt and number of the event that erased them. Values that can't be read are left
+    out."""
     rows: dict[str, dict[str, tuple[Any, ...]]] = {}
     if keys:
         padded = keys + keys[-1:] * (_AT_ONCE - len(keys))
-        for key, pointer, *rest in connection.execute(_ROWS, padded).fetchall():
-            rows.setdefault(key, {})[pointer] = tuple(rest)
+        for key, pointer, value, salt, erased_by in connection.execute(_ROWS, padded).fetchall():
+            if value is None:
+                rows.setdefault(key, {})[pointer] = (None, None, erased_by)
+            elif (opened := opener.opened(value, salt)) is not None:
+                rows.setdefault(key, {})[pointer] = (*opened, erased_by)
     return rows
 
 
@@ -123,9 +144,9 @@ def _members(kept: dict[str, str], rows: dict[str, tuple[Any, ...]]) -> bytes:
         values[pointer] = None
         if value is None and erased_by is not None:
             states.add("erased")
-        elif value is None or salt is None or commitment(bytes(salt), bytes(value)) != committed:
+        elif value is None or commitment(salt, value) != committed:
             states.add("missing")
         else:
-            values[pointer] = msgspec.Raw(bytes(value))
+            values[pointer] = msgspec.Raw(value)
     state: KeptState = "missing" if "missing" in states else "erased" if states else "whole"
     return msgspec.json.encode({"kept_state": state, "kept_values": values})

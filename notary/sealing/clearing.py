@@ -1,12 +1,11 @@
 """Deletes rows that a sealed segment has, oldest first, in slices: no unit of the database lasts long.
 
 Each slice is a transaction that also notes how far the deletion has come (`CLEARED`), so that the next slice goes on
-after a crash, in whichever process. Kept values are overwritten. Functions of a connection inside a transaction that
-writes.
+after a crash, in whichever process. Keys of kept values are overwritten. Functions of a connection inside a transaction
+that writes.
 """
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -16,8 +15,8 @@ from notary.ledger import sealed_intents
 from notary.ledger.activity import count_slice, position
 from notary.ledger.chain import event_hash
 from notary.ledger.cut import BEGINNING, CLEARED, Cut, forget_cleared, read_cleared, read_cut, write_cut
+from notary.ledger.encrypted_values import forget_keys, number_of
 from notary.ledger.kept_values import kept_names
-from notary.store.own_pages import erasing
 
 FIRST_SLICE: Final = 200
 """Events of the first slice, and intents."""
@@ -28,6 +27,7 @@ _DELETED: Final = (("events", "events"), ("receipts", "events"), ("intents", "in
 _EVENTS: Final = "SELECT bytes FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
 _INTENTS: Final = "SELECT intent_id, dispatched_at FROM intents WHERE seq > ? AND seq <= ?"
 _KEPT: Final = "DELETE FROM kept_values WHERE key = ? AND seq <= ?"
+_VALUES: Final = "SELECT value FROM kept_values WHERE key = ? AND seq <= ? AND value IS NOT NULL"
 
 
 class ClearedSlice(NamedTuple):
@@ -67,7 +67,7 @@ def clear_slice(connection: OpenTransaction, rows: int, *, is_file: bool) -> Cle
     if cleared is None:
         return ClearedSlice(0)
     if (uncounted := min(cleared.events + rows, beginning.events) - position(connection)) > 0:
-        count_slice(connection, uncounted)  # else they would be missing in the summary
+        count_slice(connection, uncounted, is_file=is_file)  # else they would be missing in the summary
     upto = Cut(
         events=min(cleared.events + rows, beginning.events, max(position(connection), cleared.events)),
         intents=min(cleared.intents + rows, beginning.intents), hash=cleared.hash,
@@ -79,8 +79,9 @@ def clear_slice(connection: OpenTransaction, rows: int, *, is_file: bool) -> Cle
             keys.append((event.key, upto.events))
     if stored:
         upto = msgspec.structs.replace(upto, hash=event_hash(bytes(stored)))
-    with erasing(connection) if keys and is_file else nullcontext():
-        connection.executemany(_KEPT, keys)
+    numbers = _numbers(connection, keys) if is_file else set[int]()
+    connection.executemany(_KEPT, keys)
+    forget_keys(connection, numbers)
     sealed_intents.add(connection, connection.execute(_INTENTS, (cleared.intents, upto.intents)).fetchall())
     for table, member in _DELETED:
         # From where on: a PostgreSQL would look again at each row that was deleted before.
@@ -92,3 +93,9 @@ def clear_slice(connection: OpenTransaction, rows: int, *, is_file: bool) -> Cle
     else:
         forget_cleared(connection)
     return ClearedSlice(left, upto.events - cleared.events + upto.intents - cleared.intents, bool(keys))
+
+
+def _numbers(connection: OpenTransaction, keys: Iterable[tuple[str, int]]) -> set[int]:
+    """The numbers of the keys of these rows."""
+    rows = [row for key in keys for row in connection.execute(_VALUES, key).fetchall()]
+    return {number for (value,) in rows if (number := number_of(value)) is not None}

@@ -20,8 +20,9 @@ from ipc.process.private_files import sync_folder, write_private
 from ipc.unfinished_segments import forget_unfinished
 from notary.backends.sqlite import connect
 from notary.database import OpenTransaction
-from notary.ledger import schema
+from notary.ledger import kept_values, schema
 from notary.ledger.cut import BEGINNING, END, Cut, read_cut, write_cut
+from notary.ledger.encrypted_values import ValueOpener
 from notary.ledger.head import write_head
 from notary.ledger.leaves import INTENT_COLUMNS
 from notary.reading.audit import Findings, check, open_read_only
@@ -39,8 +40,7 @@ _TABLES: Final = (
     ("intents", ", ".join(("seq", *INTENT_COLUMNS, "leaf"))),
     ("receipts", "seq, receipt_id, approval_id, bytes"),
 )
-_KEPT_COLUMNS: Final = "key, pointer, seq, kind, value, salt, erased_by"
-_KEPT: Final = f"SELECT {_KEPT_COLUMNS} FROM kept_values WHERE key = ? AND seq <= ?"  # noqa: S608 - columns
+_KEPT: Final = f"SELECT {kept_values.COLUMNS} FROM kept_values WHERE key = ? AND seq <= ?"  # noqa: S608 - columns
 _EVENTS: Final = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
 _TILES: Final = (
     "SELECT level, number, hashes FROM tiles WHERE (level > 0 OR number >= ?) AND number <= ? ORDER BY level, number"
@@ -142,10 +142,17 @@ def _copy_events(
         until = walk.events[-1].timestamp
         _insert(file, "events", EVENT_COLUMNS, [rows])
         keys = [event.intent_id or event.event_id for event in walk.events if event.kept]
-        _insert(
-            file, "kept_values", _KEPT_COLUMNS, [ledger.execute(_KEPT, (key, chosen.events)).fetchall() for key in keys]
-        )
+        _insert(file, "kept_values", kept_values.COLUMNS, [_kept_rows(ledger, key, chosen.events) for key in keys])
     return Cut(chosen.size, chosen.events, chosen.intents, walk.head.hash, epoch=epoch, until=until), ended
+
+
+def _kept_rows(ledger: OpenTransaction, key: str, last: int) -> list[Sequence[Any]]:
+    """The rows of a call with their values as they were kept: a segment has a file of its own."""
+    opener = ValueOpener(ledger)
+    return [
+        row if row[4] is None else (*row[:4], *(opener.opened(row[4], row[5]) or (None, None)), row[6])
+        for row in ledger.execute(_KEPT, (key, last)).fetchall()
+    ]
 
 
 def _copy_tree(ledger: OpenTransaction, file: sqlite3.Connection, first: int, chosen: ChosenCut) -> None:

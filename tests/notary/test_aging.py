@@ -40,6 +40,7 @@ def test_values_are_erased_once_they_are_older_and_later_ones_stay(start_notary:
     assert isinstance(change, dict)
     assert (change["count"], change["keep_days"], sorted(change["commitments"])) == (2, 30, sorted(commitments))
     notary.clock.time += 30 * DAY
+    wait_until(lambda: notary.stored(LEFT) == [0])
     wait_until(lambda: not has_bytes(notary))
     assert len(erasures(notary)) == 2
     notary.restart()

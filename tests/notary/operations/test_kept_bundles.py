@@ -26,6 +26,7 @@ KEPT = KeptValues(
     ),
     "{amount}",
 )  # fmt: skip
+OTHERS = "SELECT value, salt FROM kept_values WHERE pointer = '/share'"
 ERASED = AuditEvent(event_type="EvidenceErased", principal="operator:dev", decision="allow", reason="asked for")
 
 
@@ -87,8 +88,11 @@ def test_the_bundle_of_a_call_that_keeps_nothing_has_no_such_member(notary: Runn
     [
         ("DELETE FROM kept_values WHERE pointer = '/amount'", "missing"),
         ("DELETE FROM kept_values", "missing"),
-        ("UPDATE kept_values SET value = CAST('101' AS BLOB) WHERE pointer = '/amount'", "kept_value"),
-        ("UPDATE kept_values SET salt = randomblob(16) WHERE pointer = '/amount'", "kept_value"),
+        ("UPDATE kept_values SET value = CAST('101' AS BLOB) WHERE pointer = '/amount'", "missing"),
+        (f"UPDATE kept_values SET (value, salt) = ({OTHERS}) WHERE pointer = '/amount'", "kept_value"),
+        ("UPDATE kept_values SET salt = randomblob(16) WHERE pointer = '/amount'", "missing"),
+        ("UPDATE kept_keys SET keys = zeroblob(length(keys))", "missing"),
+        ("DELETE FROM kept_keys", "missing"),
         ("UPDATE kept_values SET pointer = '/other' WHERE pointer = '/amount'", "kept_value"),
         ("UPDATE kept_values SET value = NULL, salt = NULL", "missing"),
         ("UPDATE kept_values SET value = NULL, salt = NULL, erased_by = (SELECT max(seq) FROM events)",

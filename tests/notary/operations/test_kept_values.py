@@ -7,22 +7,24 @@ import pytest
 
 from ipc.kept_values import KeptValue, KeptValues, commitment
 from ipc.operations.calls import ProofRecord, Refuse, UseProof
+from notary.ledger.kept_values import stored_values
 from tests.notary.running import Running
 from tests.notary.samples import call_event, held_and_claimed, make_approval, make_denial, make_hold, make_open
 from tests.support.asking import Told
 
 KEPT = KeptValues((KeptValue("/amount", "100"), KeptValue("/iban", '"3000"', "masked")), "{amount}")
 DENIED = {"decision": "deny", "error_code": "policy_denied"}
-ROWS = "SELECT key, pointer, seq, kind, value, salt FROM kept_values ORDER BY key, pointer"
+ROWS = "SELECT * FROM kept_values"
 
 
 def rows_of(notary: Running, event: dict[str, Any]) -> dict[str, tuple[str, bytes, bytes]]:
     """pointer -> (kind, value, salt) of an event's rows, whose number is the event's."""
     key = event.get("intent_id") or event["event_id"]
     seq = notary.stored("SELECT seq FROM events WHERE event_id = ?", event["event_id"])[0]
-    found = [row for row in notary.stored(ROWS) if row[0] == key]
-    assert {row[2] for row in found} == {seq}
-    return {pointer: (kind, value, salt) for _, pointer, _, kind, value, salt in found}
+    assert set(notary.stored("SELECT seq FROM kept_values WHERE key = ?", key)) == {seq}
+    with notary.stranger() as connection:
+        found = stored_values(connection, key)
+    return {row.pointer: (row.kind, row.value or b"", row.salt or b"") for row in found}
 
 
 def has_kept(notary: Running, event: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ RECEIPT_KEYS = "a key of receipts exchanged in the set that is given to the chec
 IN_JOURNAL = "an event or a receipt that lies in the journal alone"
 INTENT_IN_JOURNAL = "an intent that lies in the journal alone"
 UNCOMMITTED = "what no checkpoint commits to yet, cut off whole"
-KEPT = "a kept value: its row changed, deleted, inserted, or exchanged with another"
+KEPT = "a kept value: its row or its key changed, deleted, inserted, or exchanged with another"
 KEPT_EMPTIED = "a kept value emptied as if it were erased"
 KEPT_KIND = "whether a kept value is a masked one"
 SPARE = "a page of the journal that holds nothing that waits"
@@ -115,6 +115,11 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "salt": Case(KEPT, "not the one that it commits to"),
         "erased_by": Case(KEPT, "not the one that it commits to"),
     },
+    "kept_keys": {
+        "page": Case(KEPT, "not the one that it commits to"),
+        "room": Case(NO_EVIDENCE),
+        "keys": Case(KEPT, "not the one that it commits to", "randomblob(length(keys))"),
+    },
     "epochs": {"id": Case(NO_EVIDENCE), "epoch": Case(EPOCH_LOWERED, "it raised the epoch to 1", "0")},
     "journal": {"slot": Case(SPARE), "bytes": Case(SPARE)},
     "last_unit": {"id": Case(NO_EVIDENCE), "answers": Case(NO_EVIDENCE)},
@@ -140,6 +145,7 @@ COLUMNS: dict[str, dict[str, Case]] = {
         "kept_output_bytes": ("principal", "bytes"),
         "activity": ("step", "hour", "kind", "name", "count"),
         "activity_sums": ("step", "hour", "action_id", "pointer", "sum"),
+        "activity_keys": ("page", "room", "keys"),
         "approvals": (
             "seq", "approval_id", "session_id", "action_id", "request_hash", "state", "created_at", "expires_at",
             "body", "holder", "outcome", "principal", "epoch", "bytes", "room", "summary",

@@ -19,6 +19,7 @@ from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings
 from notary.checkpoints import RolledBack
 from notary.database import DatabaseGone
+from notary.ledger.activity_sums import SUM_KEYS
 from notary.offline import main
 from notary.opening import open_state
 from tests.notary.running import UNDISTURBED, HandClock, Running
@@ -173,6 +174,7 @@ def count_by_hand(connection: sqlite3.Connection) -> None:
     for table, rows in (("activity", counts), ("activity_sums", sums)):
         connection.execute(f"DELETE FROM {table}")
         connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
+    SUM_KEYS.make(connection)
 
 
 def reserve_by_hand(connection: sqlite3.Connection) -> None:

@@ -12,6 +12,8 @@ from notary.reading import queries
 from tests.notary.running import Running
 from tests.notary.samples import make_note, make_open
 
+KEYS = [(number, bytes(32)) for number in (1, 2)]
+OF_KEYS = ("SCAN CONSTANT ROW", "SCAN places")
 KEPT = KeptValues((KeptValue("/a", "1"), KeptValue("/b", '"x"')))
 
 
@@ -26,7 +28,9 @@ def shown(notary: Running) -> dict[str, Any]:
     ["DELETE FROM kept_values WHERE pointer = '/a'", "UPDATE kept_values SET value = '2' WHERE pointer = '/a'",
      "UPDATE kept_values SET salt = NULL WHERE pointer = '/a'",
      "UPDATE kept_values SET value = NULL, salt = NULL WHERE pointer = '/a'",
-     "UPDATE kept_values SET pointer = '/c' WHERE pointer = '/a'"],
+     "UPDATE kept_values SET pointer = '/c' WHERE pointer = '/a'",
+     "UPDATE kept_values SET value = CAST(substr(value, 1, 23) || 'x' AS BLOB) WHERE pointer = '/a'",
+     "UPDATE kept_values SET value = zeroblob(24), erased_by = 1 WHERE pointer = '/a'"],
 )  # fmt: skip
 def test_a_value_that_is_not_the_one_of_its_commitment_is_missing(notary: Running, change: str) -> None:
     notary.front.ask(make_open(kept=KEPT))
@@ -38,23 +42,34 @@ def test_a_value_that_is_not_the_one_of_its_commitment_is_missing(notary: Runnin
     assert event["kept_values"] == {"/a": None, "/b": "x"}
 
 
+@pytest.mark.parametrize("change", ["DELETE FROM kept_keys", "UPDATE kept_keys SET keys = randomblob(length(keys))"])
+def test_values_without_their_key_are_missing_and_not_erased(notary: Running, change: str) -> None:
+    notary.front.ask(make_open(kept=KEPT))
+    notary.restart()
+    with notary.stranger() as file:
+        file.execute(change)
+    event = shown(notary)
+    assert event["kept_state"] == "missing"
+    assert event["kept_values"] == {"/a": None, "/b": None}
+
+
 def test_a_search_by_kept_values_walks_neither_events_nor_values(notary: Running) -> None:
     notary.front.ask(make_note())
     filters = (KeptFilter("/a", "1"), KeptFilter("/b", "x"))
     for query in (EventQuery(kept=filters), EventQuery(kept=filters, principal="uid:1", after=1.0, before=9.0)):
-        statement, values = queries.event_statement(query)
+        statement, values = queries.event_statement(query, KEYS)
         with notary.stranger() as connection:
             plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
-        assert plan[0] == "SEARCH kept_values USING INDEX kept_values_by_value (pointer=? AND value=?)", plan
+        assert plan[0] == "SEARCH kept_values USING INDEX kept_values_by_value (value=? AND pointer=?)", plan
         assert "SEARCH events USING INTEGER PRIMARY KEY (rowid=?)" in plan, plan
-        assert not [step for step in plan if "SCAN" in step], plan
+        assert not [step for step in plan if "SCAN" in step and step not in OF_KEYS], plan
 
 
 def test_a_search_by_a_common_value_goes_by_the_index_of_the_other_filters(notary: Running) -> None:
     notary.front.ask(make_note())
     filters = (KeptFilter("/a", "1"), KeptFilter("/b", "x"))
     for query, index in ((EventQuery(kept=filters), "time"), (EventQuery(kept=filters, principal="p"), "principal")):
-        statement, values = queries.event_statement(query, by_time=True)
+        statement, values = queries.event_statement(query, KEYS, by_time=True)
         with notary.stranger() as connection:
             plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
         assert f"events USING INDEX events_by_{index}" in plan[0], plan

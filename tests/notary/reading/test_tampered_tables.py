@@ -108,7 +108,7 @@ ROWS_OF = {
     "events": (EVENT_ROWS, EVENT_ROWS, EVENT_ROWS), "intents": (INTENT_ROWS, INTENT_ROWS, INTENT_ROWS),
     "receipts": (RECEIPT_ROWS, RECEIPT_ROWS, RECEIPT_ROWS), "unresolved": (WAITS, WAITS, WAITS),
     "tiles": (TILES, TILES, TILES), "checkpoints": (NOTE_GONE, NOTE, NOTE),
-    "kept_values": (KEPT, KEPT, KEPT), "journal": (SPARE, SPARE, SPARE),
+    "kept_values": (KEPT, KEPT, KEPT), "kept_keys": (KEPT, NO_EVIDENCE, None), "journal": (SPARE, SPARE, SPARE),
     "epochs": (EPOCH_LOWERED, None, None), "meta": (None, NO_EVIDENCE, None), "last_unit": (None, NO_EVIDENCE, None),
     "proofs": (NO_EVIDENCE, NO_EVIDENCE, None), "quota_holds": (NO_EVIDENCE, NO_EVIDENCE, None),
     **dict.fromkeys(
@@ -120,6 +120,7 @@ ROWS_OF = {
         ),
         (NO_EVIDENCE,) * 3,
     ),
+    "activity_keys": (NO_EVIDENCE, NO_EVIDENCE, None),
 }  # fmt: skip
 """None: there is one row, or a row is nothing but its key, or all are alike."""
 DELETED, INSERTED, EXCHANGED = range(3)
