@@ -164,7 +164,6 @@ def prices(has_end: bool, ran: bool, unresolved: int) -> tuple[int, ...]:
 
 
 async def unresolved_intents(core: Core) -> int:
-    """Intents that no receipt has resolved."""
     return (await core.real.ask(ReadLedger())).unresolved
 
 
@@ -269,7 +268,6 @@ async def test_a_lease_and_its_event_are_there_together_whatever_fails(tmp_path:
 
 
 async def lease(core: Core) -> tuple[int, Any]:
-    """Ask for a lease with a budget."""
     body = {"scopes": ["tools:call"], "dpop_jwk": Key().jwk, "budgets": {"max_calls": 3}}
     answer = await core.ask("POST", "/v1/leases", body)
     return answer.status, msgspec.json.decode(answer.body)

@@ -9,20 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 
 from frontend.actions.registry import Registry
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.operations.holds import ListHolds
-from ipc.settings import LimitSettings
 from tests.frontend.calls.words import word_taken
-from tests.support.coded import Coded
 from tests.support.front_core import (
     ALLOW,
     DENY,
     HOLD,
-    Agent,
     Core,
     action,
     does_and_says,
@@ -30,7 +26,6 @@ from tests.support.front_core import (
     refuses,
     then,
 )  # fmt: skip
-from tests.support.held_calls import held, state_of, told
 from tests.support.supervised import wait_until
 from tests.support.worker_desk import until
 
@@ -59,16 +54,6 @@ async def test_without_a_clock_nothing_is_allowed_and_nothing_is_lost(tmp_path: 
 # ------------------------------------------------------------------ the end of the process, at every step
 
 
-async def cut_call(core: Core, agent: Agent, arrange: Callable[[trio.CancelScope], None]) -> None:
-    """A call whose task is cancelled, as it is at the end of drain."""
-    with trio.fail_after(60), trio.CancelScope() as scope:
-        arrange(scope)
-        answer = await agent.call("echo")
-        await trio.lowlevel.checkpoint()  # as there is one before an answer is sent
-        raise AssertionError(f"the call was answered: {answer}")
-    core.client.faults.clear()
-
-
 def cut_at(core: Core, operation: str, when: str) -> Callable[[trio.CancelScope], None]:
     """Cancel the task just before, or just after, an operation."""
 
@@ -82,27 +67,6 @@ def cut_at(core: Core, operation: str, when: str) -> Callable[[trio.CancelScope]
     return arrange
 
 
-@pytest.mark.parametrize(
-    ("operation", "when", "answer"),
-    [
-        ("ReadBudget", "before", HOLD), ("ReadBudget", "after", HOLD),
-        ("Open", "before", ALLOW), ("Hold", "before", HOLD),
-    ],
-)  # fmt: skip
-async def test_a_call_that_is_cut_before_its_dispatch_is_given_back_and_in_evidence(
-    tmp_path: Path, operation: str, when: str, answer: Any
-) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.policy.answer = answer
-        await cut_call(core, agent, cut_at(core, operation, when))
-        (event,) = await core.events(event_type="ActionCall")
-        assert (event["decision"], event["error_code"]) == ("error", "draining")
-        assert await core.remaining(agent) == 3
-        assert (await core.real.ask(ListHolds(("pending",), 10))).approvals == []
-        assert await core.unresolved() == 0
-
-
 async def test_a_denial_whose_task_is_cut_is_still_told(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
@@ -112,20 +76,6 @@ async def test_a_denial_whose_task_is_cut_is_still_told(tmp_path: Path) -> None:
             await agent.call()
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("deny", "policy_denied")
-
-
-async def test_a_hold_whose_task_is_cut_waits_with_its_event_and_is_there_for_the_same_call(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.policy.answer = HOLD
-        with trio.CancelScope() as scope:
-            core.client.faults["Hold"] = then(scope.cancel)
-            await agent.call()
-        core.client.faults.clear()
-        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]
-        (waiting,) = (await core.real.ask(ListHolds(("pending",), 10))).approvals
-        assert (await agent.call())[1]["approval_id"] == waiting.approval_id
-        assert await core.remaining(agent) == 2
 
 
 async def test_a_call_that_is_cut_while_it_waits_for_a_worker_is_not_paid_for_and_in_evidence(tmp_path: Path) -> None:
@@ -195,50 +145,7 @@ async def test_a_call_that_is_cut_once_its_result_is_here_leaves_its_own_receipt
         assert await core.unresolved() == 0
 
 
-async def test_an_answer_that_is_cut_after_its_evidence_leaves_no_second_event(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        with trio.fail_after(60), trio.CancelScope() as scope:
-            core.client.faults["Close"] = then(scope.cancel)
-            await agent.call()
-        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["allow"]
-
-
-@pytest.mark.parametrize("operation", ["GetHold", "MoveHold", "Open", "Close"])
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_an_approve_that_is_cut_leaves_nothing_claimed_and_the_right_price(
-    tmp_path: Path, operation: str, when: str
-) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        with trio.fail_after(60), trio.CancelScope() as scope:
-            cut_at(core, operation, when)(scope)
-            await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        core.client.faults.clear()
-        await core.services.upkeep.round()
-        state = await state_of(core, approval_id)
-        has_ended = operation == "Close" or (operation, when) == ("Open", "after")
-        is_claimed = operation == "Open" or (operation, when) == ("MoveHold", "after")
-        assert state == ("approved" if has_ended else "failed" if is_claimed else "pending")
-        assert await core.remaining(agent) == (3 if state == "failed" else 2)
-        assert await core.unresolved() == 0
-        ends = [one for one in await told(core, approval_id) if one[0] == "ActionCall"][1:]
-        assert len(ends) == (0 if state == "pending" else 1)
-
-
 # ------------------------------------------------------------------ answers of the notary that come too late
-
-
-async def test_a_hold_whose_answer_was_lost_is_answered_all_the_same(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.policy.answer = HOLD
-        core.client.faults["Hold"] = does_and_says(LATE)
-        status, body = await agent.call()
-        (waiting,) = (await core.real.ask(ListHolds(("pending",), 10))).approvals
-        assert (status, body["approval_id"]) == (202, waiting.approval_id)
-        assert await core.remaining(agent) == 2
-        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]
 
 
 async def test_a_hold_of_which_nothing_can_be_known_keeps_its_debit_and_its_event(tmp_path: Path) -> None:
@@ -332,29 +239,3 @@ async def test_a_registry_that_is_swapped_in_the_middle_of_a_call_does_not_chang
         core.policy.before = swap
         assert (await agent.call())[0] == 200
         assert await agent.call() == (404, {"error": "action_not_found"})
-
-
-@pytest.mark.parametrize("is_approved", [False, True], ids=["a call", "an approved call"])
-async def test_what_waits_for_a_worker_while_the_epoch_rises_is_not_dispatched(
-    tmp_path: Path, is_approved: bool
-) -> None:
-    async with front_core(tmp_path, workers=0, limits=LimitSettings(worker_wait_seconds=60.0)) as core:
-        answers: list[tuple[int, Any]] = []
-        agent, approval_id = await held(core)
-        core.policy.answer = ALLOW
-
-        async def ask() -> None:
-            path = f"/v1/approvals/{approval_id}/approve"
-            answers.append(await (core.operate("POST", path) if is_approved else agent.call(body={"n": 2})))
-
-        before = await core.remaining(agent)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await until(lambda: core.services.pools.census()["compute"].waiting == 1)
-            assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
-            core.desk.start()
-        expected = (409, {"error": "plan_integrity"}) if is_approved else (401, Coded("invalid_lease"))
-        assert answers == [expected]
-        assert core.desk.idle() == 1
-        assert await core.unresolved() == 0
-        assert await core.remaining(agent) == before + 1, "given back, or with the hold that was revoked"

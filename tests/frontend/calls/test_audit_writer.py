@@ -15,7 +15,6 @@ from tests.support.front_core import Core, front_core, refuses
 
 
 async def newest(core: Core, *names: str) -> tuple[Any, ...]:
-    """These fields of the newest event."""
     event = (await core.events())[0]
     return tuple(event.get(name) for name in names)
 

@@ -64,11 +64,6 @@ def test_a_tool_that_has_changed_is_told_as_a_module_that_has() -> None:
     assert dict(error.headers())["X-Receipt-Id"] == "rcpt_1"
 
 
-def test_the_providers_text_is_hidden_unless_the_manifest_shows_it() -> None:
-    error = executed(None, outcome="provider_error", reason="provider_error: invalid: of its own").failure()
-    assert "X-Provider-Error" not in dict(error.headers())
-
-
 @pytest.mark.parametrize(
     ("outcome", "is_fully_successful"),
     [("verified", True), ("unverifiable_declared", True), ("verification_failed", False),

@@ -20,7 +20,7 @@ from ipc.messages.notarising import WorkerEnded
 from ipc.process.private_files import write_private
 from ipc.settings import SecretSettings
 from tests.support.coded import Coded
-from tests.support.front_core import ALLOW, Agent, Core, action, front_core, refuses
+from tests.support.front_core import Agent, Core, action, front_core, refuses
 from tests.support.held_calls import held, reaching, state_of
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
@@ -102,9 +102,7 @@ async def test_a_call_that_waits_for_another_worker_is_not_passed_on_after_a_rev
         assert (event["decision"], event["error_code"]) == ("deny", "invalid_lease")
 
 
-async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evidence(
-    tmp_path: Path,
-) -> None:
+async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evidence(tmp_path: Path) -> None:
     async with behind(tmp_path, replace(PATIENT, calls=replace(PATIENT.calls, max_workers=1))) as both:
         core = both.core
         await until(lambda: "second" in both.answers)
@@ -117,22 +115,7 @@ async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evid
     assert core.desk.kills == []
 
 
-async def test_a_call_that_is_cut_before_its_worker_has_begun_it_is_given_back_and_the_other_one_runs_on(
-    tmp_path: Path,
-) -> None:
-    async with behind(tmp_path) as both:
-        core = both.core
-        both.second_scope.cancel()
-        await until(lambda: both.second_scope.cancelled_caught or "second" in both.answers)
-        (event,) = await core.events(session_id=both.second.session_id, event_type="ActionCall")
-        assert (event["decision"], event["error_code"]) == ("error", "draining")
-        assert await core.remaining(both.second) == 3
-    assert core.desk.kills == []
-
-
-async def test_a_call_that_is_cut_while_it_waits_for_another_worker_is_given_back(
-    tmp_path: Path,
-) -> None:
+async def test_a_call_that_is_cut_while_it_waits_for_another_worker_is_given_back(tmp_path: Path) -> None:
     async with behind(tmp_path) as both:
         core = both.core
         await until(lambda: core.services.pools.census()["compute"].waiting == 1)
@@ -240,9 +223,7 @@ async def test_a_worker_whose_call_has_no_evidence_serves_the_next_one(tmp_path:
         assert (core.desk.kills, core.desk.ended) == ([], {})
 
 
-async def test_an_output_that_does_not_arrive_is_a_failure_with_its_receipt(
-    tmp_path: Path,
-) -> None:
+async def test_an_output_that_does_not_arrive_is_a_failure_with_its_receipt(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("nothing-to-its-front"), deadlines=SHORT_GRACE) as core:
         agent = await core.agent(max_calls=3)
         with capture_logs() as logs:
@@ -315,14 +296,12 @@ async def test_nothing_is_dispatched_through_a_proxy_that_is_known_to_be_down(tm
 
 
 def with_secrets(folder: Path) -> SecretSettings:
-    """A file that has the one secret of the action `secrets`."""
     file = folder / "secrets.json"
     write_private(file, b'{"token":"s3cret"}')
     return SecretSettings(str(file))
 
 
 def needing(**changes: Any) -> dict[str, Any]:
-    """An action whose worker answers with the secrets that it was given."""
     return action("secrets", secrets=[{"name": "token"}], **changes)
 
 
@@ -364,26 +343,4 @@ async def test_a_call_with_secrets_is_not_given_ahead_and_is_refused_if_it_was_r
             await until(lambda: core.services.authentication.known.epoch == 1)
             core.desk.go_on("compute-1")
         assert answers == [(401, Coded("invalid_lease"))]
-        assert core.client.asked.count("Open") == 1
-
-
-async def test_an_approved_call_that_was_revoked_while_it_waited_for_a_worker_is_not_run(tmp_path: Path) -> None:
-    async with front_core(tmp_path, needing(), action("wait"), secrets=with_secrets(tmp_path)) as core:
-        _, approval_id = await held(core, action_id="secrets")
-        core.policy.answer = ALLOW
-        agent = await core.agent()
-        answers: list[tuple[int, Any]] = []
-
-        async def approve() -> None:
-            answers.append(await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(agent.call, "wait")
-            await until(lambda: core.desk.idle() == 0)
-            nursery.start_soon(approve)
-            await until(lambda: core.services.pools.census()["compute"].waiting == 1)
-            await core.raise_epoch()
-            await until(lambda: core.services.authentication.known.epoch == 1)
-            core.desk.go_on("compute-1")
-        assert answers == [(409, {"error": "plan_integrity"})]
         assert core.client.asked.count("Open") == 1

@@ -33,7 +33,6 @@ async def explained(core: Core, action_id: str = "echo", **more: Any) -> tuple[i
 
 
 async def told(core: Core, *names: str, **more: Any) -> tuple[Any, ...]:
-    """These members of what is explained."""
     status, body = await explained(core, **more)
     assert status == 200, body
     return tuple(body[name] for name in names)
@@ -62,8 +61,6 @@ async def test_a_held_and_a_denied_call_are_distinguished(core: Core) -> None:
 
 
 class Stingy:
-    """Allows calls, and of sinks these alone."""
-
     def __init__(self, *sinks: str) -> None:
         self.sinks = sinks
 

@@ -47,8 +47,6 @@ LOOKED = Looked("trc_1", "a", {"state": "as_expected"})
 
 
 def says(answer: object) -> Fault:
-    """The notary answers this."""
-
     async def fault(_operation: Any, _args: Any, _kwargs: Any) -> Any:
         return answer
 
@@ -56,7 +54,6 @@ def says(answer: object) -> Fault:
 
 
 async def with_worker(core: Core) -> str:
-    """One fs worker that has run nothing: its id."""
     before = set(core.desk.processes)
     core.desk.start("fs")
     await until(lambda: core.services.pools.census()["fs"].idle == 1)

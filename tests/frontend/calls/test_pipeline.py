@@ -1,6 +1,5 @@
 """Every outcome of a call past admission: its answer, its one event, and what it costs the budget."""
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,14 +7,11 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from frontend.actions.registry import Registry
 from frontend.errors import GateError
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from ipc.operations.leases import ReadBudget
-from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
-from tests.support.proofs import Key
 
 GONE = NotaryUnavailable("the database is gone", "store")
 NO_BUDGETS = NotaryUnavailable("no such table: budgets", "budget")
@@ -163,46 +159,6 @@ async def test_an_outcome_has_its_answer_one_event_and_its_price(tmp_path: Path,
             assert event["budgets_after"] == {"calls_remaining": row.left}
 
 
-async def test_a_caller_without_a_lease_leaves_an_event_too(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        for headers, code in (
-            ([], "missing_auth_header"),
-            ([("authorization", "DPoP x"), ("dpop", "y")], "invalid_lease"),
-        ):
-            answer = await core.ask("POST", PATH, {"n": 1}, headers)
-            assert (answer.status, msgspec.json.decode(answer.body)) == (401, Coded(code))
-            assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
-            event = (await core.events(event_type="ActionCall"))[0]
-            assert event["error_code"] == code
-            assert "principal" not in event
-
-
-async def test_a_lease_that_is_over_or_revoked_is_named_in_the_event(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        await core.raise_epoch()
-        assert await agent.call() == (401, Coded("invalid_lease"))
-        assert (await core.events(event_type="ActionCall"))[0]["session_id"] == agent.session_id
-        core.clock.ahead = 400
-        assert await agent.call() == (401, {"error": "lease_expired"})
-        assert [event["error_code"] for event in await core.events(event_type="ActionCall")] == [
-            "lease_expired",
-            "invalid_lease",
-        ]
-
-
-async def test_a_replayed_proof_names_the_lease_it_was_stolen_from(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        headers = signed(agent.key, "POST", PATH, agent.token)
-        assert (await core.ask("POST", PATH, {"n": 1}, headers)).status == 200
-        assert (await core.ask("POST", PATH, {"n": 1}, headers)).status == 401
-        thief = signed(Key(), "POST", PATH, agent.token)
-        assert (await core.ask("POST", PATH, {"n": 1}, thief)).status == 401
-        refused = await core.events(decision="deny", session_id=agent.session_id)
-        assert [event["error_code"] for event in refused] == ["invalid_dpop", "replay_detected"]
-
-
 @pytest.mark.parametrize("code", ["bad_request", "request_timeout"])
 async def test_a_body_that_never_arrives_leaves_an_event(tmp_path: Path, code: str) -> None:
     class Lost(CompleteBody):
@@ -215,31 +171,6 @@ async def test_a_body_that_never_arrives_leaves_an_event(tmp_path: Path, code: s
         assert msgspec.json.decode((await core.dispatch.respond(request)).body)["error"] == code
         (event,) = await core.events(event_type="ActionCall")
         assert event["error_code"] == code
-
-
-async def test_a_refusal_that_leaves_no_evidence_is_a_failure(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.client.faults["Refuse"] = refuses(GONE)
-        core.policy.answer = DENY
-        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
-        assert await agent.call(htm="GET") == (401, Coded("invalid_dpop")), "who has proven nothing gets in nowhere"
-        core.policy.answer = GateError("policy_engine_timeout")
-        assert await agent.call() == (503, {"error": "policy_engine_timeout"})
-
-
-async def test_the_call_that_was_held_with_the_last_of_the_budget_is_answered_again_with_its_hold(
-    tmp_path: Path,
-) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=1)
-        core.policy.answer = HOLD
-        first, second = await agent.call(), await agent.call()
-        assert (first[0], second[0]) == (202, 202)
-        assert first[1]["approval_id"] == second[1]["approval_id"]
-        assert await agent.call(body={"n": 2}) == (403, {"error": "budget_exhausted"})
-        decisions = [event["decision"] for event in await core.events(event_type="ActionCall")]
-        assert decisions == ["deny", "pending_approval", "pending_approval"]
 
 
 async def test_a_forbidden_call_of_a_session_without_calls_left_is_denied_by_policy(tmp_path: Path) -> None:
@@ -263,24 +194,6 @@ async def test_the_providers_own_words_are_answered_where_the_manifest_says_so_a
         async with front_core(tmp_path / str(expose), action("complains", expose_provider_error=expose)) as core:
             answer = await (await core.agent()).send("POST", "/v1/actions/complains/execute", {"n": 1})
             assert (answer.status, dict(answer.headers).get("X-Provider-Error")) == (502, words)
-
-
-async def test_an_action_that_is_close_to_the_one_that_is_not_there_is_named(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        agent = await core.agent()
-        assert await agent.call("ecko") == (404, {"error": "action_not_found", "did_you_mean": ["echo"]})
-
-
-async def test_an_action_id_that_is_too_long_is_cut_before_it_is_evidence(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        longest = dataclasses.replace(core.services.registry.actions[0], action_id="a" * 256)
-        core.services.configuration.current.registry = Registry([longest])
-        assert (await agent.call("a" * 1000))[1] == {"error": "action_not_found"}
-        await core.ask("POST", f"/v1/actions/{'a' * 30_000}/execute", {"n": 1})
-        for event in await core.events(event_type="ActionCall"):
-            assert "action_id" not in event
-        assert (await agent.call("a" * 256))[0] == 502, "found, and played by no echo worker"
 
 
 async def test_draining_and_overload_are_refused_before_anything_is_asked(tmp_path: Path) -> None:

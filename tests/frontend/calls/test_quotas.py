@@ -123,7 +123,6 @@ async def test_calls_that_wait_for_a_person_count_and_come_back_when_they_are_de
 
 
 async def refused(agent: Agent) -> str | None:
-    """Which quota another call is refused by."""
     status, body = await agent.call(body={"n": 2})
     assert status == 403, body
     reason: str | None = body.get("reason")

@@ -37,7 +37,6 @@ async def lease(core: Core) -> tuple[Agent, dict[str, Any]]:
 
 
 async def newest(core: Core) -> dict[str, Any]:
-    """The newest event, without what every event has."""
     event = (await core.events())[0]
     return {name: value for name, value in event.items() if name not in OF_EVERY_EVENT}
 

@@ -49,7 +49,6 @@ def of_the_front(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def calls(core: Core) -> list[dict[str, Any]]:
-    """Every event of a call, oldest first."""
     return (await core.events(event_type="ActionCall"))[::-1]
 
 
@@ -285,9 +284,7 @@ async def test_a_call_that_ran_and_one_that_waits_have_their_lines_however_many_
         assert told == [*[("error", "action_execution_failed")] * (MAX_LINES + 1), ("pending_approval", None)]
 
 
-async def test_a_cause_is_always_logged_and_lines_without_one_are_bounded(
-    tmp_path: Path,
-) -> None:
+async def test_a_cause_is_always_logged_and_lines_without_one_are_bounded(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
         with capture_logs() as lines:
             core.client.faults["UseProof"] = refuses(NotaryUnavailable("gone"))

@@ -44,7 +44,6 @@ def unknown_token(core: Core) -> Headers:
 
 
 async def tell(core: Core) -> list[dict[str, Any]]:
-    """Every event of them, oldest first."""
     return (await core.events(event_type="OperatorAuthFailed"))[::-1]
 
 

@@ -14,15 +14,12 @@ from tests.support.worker_desk import until
 
 
 def shared(action_id: str) -> dict[str, Any]:
-    """An action of the built-in http provider, played by an http worker that does what its id says."""
     egress = {"profile": "direct_allowlist", "allowed_domains": ["a.example"], "allowed_methods": ["GET"]}
     module = {"provider_module_digest": "builtin:http", "required_imports": ["http"]}
     return action(action_id, egress=egress, **module)
 
 
 class Begun:
-    """Counts the calls that have begun."""
-
     def __init__(self, core: Core) -> None:
         self.count = 0
         core.client.on_begun = self._one
@@ -31,12 +28,10 @@ class Begun:
         self.count += 1
 
     async def reaches(self, count: int) -> None:
-        """Wait until so many have."""
         await until(lambda: self.count == count)
 
 
 async def cancelled(core: Core, agent: Agent, scope: trio.CancelScope) -> None:
-    """One call of `hang` until it is cut."""
     with scope:
         await agent.call("hang")
 

@@ -35,20 +35,17 @@ OTHER = action("other", io=OPEN)
 
 @pytest.fixture
 async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    """A front whose policy holds every call."""
     async with front_core(tmp_path, PAY, OTHER, operators=OPERATORS) as front:
         front.policy.answer = HOLD
         yield front
 
 
 async def ask(core: Core, name: str, method: str, path: str, body: object = b"") -> tuple[int, Any]:
-    """A request of this operator."""
     answer = await core.ask(method, path, body, signed(KEYS[name], method, path, API[name], now=core.clock.right))
     return answer.status, msgspec.json.decode(answer.body)
 
 
 def text(core: Core, name: str = "ada", **terms: Any) -> str:
-    """A signed standing approval of calls of pay."""
     known: dict[str, Any] = {"aud": ["http://gate.test", "gate.test"], "action_id": "pay", "principal": "dev:anonymous"}
     return signed_standing(KEYS[name], **known | {"operator": name, "now": core.clock.right} | terms)
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.auth.authentication import OperatorCaller
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import MAX_POLICY_BYTES
 from frontend.policy.engine import PolicyRefused
@@ -33,7 +32,6 @@ def data_of(folder: Path) -> dict[str, Any]:
 
 
 async def told(core: Core) -> list[tuple[str, str, str | None]]:
-    """The events about policy, oldest first."""
     return [
         (event["event_type"], event["decision"], event.get("error_code"))
         for event in reversed(await core.events())
@@ -343,11 +341,3 @@ async def test_more_than_a_policy_may_have_is_the_operators_to_mend(tmp_path: Pa
             {"error": "invalid_input", "message": f"the policy would have more than {MAX_POLICY_BYTES} bytes"},
         )
         assert await is_unchanged(core, tmp_path)
-
-
-async def test_a_service_without_a_caller_in_between_says_who_acted(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        data = await core.services.authority.allow("pay", "a", OperatorCaller("ann", "jkt", "jti"))
-        assert data.allowlist["pay"] == {"billing": True, "a": True}
-        (event,) = await core.events(event_type="PolicyAllowlistAdded")
-        assert event["principal"] == "operator:ann"

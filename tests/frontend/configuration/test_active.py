@@ -42,15 +42,11 @@ from tests.support.patience import PATIENT
 
 
 class Idle:
-    """Hears nothing that matters here."""
-
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
 
 
 class Refusing(ScriptedPolicy):
-    """A policy engine that takes nothing."""
-
     async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
         raise PolicyRefused(("gateway.rego:1: no",))
 
@@ -228,7 +224,6 @@ async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path
 
 
 def reaching(action_id: str, *domains: str) -> dict[str, Any]:
-    """An action that may reach these."""
     egress = {"profile": "direct_allowlist", "allowed_domains": list(domains)}
     return action(
         action_id, required_imports=["http"], egress=egress,

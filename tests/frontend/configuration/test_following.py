@@ -16,12 +16,10 @@ from tests.support.policed import policed, write_policy
 
 
 def versions(core: Core) -> list[str]:
-    """The digests of the policies that were put in force, in order."""
     return [sources.policy_version for sources in core.policy.loaded]
 
 
 async def changed_elsewhere(core: Core, folder: Path, version: str) -> None:
-    """Write a policy to the disk as another front does before it answers."""
     write_policy(folder / "policy", policy_version=version)
     files = await PolicyFile(str(folder / "policy")).read()
     core.services.memory.change_policy(files.sources.digest)

@@ -49,8 +49,6 @@ class Loading:
 
 
 class Supervisor:
-    """Take the front's messages, and answer as the test sets."""
-
     def __init__(self, core: Core, loading: Loading) -> None:
         self.core = core
         self.loading = loading

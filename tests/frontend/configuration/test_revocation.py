@@ -10,12 +10,12 @@ import pytest
 import trio
 
 from frontend.errors import GateError
-from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from ipc.operations.evidence import TraceOfApproval
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadEpoch
 from tests.support.coded import Coded
-from tests.support.front_core import HOLD, Agent, Core, does_and_says, front_core, lose_store, refuses, then
+from tests.support.front_core import HOLD, Core, front_core, lose_store, refuses
 from tests.support.held_calls import held, state_of
 from tests.support.worker_desk import until
 
@@ -27,8 +27,6 @@ DEAD = (401, Coded("invalid_lease"))
 
 
 class Answers:
-    """The answers to started requests."""
-
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
         self.found: dict[str, Any] = {}
@@ -45,7 +43,6 @@ class Answers:
 
 
 async def told(core: Core) -> list[tuple[str, str | None, str | None]]:
-    """The events of revocations, oldest first."""
     return [
         (event["decision"], event.get("error_code"), event.get("reason"))
         for event in reversed(await core.events(event_type="AdminRevokeAll"))
@@ -89,9 +86,7 @@ async def test_a_plan_that_was_held_before_can_not_be_approved_any_more(tmp_path
         assert await core.remaining(agent) == 3
 
 
-async def test_every_earlier_hold_has_ended_when_the_operator_is_answered(
-    tmp_path: Path,
-) -> None:
+async def test_every_earlier_hold_has_ended_when_the_operator_is_answered(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         holds = [await held(core) for _ in range(25)]
         assert (await core.operate(*REVOKE))[0] == 200
@@ -218,10 +213,6 @@ async def test_a_call_asks_the_notary_for_no_more_than_it_needs(tmp_path: Path) 
 # ------------------------------------------------------------------ what breaks meanwhile
 
 
-async def refused_as(agent: Agent, code: str) -> bool:
-    return bool((await agent.call())[1].get("error") == code)
-
-
 @pytest.mark.parametrize("problem", [GONE, NotaryRefused("no")])
 async def test_an_unwritten_revocation_is_not_in_force_and_is_answered_as_failed(
     tmp_path: Path, problem: Exception
@@ -237,37 +228,10 @@ async def test_an_unwritten_revocation_is_not_in_force_and_is_answered_as_failed
         assert [one[0] for one in await told(core)] == ["allow"]
 
 
-async def test_a_clock_that_fails_after_it_does_not_keep_leases_alive(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.client.faults["Revoke"] = then(lambda: setattr(core.clock, "is_broken", True))
-        await core.operate(*REVOKE)
-        core.clock.is_broken = False
-        assert await refused_as(agent, "invalid_lease")
-
-
 async def test_an_epoch_that_can_not_be_read_is_not_guessed(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         core.client.faults["ReadEpoch"] = refuses(GONE)
         assert await core.operate(*EPOCH) == (503, {"error": "epoch_store_unavailable"})
-
-
-async def test_a_revocation_whose_answer_was_lost_has_revoked(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.client.faults["Revoke"] = does_and_says(NotarySilent("late"))
-        assert await core.operate(*REVOKE) == (503, {"error": "epoch_store_unavailable"})
-        core.client.faults.clear()
-        assert await refused_as(agent, "invalid_lease")
-        assert await core.operate(*REVOKE) == (200, {"previous_epoch": 1, "current_epoch": 2})
-
-
-async def test_a_front_that_leaves_in_the_middle_still_leaves_the_evidence(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        with trio.CancelScope() as scope:
-            core.client.faults["Revoke"] = then(scope.cancel)
-            await core.operate(*REVOKE)
-        assert [one[0] for one in await told(core)] == ["allow"]
 
 
 async def test_revocations_at_once_each_raise_the_epoch(tmp_path: Path) -> None:
@@ -288,16 +252,6 @@ async def test_a_lease_carries_the_epoch_that_was_raised_though_it_can_not_be_re
         agent = await core.agent()
         core.client.faults.clear()
         assert (await agent.call())[0] == 200
-
-
-async def test_a_front_that_starts_again_has_not_forgotten(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        agent = await core.agent()
-        assert (await core.operate(*REVOKE))[0] == 200
-    async with front_core(tmp_path, front_id="front-1-b") as core:
-        assert await core.operate(*EPOCH) == (200, {"current_epoch": 1})
-        agent.core = core
-        assert await agent.call() == DEAD
 
 
 async def test_a_store_that_was_lost_brings_no_revoked_lease_back(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ COMPLAINT = "holds could not be expired"
 
 
 async def complaints(core: Core) -> list[dict[str, Any]]:
-    """The log lines of one round of upkeep about holds that it could not end."""
     with capture_logs() as lines, trio.fail_after(60):
         await core.services.upkeep.round()
     return [one for one in lines if one["event"] == COMPLAINT]
@@ -74,13 +73,15 @@ async def test_the_event_of_an_expired_hold_says_why_it_is_over(tmp_path: Path) 
         assert await core.remaining(agent) == 3
 
 
-async def test_a_hold_that_can_not_be_read_ends_with_what_its_record_says(tmp_path: Path) -> None:
+async def test_a_hold_that_can_not_be_read_ends_with_what_its_record_says_and_stops_no_other(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, lease_ttl_seconds=3600) as core:
         agent, approval_id = await held(core)
+        _, whole = await held(core)
         await corrupt(core, approval_id, "{")
         core.clock.ahead = 301
         assert await complaints(core) == []
-        assert (await told(core, approval_id))[-1] == ("ApprovalExpired", "deny", None)
-        (event,) = await core.events(event_type="ApprovalExpired")
+        for one in (approval_id, whole):
+            assert (await told(core, one))[-1] == ("ApprovalExpired", "deny", None)
+        (event,) = await core.events(event_type="ApprovalExpired", session_id=agent.session_id)
         assert (event["action_id"], event["session_id"]) == ("echo", agent.session_id)
         assert await core.remaining(agent) == 2, "nothing says that it had a budget"

@@ -26,14 +26,6 @@ async def test_a_hold_has_an_id_of_its_own_and_five_minutes(tmp_path: Path) -> N
         assert core.services.metrics.approvals.value("held") == 2
 
 
-async def test_the_same_call_twice_is_one_hold_and_counts_once(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        agent, approval_id = await held(core)
-        assert (await agent.call())[1]["approval_id"] == approval_id
-        assert core.services.metrics.approvals.value("held") == 1
-        assert await core.remaining(agent) == 2
-
-
 async def test_twenty_calls_of_a_session_may_wait_and_the_next_one_is_not_paid_for(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent(max_calls=30)

@@ -22,8 +22,6 @@ BOTH = Wish("api.new.example", "new/**")
 
 
 class Rules(LearnedRules):
-    """Store the rules, or fail as the test has set."""
-
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
         self.looked: list[tuple[str, str, str]] = []
@@ -67,8 +65,7 @@ async def test_nothing_is_learned_from_an_effect_that_was_not_the_wanted_one() -
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
-    [(GateError("too_many_rules"), "too_many_rules"), (RuntimeError("ours"), "internal_error")],
+    ("error", "code"), [(GateError("too_many_rules"), "too_many_rules"), (RuntimeError("ours"), "internal_error")]
 )
 async def test_a_rule_that_could_not_be_stored_is_reported_beside_the_result(error: Exception, code: str) -> None:
     assert await told(Rules(error)) == {"learn_error": code}

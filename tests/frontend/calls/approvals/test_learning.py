@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from frontend.egress.rules import MAX_PER_ACTION, LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
@@ -79,9 +78,7 @@ REFUSED = [
 ]
 
 
-async def test_a_malformed_or_foreign_rule_is_refused_and_the_call_stays_pending(
-    tmp_path: Path,
-) -> None:
+async def test_a_malformed_or_foreign_rule_is_refused_and_the_call_stays_pending(tmp_path: Path) -> None:
     async with front_core(tmp_path, reaching(), workers=0) as core:
         core.desk.start("http")
         _agent, approval_id = await held(core, **NEW)
@@ -183,25 +180,6 @@ async def test_rules_that_can_not_be_stored_are_reported_before_the_call_runs(tm
         core.client.faults.clear()
         assert await state_of(core, approval_id) == "pending"
         assert (await approve(core, approval_id))[0] == 200
-
-
-async def test_two_approvals_that_teach_the_same_at_once_both_say_so_and_it_is_there_once(tmp_path: Path) -> None:
-    async with front_core(tmp_path, reaching(), workers=0) as core:
-        for _ in range(2):
-            core.desk.start("http")
-        holds = [(await held(core, **NEW))[1] for _ in range(3)]
-        answers: list[tuple[int, str]] = []
-
-        async def decide(approval_id: str) -> None:
-            status, body = await approve(core, approval_id, "?learn_domain=api.new.example")
-            answers.append((status, body["learned_domain"]))
-
-        async with trio.open_nursery() as nursery:
-            for approval_id in holds:
-                nursery.start_soon(decide, approval_id)
-        assert answers == [(200, "api.new.example")] * 3
-        assert await learned(core) == ["api.new.example"]
-        assert len(await core.events(event_type="DomainAdded")) == 1
 
 
 async def test_a_rule_that_is_taken_back_does_not_touch_a_plan_that_waits(tmp_path: Path) -> None:

@@ -36,8 +36,6 @@ async def one_front(folder: Path) -> AsyncIterator[Sequence[Core]]:
 
 @dataclass
 class Session:
-    """A lease with a budget: the agent, and what the model knows."""
-
     agent: Agent
     calls: int
     left: int
@@ -61,8 +59,6 @@ class Held:
 
 
 class Histories(RuleBasedStateMachine):
-    """The steps of agents, operators, time and faults, in any order."""
-
     town: Town
 
     def __init__(self) -> None:

@@ -28,13 +28,6 @@ async def test_a_plan_never_goes_through_a_proxy_that_is_not_the_configured_one(
         assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
 
 
-async def test_a_plan_of_an_epoch_that_was_revoked_is_not_executed(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        await core.raise_epoch()
-        await ended_with_its_epoch(core, agent, approval_id)
-
-
 NEITHER = ModuleVerdict(DIGEST, "ok", DIGEST)
 
 
@@ -149,16 +142,6 @@ async def test_a_record_that_can_not_be_read_is_refused_denied_and_hides_no_othe
         assert await core.operate("POST", learning) == (409, {"error": "plan_integrity"})
         assert await state_of(core, broken) == "failed"
         assert (await told(core, broken))[-1] == ("ActionCall", "deny", "plan_integrity")
-
-
-async def test_a_changed_plan_is_neither_shown_nor_run(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
-        record = await core.real.ask(GetHold(approval_id))
-        assert record is not None
-        await corrupt(core, approval_id, record.body.replace('"risk_level":"low"', '"risk_level":"high"'))
-        assert await core.operate("GET", f"/v1/approvals/{approval_id}") == (409, {"error": "plan_integrity"})
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (409, {"error": "plan_integrity"})
 
 
 async def test_an_unreadable_hold_can_be_denied(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ def needing(count: int, **groups: int) -> dict[str, Any]:
 
 
 async def ask(core: Core, name: str, method: str, path: str, body: object = b"") -> tuple[int, Any]:
-    """A request of this operator."""
     answer = await core.ask(method, path, body, signed(KEYS[name], method, path, API[name], now=core.clock.right))
     return answer.status, msgspec.json.decode(answer.body)
 

@@ -10,13 +10,11 @@ from ipc.backends.store import ApprovalRecord
 from ipc.operations.evidence import ApprovalTrace
 from ipc.operations.holds import GetHold, MoveHold
 from tests.support.front_core import Core, Fault, front_core
-from tests.support.held_calls import claimed, corrupt, held, state_of, told
+from tests.support.held_calls import claimed, held, state_of, told
 from tests.support.logs import capture_logs
 
 
 def says(answer: object) -> Fault:
-    """The notary answers this."""
-
     async def fault(_operation: Any, _args: Any, _kwargs: Any) -> Any:
         await trio.lowlevel.checkpoint()
         return answer
@@ -25,7 +23,6 @@ def says(answer: object) -> Fault:
 
 
 async def recover(core: Core) -> list[dict[str, Any]]:
-    """The log lines about approvals that an ended front has left."""
     with capture_logs() as lines, trio.fail_after(60):
         await core.services.upkeep.at_start(("front-1-a",))
     return [one for one in lines if one["event"] == "an approval was left claimed"]
@@ -81,15 +78,6 @@ async def test_an_end_that_has_its_event_gets_no_second_one(tmp_path: Path) -> N
         assert await state_of(core, approval_id) == "failed"
         assert [one[0] for one in await told(core, approval_id)] == ["ActionCall"]
         assert await core.remaining(agent) == 3
-
-
-async def test_the_end_of_an_unreadable_claim_has_its_event_too(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        _, approval_id = await held(core)
-        await claimed(core, approval_id, "front-0-dead")
-        await corrupt(core, approval_id, "{")
-        await recover(core)
-        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "interrupted")
 
 
 async def test_claims_are_ended_however_many_answers_they_take(tmp_path: Path) -> None:

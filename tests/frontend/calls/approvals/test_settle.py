@@ -21,16 +21,6 @@ ENDED_BY_ANOTHER = "an approval was ended by another task"
 GRANTED = ("ApprovalGranted", "allow", None)
 
 
-async def test_an_approved_call_runs_and_ends_in_evidence(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert (status, body["approval"]["approved_by"]) == (200, "op")
-        assert await state_of(core, approval_id) == "approved"
-        assert await told(core, approval_id) == [HELD, GRANTED, ("ActionCall", "allow", None)]
-        assert await core.remaining(agent) == 2
-
-
 async def test_an_approved_call_whose_provider_fails_stays_approved_with_its_receipt(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("die")) as core:
         agent, approval_id = await held(core, action_id="die")
@@ -44,8 +34,7 @@ async def test_an_approved_call_whose_provider_fails_stays_approved_with_its_rec
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
-    [(FULL, "evidence_persistence_failed"), (RuntimeError("ours"), "internal_error")],
+    ("error", "code"), [(FULL, "evidence_persistence_failed"), (RuntimeError("ours"), "internal_error")]
 )
 async def test_an_approval_that_fails_before_dispatch_gives_its_call_back(
     tmp_path: Path, error: Exception, code: str
@@ -200,41 +189,7 @@ async def test_a_clock_that_breaks_after_the_execution_does_not_take_the_answer_
         assert await state_of(core, approval_id) == "approved"
 
 
-async def test_a_denial_that_can_not_be_written_is_no_denial_and_costs_nothing(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent, approval_id = await held(core)
-
-        async def only_the_claim(operation: Any, args: Any, kwargs: Any) -> Any:
-            if args[0].to_state != "claimed":
-                raise FULL
-            return await operation(*args, **kwargs)
-
-        core.client.faults["MoveHold"] = only_the_claim
-        assert await core.operate("POST", f"/v1/approvals/{approval_id}/deny") == (
-            503,
-            {"error": "approval_store_unavailable"},
-        )
-        core.client.faults.clear()
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == "failed"
-        assert await core.remaining(agent) == 3
-
-
-async def test_approve_at_the_instant_of_expiry_is_404_and_the_sweep_gives_back_once(tmp_path: Path) -> None:
-    async with front_core(tmp_path, lease_ttl_seconds=3600) as core:
-        agent, approval_id = await held(core)
-        core.clock.ahead = 300
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (404, {"error": "approval_not_found"})
-        await core.services.upkeep.round()
-        await core.services.upkeep.round()
-        assert await core.remaining(agent) == 3
-        assert [kind for kind, *_ in await told(core, approval_id)] == ["ActionCall", "ApprovalExpired"]
-
-
-async def test_an_approved_call_counts_as_in_flight_and_is_refused_while_draining(
-    tmp_path: Path,
-) -> None:
+async def test_an_approved_call_counts_as_in_flight_and_is_refused_while_draining(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("hang"), workers=2) as core:
         _agent, first = await held(core, action_id="hang")
         _agent, second = await held(core, action_id="hang", m=2)
@@ -275,3 +230,27 @@ async def test_upkeep_does_not_end_a_claim_that_is_being_executed(tmp_path: Path
             core.desk.go_on("compute-1")
         assert await state_of(core, approval_id) == "approved"
         assert answers == [(404, {"error": "approval_not_found"})]
+
+
+@pytest.mark.parametrize(
+    ("action_id", "verb", "fault", "line"),
+    [
+        ("echo", "approve", None, ("allow", None, None)),
+        ("die", "approve", None, ("error", "action_execution_failed", "worker_lost")),
+        ("echo", "deny", None, ("deny", "approval_denied", None)),
+        ("echo", "approve", "Open", ("error", "evidence_persistence_failed", "the disk is full")),
+    ],
+    ids=["approved", "failed", "denied", "not opened"],
+)
+async def test_a_decision_has_one_line_with_what_it_came_to(
+    tmp_path: Path, action_id: str, verb: str, fault: str | None, line: tuple[Any, ...]
+) -> None:
+    async with front_core(tmp_path, action(), action("die")) as core:
+        _, approval_id = await held(core, action_id=action_id)
+        if fault is not None:
+            core.client.faults[fault] = refuses(NotaryUnavailable("the disk is full"))
+        with capture_logs() as lines:
+            await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}")
+        (told,) = [one for one in lines if "duration_ms" in one]
+        assert (told["decision"], told.get("code"), told.get("cause")) == line
+        assert "answered with an error" not in [one["event"] for one in lines]
