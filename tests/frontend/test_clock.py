@@ -13,8 +13,6 @@ NOON = 1_763_726_400.0
 
 
 class Time:
-    """A wall clock and a boot clock that a test moves by hand."""
-
     def __init__(self, wall: float = NOON) -> None:
         self.wall = wall
         self.boot = 100.0

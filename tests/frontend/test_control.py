@@ -48,8 +48,6 @@ from ipc.settings import Settings
 
 
 class Listener:
-    """Notes what it hears."""
-
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
@@ -103,8 +101,6 @@ class Listener:
 
 
 class Supervisor:
-    """The other end."""
-
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.channel: TrioChannel[Message] = TrioChannel(

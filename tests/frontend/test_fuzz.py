@@ -37,15 +37,11 @@ class Unlimited(Rates):
 
 
 class Front:
-    """A front that any thread can ask."""
-
     def __init__(self, core: Core, agent: Agent, token: trio.lowlevel.TrioToken, stop: trio.Event) -> None:
         self.core, self.agent, self.stop = core, agent, stop
         self._token = token
 
     def ask(self, method: str, path: str, body: bytes, headers: list[tuple[str, str]]) -> tuple[int, Any]:
-        """Status and body, when it is JSON."""
-
         async def go() -> Answer:
             with trio.fail_after(60):
                 return await self.core.ask(method, path, body, headers)
@@ -54,17 +50,14 @@ class Front:
         return answer.status, json.loads(answer.body) if answer.body else None
 
     def operate(self, method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
-        """A request of the operator, with a good proof."""
         return self.ask(method, path, body, signed(self.core.operator_key, method, path, API_KEY))
 
     def call(self, path: str, body: bytes) -> tuple[int, Any]:
-        """A request of the agent, with a good proof."""
         return self.ask("POST", path, body, signed(self.agent.key, "POST", path, self.agent.token))
 
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """One front, to the end of this module."""
     folder: Path = tmp_path_factory.mktemp("front")
     made: list[Front] = []
     is_made = threading.Event()

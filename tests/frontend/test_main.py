@@ -31,8 +31,6 @@ FULL = NotaryUnavailable("the disk is full")
 
 
 class Loading:
-    """A configuration whose load ends as the test sets."""
-
     def __init__(self, current: Current, outcome: Exception | None = None) -> None:
         self.current = current
         self.policy = ScriptedPolicy()
@@ -48,7 +46,6 @@ class Loading:
 
 @asynccontextmanager
 async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[Message]]]:
-    """A front, and what it posts to its supervisor."""
     async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
         loading = Loading(core.services.configuration.current, outcome)
         core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
@@ -104,14 +101,6 @@ async def test_a_front_that_is_told_of_settings_while_it_starts_refuses_who_is_n
         front.follow_settings(FollowSettings("r-1", none))
         assert core.services.control._unsent_out.receive_nowait() == SettingsFollowed("r-1")
         assert await core.operate("GET", "/v1/admin/epoch") == (401, Coded("invalid_operator_token"))
-
-
-async def test_a_list_of_a_thousand_problems_is_evidence_of_bounded_size(tmp_path: Path) -> None:
-    async with fronted(tmp_path, ConfigurationRefused(["x" * 200] * 1000)) as (core, front, posted):
-        front.reload(Reload("r-1", "signal"))
-        await posts(posted)
-        (event,) = await core.events(event_type="AdminReload")
-        assert len(event["reason"]) <= 500
 
 
 async def test_the_last_event_is_written_after_the_last_answer(tmp_path: Path) -> None:

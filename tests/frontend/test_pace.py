@@ -32,7 +32,6 @@ class Clock:
 
 
 def told(answer: Answer) -> tuple[int, str | None, str | None]:
-    """Status, code, Retry-After."""
     return answer.status, msgspec.json.decode(answer.body).get("error"), dict(answer.headers).get("Retry-After")
 
 
@@ -40,7 +39,6 @@ TOO_FAST = (429, "rate_limit_exceeded", "1")
 
 
 async def refusals(core: Core, agent: Agent) -> list[dict[str, Any]]:
-    """Events of calls that were refused as too much, oldest first."""
     events = await core.events(session_id=agent.session_id, event_type="ActionCall")
     return [event for event in reversed(events) if event.get("error_code") in ("rate_limit_exceeded", "overloaded")]
 
@@ -88,20 +86,6 @@ async def test_a_flood_costs_the_store_nothing_and_the_ledger_one_event_in_a_whi
         metrics = core.services.metrics
         assert metrics.rate_limited.value("session") == 22
         assert metrics.calls_refused.value("rate") == 22
-
-
-async def test_nobody_without_the_key_uses_up_what_a_session_may_ask(tmp_path: Path) -> None:
-    async with front_core(tmp_path, limits=FEW) as core:
-        Clock(core)
-        agent = await core.agent()
-        for _ in range(20):
-            thief = await core.ask("POST", PATH, {"n": 1}, signed(Key(), "POST", PATH, agent.token))
-            assert told(thief)[:2] == (401, "invalid_dpop")
-        recorded = signed(agent.key, "POST", PATH, agent.token)
-        assert (await core.ask("POST", PATH, {"n": 1}, recorded)).status == 200
-        for _ in range(20):
-            assert told(await core.ask("POST", PATH, {"n": 1}, recorded))[:2] == (401, "replay_detected")
-        assert [(await agent.call())[0] for _ in range(5)] == [200] * 4 + [429]
 
 
 async def test_a_session_beyond_its_part_of_the_places_is_overloaded_and_others_are_not(tmp_path: Path) -> None:

@@ -20,13 +20,11 @@ EXAMPLES = {"approval_id": "apr_1", "receipt_id": "rcpt_1", "intent_id": "intent
 
 
 def become(core: Core, *roles: str, owner: str | None = None) -> None:
-    """Put the core's one operator in force anew, as a reload does."""
     one = OperatorSettings("op", dpop_jkt=core.operator_key.jkt, api_key=API_KEY, roles=roles, owner=owner)
     core.services.authentication.operators.follow(Operators([one]))
 
 
 async def held_of_user(core: Core, uid: int) -> str:
-    """A held call of a mapped user of this host."""
     key, core.policy.answer = Key(), HOLD
     body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": key.jwk})
     fields = [("content-length", str(len(body)))]

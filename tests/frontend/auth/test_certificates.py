@@ -47,7 +47,6 @@ def shown(*names: x509.GeneralName, begins: int = -50, ends: int = 1000, padding
 
 
 def spelt(change: Callable[[str], str]) -> Make:
-    """The header of a good certificate, spelt in another way."""
     return lambda now: change(shown(A)(now))
 
 

@@ -13,7 +13,7 @@ from latchgate._crypto import DPoPKeyPair, compute_ath
 from frontend.auth.dpop import DpopVerifier, Proof, replay_key
 from frontend.errors import GateError
 from ipc.texts.encoding import b64url_decode
-from tests.support.proofs import ABSENT, ORDER, Key, assemble, b64, compact_json, header_of, payload_of, proof
+from tests.support.proofs import ORDER, Key, assemble, b64, compact_json, header_of, payload_of, proof
 
 BASE = "http://127.0.0.1:3000"
 PATH = "/v1/actions/a/execute"
@@ -70,15 +70,6 @@ def test_the_window_is_sixty_seconds_past_and_five_ahead_to_the_edge(iat: float,
         assert check(good(iat=iat)).iat == iat
     else:
         assert "window" in refusal(good(iat=iat))
-
-
-@pytest.mark.parametrize(("now", "holds"), [(1060.0, True), (1060.5, False), (995.0, True), (994.5, False)])
-def test_whole_seconds_are_judged_against_the_same_edges(now: float, holds: bool) -> None:
-    text = good(iat=1000)
-    if holds:
-        check(text, now=now)
-    else:
-        assert "window" in refusal(text, now=now)
 
 
 @pytest.mark.parametrize(
@@ -182,12 +173,6 @@ def test_a_point_off_the_curve_is_refused_even_when_it_is_what_is_expected() -> 
     text = proof(wrong, "POST", BASE + PATH, TOKEN, now=NOW)
     assert "not a point" in refusal(text, key=wrong)
     assert "not a point" in refusal(text, expected=None)
-
-
-def test_a_coordinate_beyond_the_field_is_refused() -> None:
-    wrong = Key()
-    wrong.x = b64(b"\xff" * 32)
-    assert "not a point" in refusal(proof(wrong, "POST", BASE + PATH, TOKEN, now=NOW), key=wrong)
 
 
 def test_without_an_expected_key_any_key_is_taken_and_named() -> None:
@@ -295,10 +280,6 @@ def test_any_json_in_any_place_gives_an_answer_or_invalid_dpop(
 
 def compact_claims(changes: dict[str, Any]) -> bytes:
     return json.dumps(payload_of("POST", BASE + PATH, TOKEN, now=NOW, **changes)).encode()
-
-
-def test_absent_really_leaves_a_claim_out() -> None:
-    assert "htm" in refusal(good(htm=ABSENT))
 
 
 @pytest.mark.parametrize("said", ["http://localhost:3000", "HTTP://LocalHost:3000"])

@@ -35,13 +35,3 @@ def test_a_hostile_proof_is_refused_for_its_own_reason(row: Hostile, is_key_cach
     assert refused.value.status == 401
     assert row.reason in (refused.value.cause or "")
     assert refused.value.body() == {"error": row.code}
-
-
-def test_the_table_is_as_long_as_it_claims_and_names_each_row_once() -> None:
-    assert len(HOSTILE_PROOFS) >= 60
-    assert len({row.name for row in HOSTILE_PROOFS}) == len(HOSTILE_PROOFS)
-
-
-def test_the_good_proof_that_the_rows_start_from_is_accepted() -> None:
-    at = scene()
-    verify(DpopVerifier(BASE), at, at.proof())

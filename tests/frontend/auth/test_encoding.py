@@ -28,14 +28,6 @@ def test_only_canonical_encodings_are_decoded(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["A", "AAAAA", "AA==", "AA=", "AB", "AAB", "A A", "AAAA\n", "++++", "//8", "=", "é", "A.A"]
-)
-def test_other_spellings_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        b64url_decode(text)
-
-
-@pytest.mark.parametrize(
     "text",
     ['{"a":1,"a":1}', '{"a":1, "\\u0061":2}', '{"b":{"a":1,"a":2}}', '{"b":[{"a":1,"a":2}]}', '{"a":1,"b":2,"a":3}',
      '{"":0,"":0}', '{"a":{},"a":{}}', '{"\\n":1,"\\u000a":1}'],

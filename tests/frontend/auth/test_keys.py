@@ -9,12 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.auth.keys import (
-    CACHED_KEYS,
-    KeyCache,
-    parse_jwk,
-    parse_point,
-)
+from frontend.auth.keys import CACHED_KEYS, KeyCache, parse_jwk, parse_point
 from ipc.keys.jwk import KeyRefused, p256_thumbprint, thumbprint
 from notary.signing.keysets import public_key_of
 from tests.support.proofs import ABSENT, Key, b64

@@ -17,7 +17,6 @@ BEARER = ORIGIN | {"token_binding": "bearer"}
 
 
 async def lease(core: Core, key: Key, **claims: Any) -> Answer:
-    """The answer to a question for a lease, by a token with these claims."""
     shown = token(**claims)(core.clock.right)
     body = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": key.jwk})
     headers = [("authorization", f"Bearer {shown}")]
@@ -76,8 +75,6 @@ async def test_a_bound_token_gives_no_lease_for_another_key_and_none_that_cannot
 
 
 class _LateBody(CompleteBody):
-    """A body that takes so many seconds."""
-
     def __init__(self, data: bytes, core: Core, seconds: float) -> None:
         super().__init__(data)
         self._core, self._seconds = core, seconds

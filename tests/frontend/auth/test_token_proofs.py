@@ -32,8 +32,6 @@ def dpop(shown: str) -> tuple[str, str]:
 
 
 class Client:
-    """A client with a bound token."""
-
     def __init__(self, core: Core, **claims: Any) -> None:
         self._now = core.clock.right
         self._base = core.services.settings.public_base_url

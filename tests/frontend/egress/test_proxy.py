@@ -115,7 +115,6 @@ QUICK = replace(PATIENT, health=replace(PATIENT.health, round_seconds=0.01, prox
 
 @asynccontextmanager
 async def front(folder: Path, url: str, deadlines: Deadlines = QUICK) -> AsyncIterator[Core]:
-    """A front with this proxy and without workers."""
     async with front_core(folder, workers=0, deadlines=deadlines, egress_proxy_url=url) as core:
         yield core
 

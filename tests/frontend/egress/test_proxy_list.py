@@ -73,9 +73,7 @@ def test_the_file_in_the_form_that_people_and_squid_read() -> None:
 # ------------------------------------------------------------------ whose domains
 
 
-def test_domains_are_those_of_registered_actions_with_egress_their_own_and_learned_ones(
-    tmp_path: Path,
-) -> None:
+def test_domains_are_those_of_registered_actions_with_egress_their_own_and_learned_ones(tmp_path: Path) -> None:
     learned = {
         "reaching": Learned(("learned.example",)), "plain": Learned(("plain.example",)),
         "gone": Learned(("gone.example",)),
@@ -103,7 +101,6 @@ class Scene:
         self.listed = self.make()
 
     def make(self, files: FileDeadlines = PATIENT.files, deadlines: EgressDeadlines = PATIENT.egress) -> ProxyAllowList:
-        """The same list, of another front."""
         file = list_file(str(self.path), self.state, files)
         return ProxyAllowList(file, lambda: self.registry, lambda: {"echo": Learned(self.domains)}, deadlines=deadlines)
 
@@ -218,7 +215,6 @@ async def test_a_file_or_a_folder_of_another_user_is_left_alone(scene: Scene) ->
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything below but the lock, links not followed."""
     return {
         str(path): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
         for path in folder.rglob("*")

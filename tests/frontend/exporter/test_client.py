@@ -34,15 +34,12 @@ class Supply:
 
 
 class Scene:
-    """A front's client with an exporter that the test plays."""
-
     def __init__(self) -> None:
         self.supply, self.metrics = Supply(), Metrics(lambda: None)  # type: ignore[arg-type, return-value]
         self.client = ExporterClient(self.supply, self.metrics)
         self.exporters: list[TrioChannel[Message]] = []
 
     def exporter(self) -> TrioChannel[Message]:
-        """A fresh one."""
         ours, theirs = socket.socketpair()
         self.client.attach(ours, PID)
         made: TrioChannel[Message] = TrioChannel(

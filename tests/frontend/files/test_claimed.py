@@ -73,10 +73,7 @@ def _socket(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (
-            lambda path: path.symlink_to("nowhere"),
-            "is a link that leads to no readable file: No such file",
-        ),
+        (lambda path: path.symlink_to("nowhere"), "is a link that leads to no readable file: No such file"),
         (lambda path: path.symlink_to(path.name), "is a link that leads to no readable file: Too many levels"),
         (os.mkfifo, "is a pipe, not a file."),
         (Path.mkdir, "is a folder, not a file."),

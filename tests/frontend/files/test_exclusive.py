@@ -29,7 +29,6 @@ sys.stdin.read()
 
 
 def shared(path: Path, lock: Path | None = None, **seconds: float) -> Exclusive:
-    """A file that is patient but for these deadlines."""
     return Exclusive(path, lock, replace(PATIENT.files, **seconds))
 
 
@@ -49,9 +48,7 @@ async def test_changes_of_two_fronts_at_once_lose_none(tmp_path: Path) -> None:
     assert set(os.listdir(tmp_path)) == {"file", "file.lock"}
 
 
-async def test_a_turn_that_does_not_come_is_given_up_and_comes_later(
-    tmp_path: Path,
-) -> None:
+async def test_a_turn_that_does_not_come_is_given_up_and_comes_later(tmp_path: Path) -> None:
     path = tmp_path / "file"
     other = os.open(tmp_path / "file.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(other, fcntl.LOCK_EX)

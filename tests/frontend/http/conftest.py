@@ -24,8 +24,6 @@ PATIENT = {
 
 @pytest.fixture
 def serving(tmp_path: Path) -> Serving:
-    """Starts servers; see Serving."""
-
     numbers = count()
 
     @asynccontextmanager

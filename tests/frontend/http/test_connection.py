@@ -36,12 +36,6 @@ async def test_a_unix_socket_brings_the_peer_s_credentials(serving: Serving) -> 
         assert seen["peer"] == [os.getpid(), os.getuid(), os.getgid()]
 
 
-async def test_a_connection_serves_many_requests(serving: Serving) -> None:
-    async with serving() as running, running.client() as client:
-        for number in range(5):
-            assert (await client.ask(get(f"/{number}"))).json["path"] == f"/{number}"
-
-
 async def test_pipelined_requests_are_answered_in_order(serving: Serving) -> None:
     async def slow_first(request: Request) -> Answer:
         if request.path == "/0":
@@ -228,13 +222,6 @@ async def test_a_client_that_ends_its_side_inside_a_body_gets_an_answer(serving:
         assert (await client.reply()).json["error"] == "bad_request"
 
 
-async def test_a_slow_head_ends_with_408(serving: Serving) -> None:
-    async with serving(header_timeout_seconds=0.1) as running, running.client() as client:
-        reply = await client.ask(b"GET / HTTP/1.1\r\n")
-        assert (reply.status, reply.json) == (408, {"error": "request_timeout"})
-        assert await client.rest() == b""
-
-
 async def test_a_head_that_trickles_is_not_given_more_time_for_each_byte(serving: Serving) -> None:
     async def trickle(client: Client) -> None:
         await client.send(get("/", "A: b")[:-4])
@@ -375,17 +362,3 @@ async def test_a_deadline_of_the_handler_s_own_leaves_the_body_whole(serving: Se
         await trio.sleep(0.1)
         await client.send(b"llo")
         assert (await client.reply()).json == "hello"
-
-
-async def test_many_clients_share_one_loop(serving: Serving) -> None:
-    async with serving() as running, trio.open_nursery() as nursery:
-
-        async def talk(name: int) -> None:
-            client: Client
-            async with running.client(unix=bool(name % 2)) as client:
-                for number in range(20):
-                    reply = await client.ask(request("POST", f"/{name}/{number}", b"x" * number))
-                    assert reply.json["path"] == f"/{name}/{number}"
-
-        for name in range(20):
-            nursery.start_soon(talk, name)

@@ -16,8 +16,6 @@ from tests.support.users import connected_as, open_to_all
 
 
 class Loop:
-    """Requests begin here, and are listed in that order; `now` is the clock."""
-
     def __init__(self, nursery: trio.Nursery) -> None:
         self.now = 1000.0
         self.turns = RequestTurns(lambda: self.now)

@@ -18,8 +18,6 @@ from tests.support.logs import capture_logs
 
 
 class Gate:
-    """A handler that waits until it is opened."""
-
     def __init__(self) -> None:
         self.entered = 0
         self.open = trio.Event()
@@ -78,7 +76,6 @@ async def test_no_connection_makes_room_before_it_has_been_idle_for_a_moment(ser
 
 
 async def full(running: Running, stack: AsyncExitStack) -> list[Client]:
-    """Three clients that were answered and are idle."""
     clients = [await stack.enter_async_context(running.client()) for _ in range(3)]
     for client in clients:
         assert (await client.ask(get("/"))).status == 200
@@ -121,17 +118,6 @@ async def test_a_call_that_takes_longer_than_a_connection_may_idle_is_answered(
         finish.set()
         assert (await client.reply()).status == 200
         assert (await client.ask(get("/"))).status == 200
-
-
-async def test_every_newcomer_beyond_the_ceiling_ends(serving: Serving) -> None:
-    gate = Gate()
-    async with serving(gate.respond, max_connections=1) as running, AsyncExitStack() as stack:
-        (client,) = await gate.occupy(running, stack, 1)
-        for _ in range(100):
-            await stack.enter_async_context(running.client())
-        await until(lambda: running.server.connections == 1)
-        gate.open.set()
-        assert (await client.reply()).status == 200
 
 
 async def test_drain_closes_idle_connections_at_once_and_lets_answers_finish(serving: Serving) -> None:

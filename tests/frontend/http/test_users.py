@@ -16,8 +16,6 @@ from tests.support.users import connected_as, open_to_all
 
 
 class Watcher:
-    """Keeps what it heard."""
-
     def __init__(self) -> None:
         self.heard: list[tuple[str, str | int]] = []
 

@@ -60,7 +60,6 @@ def test_a_caller_s_part_of_the_places_is_that_of_all_fronts() -> None:
     alone, (first, second) = Admission(64), [Admission(64, memory=memory) for memory in views()]
 
     def held(*fronts: Admission) -> int:
-        """Places that one session gets, asking them in turns."""
         count = 0
         while True:
             place = fronts[count % len(fronts)].enter()
@@ -88,11 +87,3 @@ def test_places_that_are_left_are_free_in_all_fronts() -> None:
             front.release(place)
     assert second._peers.held_elsewhere("principal ann") == 0
     assert second.in_flight_everywhere == 0
-
-
-def test_draining_in_one_is_draining_in_all() -> None:
-    first, second = (Admission(8, memory=memory) for memory in views())
-    assert (first.drain(), second.drain()) == (False, True)
-    with pytest.raises(GateError, match="draining"):
-        second.enter()
-    assert first.in_flight_everywhere == 0

@@ -127,7 +127,6 @@ class Crowd:
         self.held: dict[tuple[str, str], list[ExitStack]] = {}
 
     def call(self, principal: str, session: str) -> bool:
-        """One more call; False when it was refused."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(self.admission.enter()).belongs_to(principal, session)
@@ -139,7 +138,6 @@ class Crowd:
             return True
 
     def flood(self, principal: str, *sessions: str) -> int:
-        """Make calls until each session is refused; return their number."""
         count, left = 0, list(sessions)
         while left:
             left = [session for session in left if self.call(principal, session)]

@@ -13,7 +13,6 @@ def owners(principal: str, number: int = 0) -> Owners:
 
 
 def taken(bodies: BodyBytes, principal: str, size: int = MEGABYTE) -> int:
-    """How many bodies of this size the principal may hold, each in a session of its own."""
     count = 0
     while bodies.take(owners(principal, count), size) is None:
         count += 1

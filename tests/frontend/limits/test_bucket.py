@@ -64,7 +64,6 @@ def test_a_bucket_that_could_never_give_is_refused(rate: float, burst: float) ->
 
 
 def took(bucket: SharedBucket, holder: str, tries: int) -> int:
-    """How many tokens one got that asked so often."""
     return sum(bucket.take(holder) is None for _ in range(tries))
 
 

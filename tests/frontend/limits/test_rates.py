@@ -18,12 +18,10 @@ class Clock:
 
 
 def over(clock: Clock, sets: int = at.SESSION_SETS) -> SessionTable:
-    """Sessions of a lone front on this clock."""
     return SessionTable(SharedMemory.alone(), clock, sets)
 
 
 def taken(rates: SessionRates, session_id: str, tries: int) -> int:
-    """How many of so many requests were let through."""
     count = 0
     for _ in range(tries):
         try:

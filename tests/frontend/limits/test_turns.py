@@ -27,7 +27,6 @@ class Callers:
         self._wishes.append((name, self.turns.enter((f"principal {name}", f"session {name} {session}"))))
 
     def step(self, *, is_last: bool = False) -> str:
-        """End the turn that is on, and return the name of its caller."""
         ((name, turn),) = [one for one in self._wishes if one[1].has_come.is_set()]
         self._wishes.remove((name, turn))
         self.used[name] += self.costs[name]  # type: ignore[assignment]

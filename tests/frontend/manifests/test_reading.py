@@ -91,7 +91,6 @@ preview: true
 
 
 def http_action(**changes: str) -> str:
-    """A manifest of the built-in http provider, with other top-level fields."""
     fields = {"provider_module_digest": "builtin:http", "required_imports": "[http]"} | changes
     kept = [line for line in MINIMAL.splitlines() if not line.startswith(tuple(fields))]
     rows = (f"{name}: {value}" for name, value in fields.items())

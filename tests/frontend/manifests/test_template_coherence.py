@@ -68,11 +68,7 @@ def test_a_template_may_take_each_property_where_it_can_be_written(read_kind: Re
         (url("/x{#q}"), "template.url_template", "fragment"),
         (url("/x{?q}&r=1"), "template.url_template", "?fixed=1{&a,b}"),
         (template(url_template="https://{ids}/"), "template.url_template", "neither text, a number nor a flag"),
-        (
-            template(headers={"X-A": "say {nothing}"}),
-            "template.headers.X-A",
-            "Write {{nothing}} for the text",
-        ),
+        (template(headers={"X-A": "say {nothing}"}), "template.headers.X-A", "Write {{nothing}} for the text"),
         (template(headers={"X-A": "{ids}"}), "template.headers.X-A", "neither text, a number nor a flag"),
         (template(body_template={"a": "say {open}"}), "template.body_template", "neither text, a number nor a flag"),
         (template(body_template={"a": "say {nothing}"}), "template.body_template", "{{nothing}}"),

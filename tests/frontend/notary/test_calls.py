@@ -20,8 +20,6 @@ CALL_SECONDS = 60.0
 
 
 class Call:
-    """One call, and what it heard in the meantime."""
-
     def __init__(self, client: Client, seconds: float = CALL_SECONDS) -> None:
         self.client = client
         self.said: list[str] = []
@@ -37,14 +35,12 @@ class Call:
         self.said.append(f"{what} at {trio.current_time():.0f}")
 
     def forget(self) -> bool:
-        """Take it back. True: it was not sent yet, and its waiter ends."""
         is_forgotten = self.client.forget(self.waiter)
         if is_forgotten:
             self.waiter.end()
         return is_forgotten
 
     async def wait(self) -> None:
-        """Until its answer."""
         with self.scope:
             try:
                 self.heard = await self.client.answer_of(self.waiter)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 import pytest
 
 from frontend.policy import edit
@@ -39,17 +38,6 @@ def files(text: str = TEXT, modules: dict[str, str] | None = None) -> PolicyFile
 DATA = files().data
 
 
-def entry(data: PolicyData, principal: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    acl_entry = data.acl[principal]
-    return acl_entry.actions, acl_entry.sinks, acl_entry.inherits_wildcard
-
-
-def test_a_grant_adds_actions_once_and_sinks_follow_from_all_of_them() -> None:
-    after = edit.grant(DATA, "billing", ["note", "pay", "note"], sinks_of)
-    assert entry(after, "billing") == (("pay", "read", "note"), ("fs_write", "http_read", "http_write"), False)
-    assert after.acl["shy"] == DATA.acl["shy"]
-
-
 def test_a_grant_of_what_is_there_changes_nothing() -> None:
     assert edit.grant(DATA, "billing", ["read", "pay"], sinks_of) == DATA
 
@@ -57,63 +45,6 @@ def test_a_grant_of_what_is_there_changes_nothing() -> None:
 def test_sinks_that_no_action_declares_any_more_go_with_the_next_change() -> None:
     after = edit.grant(DATA, "billing", ["think"], lambda actions: sinks_of(set(actions) - {"read"}))
     assert after.acl["billing"].sinks == ("http_write",)
-
-
-def test_a_first_grant_leaves_a_principal_what_the_wildcard_gave_it() -> None:
-    assert edit.grant(DATA, "new", ["pay"], sinks_of).acl["new"].inherits_wildcard is True
-    without = PolicyData("1")
-    assert edit.grant(without, "new", ["pay"], sinks_of).acl["new"].inherits_wildcard is False
-    assert edit.grant(without, "*", ["pay"], sinks_of).acl["*"].inherits_wildcard is False
-
-
-@pytest.mark.parametrize("principal", ["billing", "shy"])
-def test_whether_an_entry_inherits_is_left_as_its_author_wrote_it(principal: str) -> None:
-    assert edit.grant(DATA, principal, ["note"], sinks_of).acl[principal].inherits_wildcard is False
-
-
-def test_a_revocation_leaves_the_rest_and_its_sinks() -> None:
-    after = edit.revoke(DATA, "billing", ["pay", "never_had"], sinks_of)
-    assert entry(after, "billing") == (("read",), ("http_read",), False)
-
-
-def test_an_entry_goes_with_its_last_action() -> None:
-    alone = msgspec.structs.replace(DATA, acl={name: one for name, one in DATA.acl.items() if name != "*"})
-    assert "billing" not in edit.revoke(alone, "billing", ["pay", "read"], sinks_of).acl
-    granted = edit.grant(DATA, "new", ["pay"], sinks_of)
-    assert edit.revoke(granted, "new", ["pay"], sinks_of) == DATA, "what the wildcard allows is as it was"
-
-
-def test_an_entry_that_lost_its_last_action_still_keeps_the_wildcard_away() -> None:
-    assert entry(edit.revoke(DATA, "billing", ["pay", "read"], sinks_of), "billing") == ((), (), False)
-
-
-@pytest.mark.parametrize("has_entry", [False, True])
-def test_what_the_wildcard_allows_is_revoked_too(has_entry: bool) -> None:
-    shared = DATA.acl["*"].actions
-    before = edit.grant(DATA, "new", ["pay"], sinks_of) if has_entry else DATA
-    actions, _sinks, inherits = entry(edit.revoke(before, "new", shared[:1], sinks_of), "new")
-    assert set(actions) == {*shared[1:], *(["pay"] if has_entry else [])}
-    assert not inherits
-
-
-def test_an_entry_that_keeps_the_wildcard_away_stays() -> None:
-    assert edit.revoke(DATA, "shy", ["pay"], sinks_of) == DATA
-
-
-def test_nobody_without_an_entry_can_lose_anything() -> None:
-    with pytest.raises(edit.NothingThere):
-        edit.revoke(DATA, "new", ["pay"], sinks_of)
-
-
-def test_an_exception_is_added_once_and_an_action_goes_with_its_last_one() -> None:
-    added = edit.allow(DATA, "read", "billing")
-    assert added.allowlist["read"] == {"billing": True}
-    assert edit.allow(added, "read", "billing") == added
-    assert "read" not in edit.disallow(added, "read", "billing").allowlist
-    assert edit.disallow(DATA, "old", "a").allowlist["old"] == {"b": True}
-    for pair in (("read", "billing"), ("old", "c")):
-        with pytest.raises(edit.NothingThere):
-            edit.disallow(DATA, *pair)
 
 
 def test_an_exception_that_was_switched_off_by_hand_is_switched_on() -> None:
@@ -138,16 +69,6 @@ def test_everything_that_was_not_changed_stays_as_its_author_wrote_it() -> None:
         name: one for name, one in before["acl"].items() if name != "billing"
     }
     assert "não" in edit.rewritten(files(), edit.allow(DATA, "a", "b")).sources.data
-
-
-def test_what_is_written_is_what_was_meant() -> None:
-    for data in (
-        edit.grant(DATA, "new", ["pay"], sinks_of), edit.revoke(DATA, "billing", ["pay"], sinks_of),
-        edit.allow(DATA, "read", "new"), edit.disallow(DATA, "pay", "billing"),
-    ):  # fmt: skip
-        written = edit.rewritten(files(), data)
-        assert (written.data.acl, written.data.allowlist) == (data.acl, data.allowlist)
-        assert written.sources.policy_version == written.data.policy_version
 
 
 def test_a_version_tells_what_decides_and_nothing_else() -> None:

@@ -14,24 +14,6 @@ LOAD_SECONDS = PolicyDeadlines().load_seconds
 SECOND = sources("decision := 2", version="second")
 
 
-async def test_a_refused_candidate_leaves_the_policy_in_force(played: PlayedEngine, nursery: trio.Nursery) -> None:
-    peer = await serving(played)
-
-    async def refuse() -> None:
-        load = await peer.received()
-        assert isinstance(load, LoadPolicy)
-        await peer.send(PolicyCompiled(load.load_id, "gateway.rego:3: bad\ngateway.rego:4: worse"))
-
-    nursery.start_soon(refuse)
-    with pytest.raises(PolicyRefused) as refusal:
-        await played.engine.load(SECOND)
-    assert refusal.value.problems == ("gateway.rego:3: bad", "gateway.rego:4: worse")
-    assert played.engine.policy_version == ALLOW_ALL.policy_version
-    outcome = asking(nursery, played)
-    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
-    assert await outcome.rule() == "played"
-
-
 async def test_questions_wait_for_a_compilation_and_are_asked_after_it(
     played: PlayedEngine, nursery: trio.Nursery
 ) -> None:

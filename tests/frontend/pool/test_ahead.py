@@ -20,7 +20,6 @@ ROOM = MAX_AHEAD
 async def leased(
     stack: AsyncExitStack, desk: Desk, profile: str = "compute", isolation: str = "pooled", *, is_patient: bool = True
 ) -> WorkerChannel:
-    """A worker, at once or not at all."""
     lease = desk.pools.lease(profile, isolation, 0.01, is_patient=is_patient)
     return await stack.enter_async_context(lease)
 
@@ -40,7 +39,6 @@ async def test_an_idle_worker_is_taken_before_a_busy_one_and_the_least_busy_of_t
 
 
 async def brief(stack: AsyncExitStack, desk: Desk, kind: str = "brief", isolation: str = "pooled") -> WorkerChannel:
-    """A worker for a call of a kind that is known to be brief, at once or not at all."""
     desk.pools.brevity.note("brief", 300, 1000)
     desk.pools.brevity.note("long", 300, 10**9)
     lease = desk.pools.lease("compute", isolation, 0.01, is_patient=True, kind=kind)
@@ -213,7 +211,6 @@ async def test_a_worker_that_retires_while_others_are_on_it_serves_them_first(po
 
 
 async def three_given(desk: Desk, stack: AsyncExitStack) -> tuple[WorkerChannel, list[str]]:
-    """A worker that runs three calls, one after the other, and their ids."""
     worker = await leased(stack, desk)
     calls = [call() for _ in range(3)]
     for _ in calls[1:]:

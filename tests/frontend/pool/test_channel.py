@@ -60,18 +60,14 @@ async def test_a_worker_that_breaks_its_word_costs_its_call_and_nothing_else(poo
         assert desk.pools.census()["compute"].members == 1
 
 
-async def test_a_worker_whose_result_the_notary_has_and_the_front_does_not_get_is_lost(
-    pooling: Pooling,
-) -> None:
+async def test_a_worker_whose_result_the_notary_has_and_the_front_does_not_get_is_lost(pooling: Pooling) -> None:
     async with pooling(1, deadlines=SHORT_GRACE) as desk:
         with pytest.raises(WorkerLost, match="no result in time"):
             await desk.serve("nothing-to-its-front")
         await until(lambda: desk.kills == [("compute-1", "no result in time")])
 
 
-async def test_a_worker_that_does_not_read_is_lost_when_it_does_not_take_its_plan(
-    pooling: Pooling,
-) -> None:
+async def test_a_worker_that_does_not_read_is_lost_when_it_does_not_take_its_plan(pooling: Pooling) -> None:
     async with pooling(1, deadlines=replace(PATIENT.pool, give_seconds=0.2)) as desk:
         desk.processes["compute-1"].send_signal(signal.SIGSTOP)
         with pytest.raises(WorkerLost, match="does not take its plan"):

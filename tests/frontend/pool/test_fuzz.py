@@ -22,7 +22,6 @@ RETIRING = encode_frame(result_of(CALL, retiring=True), MAX_RESULT_FRAME)
 
 
 async def exchange(greeting: bytes, answer: bytes) -> tuple[Result | str, bool]:
-    """The outcome of the call, and whether the worker would be used again."""
     ours, theirs = socket.socketpair()
     with theirs:
         channel = WorkerChannel(AttachWorker("w", "compute", 1, 0), ours, PATIENT.pool)

@@ -63,8 +63,7 @@ def test_calls_of_no_action_and_principal_share_all_places() -> None:
 
 
 @given(
-    st.integers(1, 40),
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), max_size=80),
+    st.integers(1, 40), st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), max_size=80)
 )
 def test_a_newcomer_always_gets_one_of_the_places_that_are_free(
     ceiling: int, steps: list[tuple[str, str, bool]]

@@ -100,9 +100,7 @@ async def test_a_worker_is_asked_for_once_while_it_is_on_its_way(pooling: Poolin
         assert desk.needs == ["compute"]
 
 
-async def test_what_was_asked_for_and_did_not_come_is_asked_for_again(
-    pooling: Pooling,
-) -> None:
+async def test_what_was_asked_for_and_did_not_come_is_asked_for_again(pooling: Pooling) -> None:
     async with pooling(0, idle_seconds=0.05, deadlines=replace(PATIENT.pool, ask_seconds=0.1)) as desk:
         desk.answers_needs = False
         async with trio.open_nursery() as nursery:

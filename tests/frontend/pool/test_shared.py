@@ -17,7 +17,6 @@ from tests.support.worker_desk import DEADLINE, Desk, Pooling, call, until
 async def leased(
     stack: AsyncExitStack, desk: Desk, kind: str = "post", isolation: str = "shared", *, is_patient: bool = True
 ) -> WorkerChannel:
-    """An http worker, at once or not at all."""
     lease = desk.pools.lease("http", isolation, 0.01, is_patient=is_patient, kind=kind)
     return await stack.enter_async_context(lease)
 
@@ -184,8 +183,6 @@ async def test_calls_that_were_given_up_outlast_a_worker_that_is_closed(pooling:
 
 
 async def waiting(desk: Desk, nursery: trio.Nursery, count: int, **lease: object) -> None:
-    """Calls that wait for an http worker."""
-
     async def one() -> None:
         async with desk.pools.lease("http", wait_seconds=60, is_patient=True, **lease):  # type: ignore[arg-type]
             await trio.sleep_forever()

@@ -173,7 +173,6 @@ VALUES = st.recursive(
 
 
 def takes(schema: dict[str, Any], value: Any) -> Any:
-    """The accepted value; None where it is refused."""
     try:
         return Validator(schema).accept(value)
     except GateError:

@@ -23,7 +23,6 @@ def metrics_of(memory: SharedMemory, *actions: str) -> Metrics:
 
 
 def shown(metrics: Metrics, family: f.Family) -> dict[tuple[str, ...], float]:
-    """Values by labels and, of a histogram, by what each sample is."""
     metrics.learn()
     return {
         (*sample.labels.values(), sample.name.removeprefix(family.name)): sample.value

@@ -15,8 +15,6 @@ ELSEWHERE = {"gate_rate_limited_total": {"scrape"}}
 
 
 class NoActions:
-    """A registry without actions."""
-
     def get(self, action_id: str) -> None:
         """No action."""
 

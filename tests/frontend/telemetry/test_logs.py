@@ -25,7 +25,6 @@ def program(statements: str, *, human: bool) -> str:
 
 
 def said(statements: str, *, human: bool, **environment: str) -> str:
-    """The standard error of a process that runs these statements."""
     done = subprocess.run(
         [sys.executable, "-c", program(statements, human=human)], cwd=ROOT, capture_output=True, text=True, timeout=120,
         env=os.environ | environment,

@@ -19,7 +19,6 @@ class Registry(dict[str, bool]):
 
 
 def metrics_of(*actions: str) -> tuple[Metrics, list[Registry]]:
-    """Metrics over a registry that a test may replace."""
     active = [Registry(dict.fromkeys(actions, True))]
     return Metrics(lambda: active[0]), active
 

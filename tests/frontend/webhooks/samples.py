@@ -34,7 +34,6 @@ DELIVERY = Delivery(
 
 
 def hook(**changes: Any) -> WebhookSettings:
-    """An endpoint that is patient and tries again at once."""
     whole: dict[str, Any] = {
         "name": "chat", "url": f"http://{HOST}/in", "secret": SECRET, "timeout_seconds": PATIENCE,
         "retry_backoff_seconds": (0.01,),
@@ -96,19 +95,16 @@ def kept(folder: Path, table: str) -> list[dict[str, Any]]:
 
 
 async def settled(folder: Path) -> None:
-    """Wait until nothing waits."""
     with trio.fail_after(PATIENCE):
         while kept(folder, "outbox"):  # noqa: ASYNC110
             await trio.sleep(0.005)
 
 
 async def event_ids(core: Core, **filters: Any) -> list[str]:
-    """Ids of events, oldest first."""
     return [event["event_id"] for event in reversed(await core.events(**filters))]
 
 
 def named(logs: Iterable[dict[str, Any]], event: str) -> list[dict[str, Any]]:
-    """Log lines of one message."""
     return [one for one in logs if one["event"] == event]
 
 

@@ -61,7 +61,6 @@ def post_to(address: str) -> Post:
 
 
 def connections_to(address: str) -> list[Any]:
-    """This process's connections to the address."""
     port = int(address.rpartition(":")[2])
     return [one for one in psutil.Process().net_connections("tcp") if one.raddr[1:] == (port,)]
 

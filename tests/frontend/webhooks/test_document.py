@@ -33,7 +33,6 @@ def blocks(language: str) -> list[str]:
 
 
 def example() -> tuple[dict[str, str], bytes]:
-    """Headers and body of the request that is shown."""
     head, _, body = blocks("http")[0].strip().partition("\n\n")
     return dict(line.split(": ", 1) for line in head.splitlines()[1:]), body.encode()
 

@@ -217,7 +217,6 @@ class Authority:
         self.file.write_bytes(self._signed(self._name, self._key, *constraints).public_bytes(Encoding.PEM))
 
     def server(self, host: str, days: int = 1) -> ssl.SSLContext:
-        """A server's context for a host."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         signed = self._signed(name, key, (x509.SubjectAlternativeName([x509.DNSName(host)]), False), days=days)

@@ -76,16 +76,6 @@ async def test_a_receiver_can_put_a_retry_off_for_an_hour_at_most(tmp_path: Path
         assert began + 3600 <= row["due"] / 1000 <= core.clock.right + 3601
 
 
-@pytest.mark.parametrize("status", [408, 429])
-async def test_a_refusal_is_final_whatever_it_asks_for(tmp_path: Path, receiver: Receiver, status: int) -> None:
-    receiver.answer = says(status, "Retry-After: 1")
-    async with notifying_core(tmp_path, receiver) as core:
-        event_id = await call(core)
-        await settled(tmp_path)
-        (row,) = kept(tmp_path, "given_up")
-        assert (row["event_id"], row["attempts"], row["error"]) == (event_id, 1, f"the receiver answered {status}")
-
-
 async def test_an_endpoint_that_answers_410_is_sent_nothing_more_and_keeps_what_waits(
     tmp_path: Path, receiver: Receiver
 ) -> None:

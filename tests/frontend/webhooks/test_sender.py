@@ -1,6 +1,5 @@
 """The outcomes of a delivery: tried again, delivered, given up; and its cost for other deliveries."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ import trio
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from frontend.deadlines import WebhookDeadlines
-from frontend.webhooks.sender import AT_ONCE, ROUNDED_MS
+from frontend.webhooks.sender import AT_ONCE, ROUNDED_MS, trace_of
+from notary.ledger.message import body_of
 from tests.frontend.webhooks.samples import (
     SECRET,
     asker,
@@ -22,6 +22,7 @@ from tests.frontend.webhooks.samples import (
     notifying_core,
     settled,
 )
+from tests.notary.samples import make_event
 from tests.support.breakable_notary import Asking
 from tests.support.front_core import Core
 from tests.support.logs import capture_logs
@@ -40,7 +41,6 @@ def receiver() -> Iterator[Receiver]:
 
 
 async def call(core: Core) -> str:
-    """One call that is allowed; the id of its event."""
     status, answer = await (await core.agent()).call()
     assert status == 200
     (event_id,) = await event_ids(core, trace_id=answer["trace_id"])
@@ -48,7 +48,6 @@ async def call(core: Core) -> str:
 
 
 async def arrive(receiver: Receiver, count: int) -> None:
-    """Wait until so many have."""
     await until(lambda: len(receiver.received) >= count)
 
 
@@ -136,37 +135,6 @@ async def test_after_the_last_retry_it_is_set_aside_with_a_warning_that_names_ev
         assert counted(core) == {"failed": 3, "exhausted": 1}
 
 
-async def test_without_a_name_server_the_warning_has_no_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: Any, **__: Any) -> Any:
-        raise socket.gaierror(socket.EAI_NONAME, "unknown")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fails)
-    async with notifying_core(tmp_path, None, hook(max_retries=1)) as core:
-        with capture_logs() as logs:
-            await call(core)
-            await until(lambda: bool(named(logs, "a webhook was given up")))
-        (said,) = named(logs, "a webhook was given up")
-        assert (said["status"], said["error"], said["attempts"]) == (None, "the name could not be resolved", 2)
-        assert counted(core) == {"failed": 2, "exhausted": 1}
-
-
-async def test_a_name_that_leads_inside_is_given_up_at_once(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [answer])
-    url = f"http://hooks.test:{receiver.address.rpartition(':')[2]}/in"
-    async with notifying_core(tmp_path, None, hook(url=url)) as core:
-        with capture_logs() as logs:
-            await call(core)
-            await until(lambda: bool(named(logs, "a webhook was given up")))
-        (said,) = named(logs, "a webhook was given up")
-        assert (said["status"], said["attempts"]) == (None, 1)
-        assert said["error"] == "the name leads to private or reserved addresses only"
-        assert counted(core) == {"failed": 1, "blocked": 1}
-    assert receiver.connections == 0
-
-
 async def test_pauses_are_kept_by_the_clock(tmp_path: Path, receiver: Receiver) -> None:
     receiver.answers += [BUSY, BUSY]
     async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0, 1200.0))) as core:
@@ -242,21 +210,6 @@ async def test_a_secret_may_be_replaced_while_the_gateway_runs(tmp_path: Path, r
         Webhook(b"the secret that follows it").verify(second.body, second.headers)
         with pytest.raises(WebhookVerificationError):
             Webhook(SECRET).verify(second.body, second.headers)
-
-
-async def test_a_secret_that_is_gone_for_a_moment_costs_a_retry(tmp_path: Path, receiver: Receiver) -> None:
-    file = tmp_path / "hook"
-    file.write_text(SECRET)
-    file.chmod(0o600)
-    row = hook(secret=None, secret_file=str(file), retry_backoff_seconds=(600.0,))
-    async with notifying_core(tmp_path, receiver, row) as core:
-        file.chmod(0o644)
-        await call(core)
-        await until(lambda: counted(core).get("failed") == 1)
-        file.chmod(0o600)
-        core.clock.ahead += 601
-        await settled(tmp_path)
-    assert len(receiver.received) == 1
 
 
 async def test_a_disabled_endpoint_hears_nothing_and_keeps_what_waits(tmp_path: Path, receiver: Receiver) -> None:
@@ -368,3 +321,12 @@ async def test_a_call_does_not_wait_for_a_receiver(tmp_path: Path, receiver: Rec
                 await call(core)
         assert not receiver.let_go.is_set()
         assert len(kept(tmp_path, "outbox")) == 20
+
+
+def test_the_trace_of_a_body_is_found_again() -> None:
+    assert trace_of(body_of(make_event(trace_id="trc_7"), "action.denied", "0.1.0")) == "trc_7"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"data":3}', '{"data":{}}', '{"data":{"trace_id":7}}', "null"])
+def test_what_is_no_body_has_no_trace(text: str) -> None:
+    assert trace_of(text) is None

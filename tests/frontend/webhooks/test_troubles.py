@@ -36,7 +36,6 @@ AT_ONCE = WebhookDeadlines(look_again_seconds=0.02, try_again_seconds=0.02)
 def troubled_core(
     folder: Path, receiver: Receiver, *hooks: WebhookSettings, deadlines: WebhookDeadlines = AT_ONCE
 ) -> AbstractAsyncContextManager[Core]:
-    """A front that looks and tries again at once."""
     return notifying_core(folder, receiver, *hooks, deadlines=deadlines)
 
 

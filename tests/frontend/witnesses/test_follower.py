@@ -35,7 +35,6 @@ def receiver() -> Iterator[Receiver]:
 
 
 def asked(receiver: Receiver) -> Submission:
-    """The last request."""
     return parse(receiver.received[-1].body)
 
 
@@ -50,7 +49,6 @@ def cosigns(one: Cosigner = CITY, of: Callable[[str], str] = str, ahead: float =
 
 
 def knows(size: int) -> Answer:
-    """409 with this size."""
     return says(409, "Content-Type: text/x.tlog.size", body=f"{size}\n".encode())
 
 
@@ -68,14 +66,12 @@ async def witnessed_core(
 
 
 async def shown(core: Core) -> list[dict[str, Any]]:
-    """Witnesses in status."""
     status, body = await core.operate("GET", "/v1/admin/status")
     assert status == 200
     return list(body["checkpoint"]["witnesses"])
 
 
 async def until_first(core: Core, condition: Callable[[WitnessStatus], bool]) -> None:
-    """Wait until this holds of the first witness."""
     with trio.fail_after(PATIENCE):
         while True:
             last = (await core.real.ask(ReadLedger())).checkpoint

@@ -34,9 +34,7 @@ async def test_an_operator_filters_by_principal_and_action_and_pages_by_time(tmp
         assert (status, problem["error"]) == (400, "invalid_request")
 
 
-async def test_an_approval_that_was_denied_is_shown_with_its_plan_and_request_as_it_was_held(
-    tmp_path: Path,
-) -> None:
+async def test_an_approval_that_was_denied_is_shown_with_its_plan_and_request_as_it_was_held(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _, approval_id = await held(core, secret="swordfish")
         path = f"/v1/approvals/{approval_id}"

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from frontend.actions.registry import Registry
-from ipc.settings import EgressSettings
 from tests.support.front_core import Core, action, front_core, registry_of
 from tests.support.held_calls import filing, held, reached, reaching, state_of
 
@@ -71,16 +70,3 @@ async def test_nothing_is_learned_for_an_action_that_is_gone_as_its_endpoint_has
         answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?{query}")
         assert answer == (400, {"error": "unknown_action"})
         assert await state_of(core, approval_id) == "pending"
-
-
-async def test_a_domain_of_an_action_without_egress_is_not_in_the_list_of_the_proxy(tmp_path: Path) -> None:
-    listed = tmp_path / "domains"
-    settings: dict[str, Any] = {"egress_proxy_url": "http://[::1]:1"}
-    egress = EgressSettings(proxy_allowlist_file=str(listed))
-    async with front_core(tmp_path, reaching("any"), workers=0, egress=egress, **settings) as core:
-        plain = registry_of(tmp_path / "others", action("plain"))
-        core.services.configuration.current.registry = Registry((*core.services.registry.actions, *plain.actions))
-        for action_id, domain in (("plain", "wide.example"), ("any", "new.example")):
-            rule = {"action_id": action_id, "domain": domain}
-            assert (await core.operate("POST", DOMAINS, rule))[0] == 200
-        assert listed.read_text().splitlines()[1:] == ["known.example", "new.example"]

@@ -15,7 +15,7 @@ from frontend.egress.rules import LearnedRule, Rules, encode_rules
 from frontend.notary.errors import NotaryUnavailable
 from ipc.process.private_files import write_private
 from ipc.settings import EgressSettings
-from tests.support.front_core import Core, front_core, refuses, registry_of, then
+from tests.support.front_core import Core, front_core, refuses, registry_of
 from tests.support.held_calls import held, reached, reaching, state_of
 from tests.support.played_proxy import proxy_that, saying
 
@@ -27,8 +27,6 @@ FULL = NotaryUnavailable("the disk is full")
 
 
 class Listed:
-    """The folder of the proxy's list."""
-
     def __init__(self, folder: Path) -> None:
         self.path = folder / "squid" / "domains"
         self.path.parent.mkdir(exist_ok=True)
@@ -63,7 +61,6 @@ async def syncing(
 
 
 async def told(core: Core, event_type: str) -> list[tuple[str, str | None]]:
-    """Decision and code of each event, oldest first."""
     events = await core.events(event_type=event_type)
     return [(event["decision"], event.get("error_code")) for event in reversed(events)]
 
@@ -124,24 +121,6 @@ async def test_a_domain_is_listed_before_it_counts_and_counts_no_more_before_it_
         assert (await core.operate("DELETE", DOMAINS, NEW))[0] == 200
         assert seen[2:] == [(True, True), (True, False)]
         assert listed.entries == ["known.example"]
-
-
-async def test_a_domain_that_is_learned_with_an_approval_is_listed(tmp_path: Path) -> None:
-    async with syncing(tmp_path) as (core, listed):
-        core.desk.start("http")
-        _agent, approval_id = await held(core, host="api.new.example")
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve?learn_domain=*.new.example")
-        assert (status, body["learned_domain"]) == (200, "*.new.example")
-        assert listed.entries == [".new.example", "known.example"]
-
-
-async def test_a_path_is_learned_whatever_becomes_of_the_list(tmp_path: Path) -> None:
-    async with syncing(tmp_path) as (core, listed):
-        listed.break_off()
-        body = {"action_id": "echo", "path": "a/*"}
-        for method in ("POST", "DELETE"):
-            assert (await core.operate(method, PATHS, body))[0] == 200
-        assert (await core.operate("DELETE", PATHS + "/clear"))[0] == 200
 
 
 async def test_a_domain_that_can_not_be_listed_is_not_learned(tmp_path: Path) -> None:
@@ -216,26 +195,6 @@ async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tm
         assert (await core.operate("POST", DOMAINS, NEW))[0] == 200
         core.client.faults["WriteEvent"] = refuses(FULL)
         assert (await core.operate("DELETE", CLEAR))[1] == {"error": "evidence_store_unavailable"}
-        assert listed.entries == ["known.example", "new.example"]
-
-
-async def test_a_domain_that_was_listed_and_could_not_be_learned_is_taken_off_again(tmp_path: Path) -> None:
-    async with syncing(tmp_path) as (core, listed):
-        path = tmp_path / "fronts" / "learned.json"
-        core.client.faults["WriteEvent"] = then(lambda: path.mkdir(exist_ok=True))
-        assert await core.operate("POST", DOMAINS, NEW) == (503, {"error": "learned_rules_unavailable"})
-        assert listed.entries == ["known.example"]
-
-
-async def test_rules_of_an_action_that_is_gone_are_not_listed_until_it_comes_back(tmp_path: Path) -> None:
-    async with syncing(tmp_path) as (core, listed):
-        configuration, before = core.services.configuration, core.services.registry
-        assert (await core.operate("POST", DOMAINS, NEW))[0] == 200
-        configuration.current.registry = registry_of(tmp_path / "others", reaching("other"))
-        await core.services.allow_list.sync()
-        assert listed.entries == ["known.example"]
-        configuration.current.registry = before
-        await core.services.allow_list.sync()
         assert listed.entries == ["known.example", "new.example"]
 
 

@@ -41,7 +41,6 @@ Sample = tuple[str, str]
 
 
 async def scraped(core: Core) -> dict[Sample, float]:
-    """The metrics that an operator's scraper reads now."""
     answer = await core.ask("GET", "/metrics", b"", signed(core.operator_key, "GET", "/metrics", API_KEY))
     assert answer.status == 200
     return samples(answer.body)
@@ -58,7 +57,6 @@ def samples(text: bytes) -> dict[Sample, float]:
 
 
 def moved(before: dict[Sample, float], after: dict[Sample, float], name: str) -> dict[str, float]:
-    """By how much each series of this name has grown."""
     grown = {labels: value - before.get((one, labels), 0) for (one, labels), value in after.items() if one == name}
     return {labels: value for labels, value in grown.items() if value}
 
@@ -67,8 +65,6 @@ Drive = Callable[[Core, Agent], Awaitable[object]]
 
 
 def calls(action_id: str = "echo", *, policy: Any = ALLOW, times: int = 1, **claims: Any) -> Drive:
-    """The agent calls, and policy answers so."""
-
     async def drive(core: Core, agent: Agent) -> None:
         core.policy.answer = policy
         for _ in range(times):
@@ -78,7 +74,6 @@ def calls(action_id: str = "echo", *, policy: Any = ALLOW, times: int = 1, **cla
 
 
 def asks(method: str, path: str, body: bytes | object = b"") -> Drive:
-    """A request without credentials."""
     return lambda core, agent: core.ask(method, path, body)
 
 
@@ -116,8 +111,6 @@ def loses_store(part: str, drive: Drive) -> Drive:
 
 
 def settles(verb: str) -> Drive:
-    """A call is held and an operator decides."""
-
     async def drive(core: Core, agent: Agent) -> None:
         core.policy.answer = HOLD
         _, answer = await agent.call()

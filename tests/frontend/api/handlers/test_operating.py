@@ -4,13 +4,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import trio
 
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import IdentitySettings, PrincipalMapping
-from tests.support.front_core import action, front_core, refuses
+from tests.support.front_core import front_core, refuses
 
 FULL = NotaryUnavailable("the disk is full")
 
@@ -26,29 +25,6 @@ async def test_a_gateway_whose_ledger_fails_can_still_be_drained(tmp_path: Path)
         assert (status, body["already_draining"]) == (200, True)
         (event,) = await core.events(event_type="AdminDrain")
         assert event["principal"] == "operator:op"
-
-
-async def test_a_drain_is_answered_though_the_supervisor_does_not_read(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:  # posted messages are neither sent nor read
-        with trio.fail_after(60):
-            for number in range(15):
-                status, body = await core.operate("POST", "/v1/admin/drain")
-                assert (status, body["already_draining"]) == (200, number > 0)
-
-
-async def test_drain_counts_what_is_in_flight_and_lets_it_end(tmp_path: Path) -> None:
-    async with front_core(tmp_path, action("hang")) as core:
-        agent = await core.agent()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(agent.call, "hang")
-            with trio.fail_after(60):
-                while not core.services.admission.in_flight:  # noqa: ASYNC110
-                    await trio.sleep(0.002)
-            _, body = await core.operate("POST", "/v1/admin/drain")
-            assert body == {"draining": True, "already_draining": False, "in_flight_executions": 1}
-            nursery.cancel_scope.cancel()
-        with trio.fail_after(60):
-            await core.services.admission.wait_idle()
 
 
 async def test_an_unreadable_ledger_is_503_for_every_caller(tmp_path: Path) -> None:

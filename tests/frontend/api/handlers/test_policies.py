@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.front_core import Core, action, registry_of
-from tests.support.policed import ACTIONS, DATA, policed
+from tests.support.policed import DATA, policed
 
 GRANT, REVOKE, ALLOWLIST = (f"/v1/admin/policy/{name}" for name in ("grant", "revoke", "allowlist"))
 ME = "dev:anonymous"
@@ -21,39 +21,12 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
 
 
 async def call(core: Core, action_id: str) -> tuple[int, Any]:
-    """A call of a fresh agent: its status, and the rule that decided."""
     agent = await core.agent()
     status, _ = await agent.call(action_id)
     return status, (await core.events(event_type="ActionCall"))[0].get("policy_rule")
 
 
 # ------------------------------------------------------------------ what is shown
-
-
-async def test_the_whole_policy_is_shown_under_both_names(core: Core) -> None:
-    status, body = await core.operate("GET", "/v1/admin/policy")
-    assert (status, body["policy_version"]) == (200, "v1")
-    assert body["principals"] == {
-        ME: {"actions": ["echo", "pay"], "sinks": ["http_write"], "inherits_wildcard": False},
-        "billing": {"actions": ["read"], "sinks": ["http_read"], "inherits_wildcard": True},
-    }
-    assert body["acl"]["billing"] == {"allowed_actions": ["read"], "allowed_sinks": ["http_read"]}
-    assert body["allowlist"] == {"pay": ["billing"]}
-    assert body["denied_actions"] == {}
-
-
-async def test_one_principal_is_shown_with_its_risks(core: Core) -> None:
-    for name in (ME, "dev%3aanonymous"):
-        assert await core.operate("GET", f"/v1/admin/policy/{name}") == await core.operate(
-            "GET", "/v1/admin/policy/dev%3Aanonymous"
-        )
-    assert await core.operate("GET", f"/v1/admin/policy/{ME}") == (
-        200,
-        {
-            "principal": ME, "actions": ["echo", "pay"], "sinks": ["http_write"], "inherits_wildcard": False,
-            "policy_version": "v1", "risk_breakdown": {"low": ["echo"], "medium": [], "high": [], "critical": ["pay"]},
-        },
-    )  # fmt: skip
 
 
 async def test_a_principal_that_is_not_there_is_404(core: Core) -> None:
@@ -83,23 +56,6 @@ async def test_a_grant_and_a_revocation_decide_from_the_next_call_on(core: Core)
     assert (await agent.call("note"))[0] == 403, "for leases of before as well"
     event = (await core.events(event_type="ActionCall"))[0]
     assert event["policy_version"] not in (version, "v1")
-
-
-async def test_an_entry_goes_with_its_last_action_and_its_principal_falls_back_to_the_wildcard(core: Core) -> None:
-    for actions, left in ((["pay", "pay"], ["echo"]), (["echo"], [])):
-        status, body = await core.operate("POST", REVOKE, {"principal": ME, "actions": actions})
-        assert (status, body["actions"], body["inherits_wildcard"]) == (200, left, False)
-    assert (await core.operate("GET", f"/v1/admin/policy/{ME}"))[1] == {"error": "principal_not_found"}
-    again = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["echo"]})
-    assert again == (404, {"error": "principal_not_found"})
-    assert await call(core, "echo") == (403, "acl")
-    await core.operate("POST", GRANT, {"principal": "*", "actions": ["echo"]})
-    assert await call(core, "echo") == (200, "allow")
-    _, body = await core.operate("POST", GRANT, {"principal": ME, "actions": ["note"]})
-    assert body["inherits_wildcard"] is True, "a grant takes nothing away"
-    assert await call(core, "echo") == (200, "allow")
-    _, body = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["note"]})
-    assert (body["actions"], body["inherits_wildcard"]) == ([], True)
 
 
 async def test_an_exception_lifts_the_hold_at_once_and_its_removal_brings_it_back(core: Core) -> None:
@@ -145,22 +101,6 @@ async def test_sinks_that_stand_in_a_file_are_never_believed(tmp_path: Path) -> 
         mails = action("pay", risk_level="critical", declared_side_effects=["http_write", "mail_send"])
         core.services.configuration.current.registry = registry_of(tmp_path / "mails", mails)
         assert await call(core, "pay") == (403, "sinks"), "the engine was given none of what the file lists"
-
-
-async def test_an_exception_lifts_neither_budget_nor_scope(core: Core, tmp_path: Path) -> None:
-    assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
-    agent = await core.agent(max_calls=1)
-    assert (await agent.call("pay"))[0] == 200
-    assert await agent.call("pay") == (403, {"error": "budget_exhausted"})
-    scoped = action("pay", risk_level="critical", required_scopes=["bank:pay"], declared_side_effects=["http_write"])
-    core.services.configuration.current.registry = registry_of(tmp_path / "scoped", scoped)
-    assert await call(core, "pay") == (403, "scope")
-
-
-async def test_an_exception_does_not_make_a_module_trusted(core: Core, tmp_path: Path) -> None:
-    assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
-    core.services.configuration.current.registry = registry_of(tmp_path / "doubted", ACTIONS[1], verdict="mismatch")
-    assert await (await core.agent()).call("pay") == (403, {"error": "action_digest_mismatch"})
 
 
 # ------------------------------------------------------------------ what is refused before anything is done

@@ -34,22 +34,6 @@ async def test_the_status_tells_every_fact_and_leaves_no_event(tmp_path: Path) -
         assert await core.events() == before
 
 
-async def test_a_lost_dependency_degrades_readiness_and_draining_is_reported_first(tmp_path: Path) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        core.services.policy = core.policy  # type: ignore[assignment]
-        core.policy.is_available = False
-        body = (await core.operate(*STATUS))[1]
-        assert (body["status"], body["dependencies"]) == ("degraded", {"redis": True, "opa": False})
-        core.policy.is_available = True
-        core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
-        body = (await core.operate(*STATUS))[1]
-        assert (body["status"], body["dependencies"]) == ("degraded", {"redis": False, "opa": True})
-        assert (await core.operate("POST", "/v1/admin/drain"))[0] == 200
-        assert (await core.operate(*STATUS))[1]["status"] == "draining"
-        core.client.faults.clear()
-        assert (await core.operate(*STATUS))[1]["status"] == "draining"
-
-
 async def test_each_drain_request_is_answered_and_none_is_undone(tmp_path: Path) -> None:
     """Operators can do everything else meanwhile, agents nothing new."""
     async with policed(tmp_path, workers=0) as core:
