@@ -12,7 +12,7 @@ from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.decoding import decode
 
 from tests.support.gatectl import INTERRUPT, Gatectl, pointed_at
-from tests.support.gateway import Gateway, wait_for
+from tests.support.gateway import Gateway
 from tests.support.scripted_gateway import scripted_gateway
 from tests.support.shown_approval import APPROVE, DENY, DETAIL, EXECUTED, GONE, SHOW
 
@@ -74,15 +74,6 @@ def test_new_domains_and_paths_are_shown_with_what_approving_would_add(gatectl: 
     assert "bank.example is not in this action's allow-list: approving with --learn-domain bank.example adds it" in out
     assert "approving with --learn-path reports/x\\u202e.txt adds it" in out
     assert "billing-agent (owner team-billing), session ses_1, 7 calls left" in out
-
-
-def test_deceptive_characters_are_shown_escaped(gatectl: Gatectl) -> None:
-    with scripted_gateway({SHOW: (200, DETAIL)}) as server:
-        ran = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1")
-    assert "\u202e" not in ran.out
-    assert "\x1b[2J" not in ran.out
-    assert "/a\\u202e\\u001b[2J" in ran.out
-    assert "x\\ny" in ran.out
 
 
 def test_the_input_is_shown_exactly_and_what_the_call_may_reach_and_is_held_to(gatectl: Gatectl) -> None:
@@ -325,20 +316,6 @@ def test_watch_tells_each_hold_and_what_becomes_of_it(gatectl: Gatectl) -> None:
     assert told.count("the gateway answers again") == 1
 
 
-def test_watch_sees_a_real_hold(gatectl: Gatectl, held: Held) -> None:
-    with gatectl.started("approvals", "watch", "--interval", "0.2", "--for", "600") as process:
-        out = process.stdout
-        assert out is not None
-        line = wait_for(lambda: next((one for one in iter(out.readline, "") if held.approval_id in one), ""), "it")
-    assert "POST http://upstream.gateway.test/v1/transfers" in line
-
-
-def test_a_rule_that_can_not_be_learned_leaves_the_hold_pending(gatectl: Gatectl, held: Held) -> None:
-    ran = gatectl.here("approvals", "approve", held.approval_id, "--yes", "--learn-domain", "localhost")
-    assert (ran.code, "invalid_domain" in ran.err) == (2, True)
-    assert gatectl.done("approvals", "show", held.approval_id, "--json").json["state"] == "pending"
-
-
 def test_ctrl_c_at_the_question_leaves_the_hold_waiting(gatectl: Gatectl, held: Held) -> None:
     ran = gatectl.on_terminal("approvals", "approve", held.approval_id, answer=INTERRUPT, until="[y/N]")
     assert (ran.code, "gatectl: interrupted" in ran.out) == (130, True)
@@ -354,3 +331,31 @@ def test_all_that_a_principal_has_waiting_is_denied_at_once(gatectl: Gatectl, he
     assert (shown["state"], shown["deny_reason"]) == ("denied", "not today")
     assert "denied 0 held calls" in gatectl.done(*told, "--yes").out
     assert gatectl.here("approvals", "deny", "--all", "--reason", "x").code == 2
+
+
+def test_an_approval_of_several_says_how_many_are_given(gatectl: Gatectl) -> None:
+    count = {"given": 1, "needed": 2, "groups": {"sec\x1b": 1}, "by": [{"approved_by": "dev"}]}
+    given = {"decision": "pending_approval", "approval_id": "apr_1", "action_id": "http_fetch", "trace_id": "trc_1"}
+    detail = DETAIL | {"approvals": count}
+    page = {"approvals": [detail], "count": 1, "total": 1}
+    script = {SHOW: (200, detail), APPROVE: (202, given | {"approvals": count}), "GET /v1/approvals": (200, page)}
+    with scripted_gateway(script) as server:
+        there = pointed_at(gatectl, server.url)
+        out = there.done("approvals", "approve", "apr_1", "--yes").out
+        listed, watched = there.done("approvals").out, there.done("approvals", "watch", "--for", "0").out
+    told = "1 of 2 approvals (1 of sec\\u001b): dev"
+    assert told in out
+    assert told in listed
+    assert f"http_fetch · {told}" in watched
+    assert "approved, and not run yet: 1 of 2 approvals are given" in out
+
+
+def test_a_held_call_that_counts_for_caps_shows_how_they_stand_and_can_be_signed(gatectl: Gatectl) -> None:
+    cap = {"pointer": "/amount_cents\u202e", "per": "principal", "total": "400", "with_this": "520.5",
+           "hold_above": "500", "deny_above": None, "window_seconds": 86_400}  # fmt: skip
+    honest = DETAIL | {"shown_hash": hash_of_shown(decode(ApprovalDetail, DETAIL, "detail")), "caps": [cap]}
+    with scripted_gateway({SHOW: (200, honest), APPROVE: (200, EXECUTED)}) as server:
+        done = pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes")
+    line = "/amount_cents\\u202e per principal within 86400 s: 520.5 with this call, 400 without it; held above 500"
+    assert line in " ".join(done.out.split())
+    assert "\nsigned by " in done.out

@@ -16,7 +16,6 @@ from tests.support.gateway import Gateway
 
 @pytest.fixture(scope="package")
 def key(gatectl: Gatectl) -> str:
-    """The public key of the gateway's log."""
     keys = gatectl.done("audit", "checkpoint", "--json").json["keys"]
     assert len(keys) == 1
     return str(keys[0])
@@ -24,7 +23,6 @@ def key(gatectl: Gatectl) -> str:
 
 @pytest.fixture
 def receipt_id(agent: AgentClient) -> str:
-    """The bundle of a call that has just run."""
     done = agent.execute("text_digest", {"text": "bundle"})
     assert isinstance(done, Executed)
     return done.receipt_id
@@ -59,18 +57,6 @@ def test_the_bundle_of_a_call_verifies_without_gateway_and_ledger(
     for arguments in (("--event", ran.json["call"]["event_id"]), ("--intent", intent)):
         file.write_text(gatectl.done("receipts", "bundle", *arguments).out)
         assert verified(empty, file, "--origin-key", key)["intent"].strip().startswith(intent)
-
-
-def test_an_approved_call_is_proven_with_its_operator(
-    gatectl: Gatectl, empty: Gatectl, held: Held, key: str, tmp_path: Path
-) -> None:
-    done = gatectl.done("approvals", "approve", held.approval_id, "--yes", "--json").json
-    file = tmp_path / "bundle.json"
-    file.write_text(gatectl.done("receipts", "bundle", done["receipt_id"]).out)
-    assert verified(empty, file, "--origin-key", key)["approved by"].strip() == f"dev ({held.approval_id})"
-    shown = gatectl.done("receipts", "show", done["receipt_id"]).out
-    assert f"approved by  dev ({held.approval_id})" in shown
-    assert f"trace        {held.trace_id}" in shown
 
 
 def test_an_approved_call_is_proven_to_be_signed_by_its_operators_own_key(

@@ -30,7 +30,6 @@ PLAN_HASH = "sha256:" + "0" * 64
 
 @contextmanager
 def desk(gatectl: Gatectl, columns: int = 80, lines: int = 24, program: Sequence[str] = (SCRIPT,)) -> Iterator[Screen]:
-    """The desk, and whatever is pressed last: it ends."""
     with on_screen([*program, "desk", "--interval", "0.5"], gatectl.environ, columns, lines) as screen:
         yield screen
 
@@ -122,15 +121,6 @@ def test_a_call_is_found_by_its_trace_from_the_decisions_and_by_typing(gatectl: 
         screen.wait_for("or the end of one")
         screen.press("rcpt_nothing", ENTER)
         screen.wait_for("receipt_not_found", gone=["text_digest 1.0.0"])
-
-
-def test_workers_and_dependencies_are_shown(gatectl: Gatectl) -> None:
-    with desk(gatectl) as screen:
-        screen.press("3")
-        screen.wait_for(
-            "workers compute", "workers http", "idle", "calls waiting", "key-value store     answers (sqlite)"
-        )
-        assert left(screen) == 0
 
 
 def test_a_session_is_revoked_once_a_person_has_said_yes(gate: Gateway, gatectl: Gatectl) -> None:

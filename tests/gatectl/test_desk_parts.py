@@ -40,7 +40,6 @@ def event(number: int) -> dict[str, Any]:
 
 @pytest.fixture
 def server() -> Iterator[ScriptedGateway]:
-    """A gateway with one page of events."""
     with scripted_gateway(
         {
             "GET /v1/admin/status": (200, STATUS),
@@ -54,7 +53,6 @@ def server() -> Iterator[ScriptedGateway]:
 
 @pytest.fixture
 def operator(server: ScriptedGateway) -> Iterator[OperatorClient]:
-    """The operator at the desk."""
     credential = OperatorCredential("key-dev-" + "0" * 32, ProofKey.generate())
     with OperatorClient(server.url, credential) as client:
         yield client

@@ -15,7 +15,6 @@ from tests.support.upstream import Upstream
 
 @pytest.fixture
 def own(up: Upstream, tmp_path: Path) -> Iterator[Gateway]:
-    """A gateway whose calls may take as long as they like."""
     folder = tmp_path / "own"
     folder.mkdir()
     with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:

@@ -75,13 +75,6 @@ def test_a_command_that_is_done_ends_with_0(gatectl: Gatectl) -> None:
     assert ran.out.startswith("status ")
 
 
-def test_a_failed_request_ends_with_1(gatectl: Gatectl) -> None:
-    with scripted_gateway({"POST /v1/admin/reload": (500, {"error": "reload_failed"})}) as server:
-        ran = pointed_at(gatectl, server.url).here("reload")
-    assert ran.code == 1
-    assert "AdminReload" in ran.err
-
-
 def test_wrong_usage_ends_with_2(gatectl: Gatectl) -> None:
     ran = gatectl.process("approvals", "shwo", "--json")
     assert (ran.code, ran.out, set(ran.error)) == (2, "", MEMBERS)
@@ -114,19 +107,6 @@ def test_a_denied_call_ends_with_3(gatectl: Gatectl) -> None:
     assert ran.err.startswith("gatectl: policy_denied: exports of tables are not allowed")
 
 
-def test_an_unknown_id_ends_with_4(gatectl: Gatectl) -> None:
-    ran = gatectl.here("receipts", "show", "rcpt_none")
-    assert (ran.code, ran.err.count("\n")) == (4, 1)
-    assert "receipt_not_found" in ran.err
-
-
-def test_a_conflict_ends_with_5(gatectl: Gatectl) -> None:
-    gatectl.done("domains", "add", "http_fetch", "twice.example.com")
-    ran = gatectl.here("domains", "add", "http_fetch", "twice.example.com")
-    assert ran.code == 5
-    assert "domain_already_exists" in ran.err
-
-
 def test_a_gateway_that_is_away_ends_with_6(gatectl: Gatectl) -> None:
     ran = gatectl.process("--address", "http://127.0.0.1:1", "status")
     assert (ran.code, ran.out) == (6, "")
@@ -154,11 +134,6 @@ def test_a_failed_call_names_the_list_of_calls(gatectl: Gatectl) -> None:
     ran = gatectl.here("execute", "http_post", "path=status/500", "message=a")
     assert ran.code == 1
     assert "look before you run it again: see gatectl calls; an operator sees more: gatectl why trc_" in ran.err
-
-
-def test_a_refusal_by_rate_ends_with_7(gatectl: Gatectl) -> None:
-    with scripted_gateway({"GET /v1/admin/epoch": (429, {"error": "rate_limit_exceeded"})}) as server:
-        assert pointed_at(gatectl, server.url).here("epoch").code == 7
 
 
 def test_a_failed_verification_ends_with_8(gatectl: Gatectl, tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ from gateway_client.cli.following import MAX_SECONDS, MIN_SECONDS, Follow
 
 
 class Time:
-    """A clock that advances only by pauses."""
-
     def __init__(self) -> None:
         self.now = 100.0
         self.rests: list[float] = []

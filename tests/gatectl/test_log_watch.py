@@ -6,18 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from gateway_client import AgentClient, Unreachable
-from gateway_client.cli.commands.checkpoints import run
-from gateway_client.cli.following import Follow
-from gateway_client.cli.log_watch import LogWatch
-from gateway_client.cli.output import Output
-from gateway_client.contract.evidence import Consistency, ShownCheckpoint
+from gateway_client import AgentClient
 
 from contrib.verify import oracle
 from tests.support.gatectl import Gatectl, Ran, pointed_at
-from tests.support.gateway import Gateway, wait_for
 from tests.support.naive_tree import naive_consistency, naive_root
 from tests.support.scripted_gateway import scripted_gateway
 
@@ -33,7 +25,6 @@ def note(leaves: list[bytes], **parts: Any) -> str:
 
 
 def shown(leaves: list[bytes], **parts: Any) -> dict[str, Any]:
-    """The answer of GET /v1/audit/checkpoint."""
     name, key = parts.get("name", oracle.ORIGIN), parts.get("key", oracle.LOG_KEY)
     return {
         "origin": name, "size": len(leaves), "root": oracle.b64(naive_root(leaves)), "time": oracle.TIME,
@@ -42,13 +33,11 @@ def shown(leaves: list[bytes], **parts: Any) -> dict[str, Any]:
 
 
 def proof(old_size: int, leaves: list[bytes], **parts: Any) -> dict[str, Any]:
-    """The answer of GET /v1/audit/consistency."""
     path = naive_consistency(old_size, leaves) if 0 < old_size < len(leaves) else []
     return {"old_size": old_size, "proof": [oracle.b64(one) for one in path], "checkpoint": note(leaves, **parts)}
 
 
 def watched(gatectl: Gatectl, file: Path, answers: dict[str, Any], *arguments: str) -> Ran:
-    """One look at a gateway that answers this."""
     listed = {f"GET /v1/audit/{name}": answer if isinstance(answer, tuple) else (200, answer)
               for name, answer in answers.items()}  # fmt: skip
     with scripted_gateway(listed) as server:
@@ -78,38 +67,6 @@ def test_a_real_log_is_followed_while_it_grows(gatectl: Gatectl, agent: AgentCli
     text = gatectl.done(*watch[:-1], "--origin-key", key).out
     assert f"  consistent  {second.json['origin']}  " in text
     assert [one.name for one in tmp_path.iterdir()] == ["log.state"]
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [(1000, " and has "), (0, "two roots"), (-1, "not proven to begin with")],
-    ids=["larger", "another-root", "another-root-of-before"],
-)
-def test_a_real_log_that_does_not_continue_what_was_seen_is_an_alarm(
-    gatectl: Gatectl, gate: Gateway, tmp_path: Path, more: int, said: str
-) -> None:
-    """The file has a checkpoint that this log has signed, as if its ledger had been put back or rewritten since."""
-    (place,) = gate.state.rglob("checkpoint.pem")
-    key = load_pem_private_key(place.read_bytes(), None)
-    assert isinstance(key, Ed25519PrivateKey)
-    file = tmp_path / "log.state"
-
-    def look() -> tuple[bytes, Ran] | None:
-        """The contents of the file, and the alarm; None if the log has grown meanwhile, as it does by itself."""
-        now = gatectl.done("audit", "checkpoint", "--json").json
-        seen = oracle.note(oracle.note_text(now["origin"], now["size"] + more, bytes(32)), key, now["origin"])
-        file.write_text(json.dumps({"origin_key": now["keys"][0], "checkpoint": seen}))
-        file.chmod(0o600)
-        before = file.read_bytes()
-        ran = gatectl.here("audit", "watch", "--state", str(file), "--once")
-        alarm = f"alarm: this checkpoint does not fit:\n{now['origin']}\n{now['size']}\n"
-        return (before, ran) if ran.out.startswith(alarm) else None
-
-    before, ran = wait_for(look, "an alarm about the log as it was")
-    assert (ran.code, file.read_bytes()) == (8, before)
-    assert ran.err.startswith("gatectl: log_inconsistent: ")
-    assert said in ran.err
-    assert f"keep {file} and this checkpoint" in ran.err
 
 
 @pytest.mark.parametrize("leaves", [LEAVES[:5], LEAVES[:6], LEAVES])
@@ -211,43 +168,3 @@ def test_looking_once_at_a_gateway_that_is_away_has_its_exit_code(gatectl: Gatec
     assert gatectl.here("--address", "http://127.0.0.1:1", *watch).code == 6
     assert watched(gatectl, tmp_path / "log.state", {"checkpoint": (503, {"error": "ledger_unavailable"})}).code == 6
     assert watched(gatectl, tmp_path / "log.state", {}).code == 4, "a gateway without checkpoints"
-
-
-class Operator:
-    """A gateway whose log grows with each look, and that is away at some."""
-
-    def __init__(self, away: set[int]) -> None:
-        self.asked = 0
-        self._away = away
-
-    def checkpoint(self) -> ShownCheckpoint:
-        fields = shown(self._grown())
-        return ShownCheckpoint(**(fields | {"keys": tuple(fields["keys"])}), raw=fields)
-
-    def consistency(self, from_size: int) -> Consistency:
-        fields = proof(from_size, self._grown())
-        return Consistency(**(fields | {"proof": tuple(fields["proof"])}), raw=fields)
-
-    def _grown(self) -> list[bytes]:
-        self.asked += 1
-        if self.asked in self._away:
-            raise Unreachable("unreachable", was_sent=False)
-        return LEAVES[: min(self.asked, 5)]
-
-
-def test_an_absent_gateway_is_reported_once_and_asked_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    now = [0.0]
-
-    def pause(seconds: float) -> None:
-        now[0] += seconds
-
-    operator, file = Operator({1, 4, 5}), tmp_path / "log.state"
-    follow = Follow(10, 75, pause=pause, monotonic=lambda: now[0])
-    run(Output(is_json=True), LogWatch(operator, file), follow, file, must=False)  # type: ignore[arg-type]
-    told = capsys.readouterr()
-    lines = [json.loads(line) for line in told.out.splitlines()]
-    assert [(one["event"], one["size"]) for one in lines] == [("first", 2), ("consistent", 3), ("consistent", 5)]
-    assert operator.asked == 8
-    away, back, pinned = "gatectl: unreachable", "gatectl: the gateway answers again", f"gatectl: pinned in {file}, "
-    begins = (away, back, pinned, away, back)
-    assert all(line.startswith(begin) for line, begin in zip(told.err.splitlines(), begins, strict=True))

@@ -103,7 +103,6 @@ def ended(host: Host, task_id: str) -> Detailed:
 
 @pytest.fixture(scope="module")
 def modern(gatectl: Gatectl) -> Iterator[Host]:
-    """A host of the newest revision that takes tasks."""
     with hosted(gatectl, extensions=[Tasks()]) as host:
         yield host
 

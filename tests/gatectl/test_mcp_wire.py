@@ -49,23 +49,6 @@ def answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     return found
 
 
-def test_requests_that_can_not_be_read_are_answered_and_the_session_goes_on(gatectl: Gatectl) -> None:
-    with started(gatectl) as process:
-        for number, line in enumerate(
-            [
-                CALL % (2, '"\\ud83d"'), CALL % (3, '"x"') + "}", CALL % (4, '"\xff"'), CALL % ("5.0", '"x"'),
-                CALL % (6, '"x","text":"y"'), CALL % (7, f'"{"x" * 5_000_000}"'),
-            ],
-            start=2,
-        ):  # fmt: skip
-            send(process, line)
-            found = answer(process)
-            assert (found["id"], found["error"]["code"] in {-32700, -32600}) == (number, True)
-        send(process, "[" + CALL % (8, '"a"') + "," + CALL % (9, '"b"') + "]")
-        done = {found["id"]: found["result"]["isError"] for found in (answer(process), answer(process))}
-        assert done == {8: False, 9: False}
-
-
 def test_an_interrupt_ends_it_at_once_and_without_a_word(gatectl: Gatectl) -> None:
     with started(gatectl) as process:
         process.send_signal(signal.SIGINT)

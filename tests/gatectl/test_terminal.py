@@ -64,20 +64,9 @@ def evil_answers() -> dict[str, Any]:
         "approved_request": {"method": EVIL, "url": EVIL, "headers": [[EVIL, EVIL]], "body": EVIL, "tool": EVIL_TOOL},
         "approved_secrets": [EVIL], "unresolved_domains": [EVIL], "deny_reason": EVIL,
     }  # fmt: skip
-    event = {
-        "event_id": EVIL,
-        "event_type": EVIL,
-        "timestamp": EVIL,
-        "decision": EVIL,
-        "deny_reason": EVIL,
-        "action_id": EVIL,
-        "receipt_id": "a",
-        "approval_id": "a",
-        "risk_level": EVIL,
-        "policy_rule": EVIL,
-        "verification_outcome": EVIL,
-        "approved_by": EVIL,
-    }
+    told = ("event_id", "event_type", "timestamp", "decision", "deny_reason", "action_id", "risk_level", "policy_rule",
+            "verification_outcome", "approved_by")  # fmt: skip
+    event = dict.fromkeys(told, EVIL) | {"receipt_id": "a", "approval_id": "a"}
     status = {
         "status": EVIL, "version": EVIL, "uptime_seconds": 10**15, "actions_registered": 1, "draining": False,
         "in_flight_executions": 0, "dependencies": {EVIL: EVIL, "redis": []}, "weakened": [EVIL],

@@ -3,10 +3,8 @@
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import anyio
 import pytest
@@ -16,21 +14,15 @@ from gateway_client import (
     Address,
     AgentClient,
     ApprovalDenied,
-    ApprovalPending,
     AsyncAgentClient,
-    AuthenticationFailed,
-    Clock,
     Denied,
     Executed,
     GatewayError,
-    Held,
     Invalid,
     LeaseTerms,
     NotFound,
     OperatorClient,
-    ProofKey,
 )
-from gateway_client.agent_core import AgentCore
 
 from tests.sdk.conftest import until
 from tests.support.gateway import Gateway, wait_for
@@ -128,41 +120,9 @@ def test_errors_come_by_code(agent: AgentClient) -> None:
         agent.request_schema("nothing")
 
 
-def test_a_proof_for_another_url_is_refused_with_a_name(gate: Gateway) -> None:
-    with AgentClient(Address.parse(gate.base, "http://elsewhere.test")) as agent:
-        with pytest.raises(AuthenticationFailed) as raised:
-            agent.execute("text_digest", {"text": ""})
-        assert raised.value.code == "invalid_dpop"
-
-
-def test_a_budget_that_is_gone_is_denied_until_the_program_begins_another_session(gate: Gateway) -> None:
-    with AgentClient(gate.base, terms=LeaseTerms(max_calls=1)) as agent:
-        agent.execute("text_digest", {"text": "1"})
-        with pytest.raises(Denied, match="budget_exhausted"):
-            agent.execute("text_digest", {"text": "2"})
-        before = agent.session
-        assert agent.renew() != before
-        agent.execute("text_digest", {"text": "2"})
-
-
 def test_scopes_are_asked_for_as_the_terms_say(gate: Gateway) -> None:
     with AgentClient(gate.base, terms=LeaseTerms(scopes=("reports:read",))) as agent, pytest.raises(GatewayError):
         agent.execute("text_digest", {"text": ""})
-
-
-def test_a_lease_is_renewed_by_the_clients_own_clock(gate: Gateway) -> None:
-    # Proofs are made with the true time; what the lease's life is judged by stands still.
-    with AgentClient(gate.base, clock=Clock()) as agent:
-        agent.execute("text_digest", {"text": ""})
-        core: AgentCore = agent._core
-        first, lease = agent.session, core.leases.current
-        assert lease is not None
-        core.clock = Clock(now=lambda: lease.expires_at - 61)
-        agent.execute("text_digest", {"text": ""})
-        assert agent.session == first
-        core.clock = Clock(now=lambda: lease.expires_at - 59)
-        agent.execute("text_digest", {"text": ""})
-        assert agent.session != first
 
 
 def test_many_threads_share_one_client_and_one_lease(gate: Gateway) -> None:
@@ -180,12 +140,6 @@ def test_many_threads_share_one_client_and_one_lease(gate: Gateway) -> None:
             thread.join(120)
     assert sum(isinstance(one, Executed) for one in outcomes) == 8
     assert len(gate.events(event_type="LeaseIssued", limit=1000)) == before + 1
-
-
-def test_a_key_file_lets_another_process_be_the_same_agent(gate: Gateway, tmp_path: Path) -> None:
-    for _ in range(2):
-        with AgentClient(gate.base, ProofKey.load_or_create(tmp_path / "agent.pem")) as agent:
-            assert agent.execute("text_digest", {"text": ""})
 
 
 def pending(operator: OperatorClient, amount_cents: int) -> str | None:
@@ -213,39 +167,6 @@ def test_held_calls_wait_for_their_operator_and_end_as_was_decided(gate: Gateway
     assert (done.verification_outcome, done.approval_id) == ("verified", good)
     assert done.is_fully_successful
     assert (raised.value.code, raised.value.reason, raised.value.approval_id) == ("approval_denied", "not today", bad)
-
-
-def test_a_wait_that_is_too_short_leaves_the_hold_to_be_polled(gate: Gateway, operator: OperatorClient) -> None:
-    ahead = [0.0]  # the time that is given is over as soon as the call is held
-    with AgentClient(gate.base, clock=Clock(monotonic=lambda: time.monotonic() + ahead[0])) as agent:
-        _wait_too_short(agent, operator, ahead)
-
-
-def _wait_too_short(agent: AgentClient, operator: OperatorClient, ahead: list[float]) -> None:
-    with pytest.raises(ApprovalPending) as raised:
-        agent.execute(
-            "payment_transfer", payment(103), wait_for_approval=True, timeout=600,
-            on_held=lambda _: ahead.__setitem__(0, 1000.0),
-        )  # fmt: skip
-    approval_id = raised.value.approval_id
-    assert approval_id is not None
-    assert agent.poll(approval_id).state == "pending"
-    again = agent.execute("payment_transfer", payment(103))
-    assert isinstance(again, Held)
-    assert again.approval_id == approval_id
-    agent.renew()
-    assert agent.poll(approval_id).state == "pending"
-    receipt_id = operator.approve(approval_id).receipt_id
-    assert agent.poll(approval_id).receipt_id == receipt_id
-    assert agent.outcome(again, "payment_transfer").receipt_id == receipt_id
-
-
-def test_the_outcome_of_a_hold_of_another_session_can_not_be_waited_for(agent: AgentClient) -> None:
-    held = agent.execute("payment_transfer", payment(104))
-    assert isinstance(held, Held)
-    with AgentClient(agent._address) as other, pytest.raises(ApprovalPending, match=r"lease .* has run out") as raised:
-        other.outcome(held, "payment_transfer")
-    assert (raised.value.approval_id, raised.value.trace_id) == (held.approval_id, held.trace_id)
 
 
 @pytest.mark.parametrize("run", [trio.run, asyncio.run], ids=["trio", "asyncio"])

@@ -4,18 +4,7 @@ metrics."""
 from collections.abc import Iterator
 
 import pytest
-from gateway_client import (
-    AgentClient,
-    Conflict,
-    Denied,
-    Executed,
-    Held,
-    Invalid,
-    NotFound,
-    OperatorClient,
-)
-
-from tests.support.gateway import Gateway
+from gateway_client import AgentClient, Conflict, Executed, Held, Invalid, NotFound, OperatorClient
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +25,6 @@ def test_domains_are_learned_listed_removed_and_cleared(operator: OperatorClient
     ]
     with pytest.raises(Conflict, match="domain_already_exists"):
         operator.add_domain("http_fetch", "api.example.com")
-    with pytest.raises(Invalid, match="invalid_domain"):
-        operator.add_domain("http_fetch", "localhost")
-    with pytest.raises(Invalid, match="unknown_action"):
-        operator.add_domain("nothing", "api.example.com")
     assert operator.remove_domain("http_fetch", "api.example.com")
     with pytest.raises(NotFound, match="domain_not_found"):
         operator.remove_domain("http_fetch", "api.example.com")
@@ -47,19 +32,6 @@ def test_domains_are_learned_listed_removed_and_cleared(operator: OperatorClient
     assert [one.action_id for one in operator.domains()] == ["http_post"]
     operator.clear_domains()
     assert operator.domains() == ()
-
-
-def test_paths_are_learned_listed_removed_and_cleared(operator: OperatorClient) -> None:
-    assert operator.add_path("file_write", "reports/*.txt").path == "reports/*.txt"
-    with pytest.raises(Conflict, match="path_already_exists"):
-        operator.add_path("file_write", "reports/*.txt")
-    with pytest.raises(Invalid, match="invalid_path"):
-        operator.add_path("file_write", "../x")
-    assert [(one.path, one.source) for one in operator.paths("file_write")] == [("reports/*.txt", "cli")]
-    assert operator.paths("http_post") == ()
-    assert operator.remove_path("file_write", "reports/*.txt")
-    assert operator.clear_paths().cleared
-    assert operator.paths() == ()
 
 
 def test_a_grant_and_its_revocation_are_in_force_for_the_next_call(operator: OperatorClient) -> None:
@@ -82,10 +54,6 @@ def test_a_grant_and_its_revocation_are_in_force_for_the_next_call(operator: Ope
         operator.principal("billing-agent")
 
 
-def test_a_principal_with_a_colon_is_found_in_its_path(operator: OperatorClient) -> None:
-    assert "text_digest" in operator.principal("dev:anonymous").actions
-
-
 def test_the_allowlist_spares_the_approval_and_asks_for_it_again(operator: OperatorClient, agent: AgentClient) -> None:
     payment = {"to": "acct-7", "amount_cents": 301, "currency": "EUR"}
     assert isinstance(agent.execute("payment_transfer", payment), Held)
@@ -98,10 +66,6 @@ def test_the_allowlist_spares_the_approval_and_asks_for_it_again(operator: Opera
     assert isinstance(agent.execute("payment_transfer", payment), Held)
     with pytest.raises(NotFound, match="allowlist_entry_not_found"):
         operator.disallow("payment_transfer", "dev:anonymous")
-    with pytest.raises(NotFound, match="action_not_found"):
-        operator.allow("nothing", "dev:anonymous")
-    with pytest.raises(Invalid, match="invalid_input"):
-        operator.allow("payment_transfer", "")
 
 
 def test_a_revocation_raises_the_epoch_and_agents_go_on_with_new_leases(
@@ -115,23 +79,3 @@ def test_a_revocation_raises_the_epoch_and_agents_go_on_with_new_leases(
     assert operator.epoch() == epoch + 1
     assert isinstance(agent.execute("text_digest", {"text": ""}), Executed)
     assert agent.session != first
-
-
-def test_a_reload_says_what_is_in_force(operator: OperatorClient) -> None:
-    reloaded = operator.reload()
-    assert reloaded.manifests_loaded == operator.status().actions_registered
-    assert reloaded.policy_reloaded
-    assert (reloaded.changed, reloaded.needs_restart) == ((), ())
-
-
-def test_metrics_are_open_metrics_text(operator: OperatorClient, agent: AgentClient) -> None:
-    with pytest.raises(Denied):
-        agent.execute("forbidden_export", {"table": "x"})
-    text = operator.metrics()
-    assert text.endswith("# EOF\n")
-    assert "gate_unresolved_intents 0" in text
-
-
-def test_changes_by_operators_are_in_evidence(gate: Gateway, operator: OperatorClient) -> None:
-    operator.add_domain("http_fetch", "audited.example.com")
-    assert gate.events(event_type="DomainAdded")[0]["action_id"] == "http_fetch"

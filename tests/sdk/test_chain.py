@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from gateway_client import (
-    verify_chain,
-)
+from gateway_client import verify_chain
 from gateway_client.canonical import canonical_bytes
 from gateway_client.results import AuditEvent
 
@@ -16,7 +14,6 @@ from tests.support.gateway import Gateway
 
 @pytest.fixture(scope="module")
 def exported(gate: Gateway) -> list[AuditEvent]:
-    """Every event, newest first."""
     agent = gate.agent()
     for number in range(5):
         agent.execute("text_digest", {"text": str(number)})

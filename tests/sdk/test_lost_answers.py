@@ -14,7 +14,6 @@ from tests.support.upstream import Upstream
 
 @pytest.fixture
 def link(gate: Gateway, tmp_path: Path) -> Iterator[LossyLink]:
-    """A link to the gateway that loses nothing yet."""
     with lossy_link(gate.ready["client_socket"], tmp_path) as link:
         yield link
 

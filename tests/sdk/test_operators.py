@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-from pathlib import Path
 
 import pytest
 import trio
@@ -10,16 +9,13 @@ from gateway_client import (
     Address,
     AgentClient,
     AsyncOperatorClient,
-    AuthenticationFailed,
     EventFilter,
     Held,
     Invalid,
-    Limits,
     NotFound,
     OperatorClient,
     OperatorCredential,
     ProofKey,
-    Unavailable,
 )
 from gateway_client.core import DEFAULT_LIMITS
 from gateway_client.flows import SYSTEM_CLOCK
@@ -27,7 +23,7 @@ from gateway_client.operator_core import OperatorCore
 from gateway_client.paging import Paging
 
 from tests.sdk.conftest import until
-from tests.support.gateway import Gateway, gateway, wait_for
+from tests.support.gateway import wait_for
 from tests.support.played_gateway import World, answer
 
 
@@ -147,17 +143,6 @@ def test_a_page_of_events_has_bounds(operator: OperatorClient) -> None:
         operator.approvals(status="wrong")
 
 
-def test_a_malformed_credential_is_refused_by_name(gate: Gateway, credential: OperatorCredential) -> None:
-    with OperatorClient(gate.base, OperatorCredential("key-x-0", credential.key)) as wrong_key:
-        with pytest.raises(AuthenticationFailed) as raised:
-            wrong_key.status()
-        assert raised.value.code == "invalid_operator_token"
-    other = OperatorCredential(credential.token, ProofKey.generate())
-    with OperatorClient(gate.base, other) as wrong_proof, pytest.raises(AuthenticationFailed) as raised:
-        wrong_proof.drain()
-    assert raised.value.code == "invalid_dpop"
-
-
 async def is_ok(operator: AsyncOperatorClient) -> bool:
     return (await operator.status()).status == "ok"
 
@@ -198,16 +183,3 @@ def test_both_clients_have_every_call_with_its_documentation_and_types() -> None
             assert method.__doc__
             assert "Flow" not in str(inspect.signature(method))
             assert "Generator" not in str(inspect.signature(method))
-
-
-def test_a_gateway_that_drains_refuses_agents_and_still_answers_operators(tmp_path: Path) -> None:
-    with gateway(tmp_path) as gate:
-        made = OperatorCredential.load(gate.state / "operator.key", gate.ready["operator"]["private_key_file"])
-        with OperatorClient(gate.base, made) as operator, AgentClient(gate.base, limits=Limits(repeats=0)) as agent:
-            assert not operator.drain().already_draining
-            assert operator.drain().already_draining
-            assert operator.status().status == "draining"
-            with pytest.raises(Unavailable) as raised:
-                agent.execute("text_digest", {"text": ""})
-            assert (raised.value.code, raised.value.retry_after) == ("draining", 5)
-            assert not raised.value.may_have_run

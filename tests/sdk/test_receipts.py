@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from gateway_client import (
-    AgentClient,
-    OperatorClient,
-    Receipt,
-    SignatureStatus,
-    verify_receipt,
-    verify_receipts,
-)
+from gateway_client import AgentClient, OperatorClient, Receipt, SignatureStatus, verify_receipt, verify_receipts
 from gateway_client.keys import b64url
 from gateway_client.results import Executed, Jwks
 from hypothesis import given
@@ -47,7 +40,6 @@ def real(gate: Gateway) -> tuple[Receipt, Receipt]:
 
 @pytest.fixture(scope="module")
 def jwks(gate: Gateway) -> dict[str, Any]:
-    """The gateway's receipt keys."""
     key_set: dict[str, Any] = gate.operator().get("/v1/receipt-keys").json()
     return key_set
 
@@ -171,8 +163,6 @@ def test_many_receipts_each_get_their_verdict(real: tuple[Receipt, Receipt], jwk
 
 
 class Signer:
-    """Signs as the gateway's own does."""
-
     kid = "k1"
 
     def __init__(self) -> None:
