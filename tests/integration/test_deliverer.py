@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,3 +131,20 @@ def test_the_deliverer_alone_connects_to_an_endpoint_and_finishes_a_request_that
         assert rows(gate, "given_up") == []
         assert event_id not in {row["event_id"] for row in rows(gate, "outbox")}
     assert receiver.ids.count(event_id) == 1
+
+
+def test_an_operators_attempt_whose_deliverer_dies_is_answered_as_a_failure(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    receiver.answer = holds()
+    with gateway(tmp_path, config(tmp_path, receiver, up, table("chat"))) as gate:
+        answers: list[Any] = []
+        operator = gate.operator()
+        asks = threading.Thread(target=lambda: answers.append(operator.post("/v1/admin/webhooks/chat/test").json()))
+        asks.start()
+        wait_for(lambda: receiver.received, "the attempt")
+        gate.child(DELIVERER).kill()
+        asks.join(60)
+        (answer,) = answers
+        assert (answer["outcome"], answer["error"]) == ("failed", "the process that delivers is not there")
+        assert answer["event_id"] == receiver.ids[0]

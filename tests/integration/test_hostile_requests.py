@@ -95,6 +95,7 @@ def test_what_is_no_request_gets_one_answer_and_the_connection_ends(gate: Gatewa
         replies = line.replies()
     assert len(replies) == 1, replies
     refused(replies[0], row.status, row.code)
+    assert replies[0].headers["x-trace-id"]
     assert is_alive(gate)
 
 
