@@ -118,7 +118,7 @@ def test_a_provider_error_is_502_with_a_receipt(gate: Gateway, agent: Bearer) ->
 def test_a_call_beyond_its_limits_is_502_with_a_receipt_that_names_the_limit(
     gate: Gateway, agent: Bearer, body: dict[str, Any], kind: str, word: str
 ) -> None:
-    """A time limit takes its time: tests/integration/test_limits.py has one that is short."""
+    """A time limit is proven in tests/workers/host, where one is short."""
     receipt = failed(gate, agent, agent.execute("spin", body))
     assert receipt["normalized_result"]["kind"] == kind
     assert word in receipt["normalized_result"]["reason"]

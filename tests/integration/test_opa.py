@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from bench.servers import RULES
-from tests.support.faulty_opa import Fault, FaultyOpa, saying, silence
+from tests.support.faulty_opa import LARGE, Fault, FaultyOpa, saying, silence
 from tests.support.gateway import START_SECONDS, Bearer, Gateway, gateway, wait_for
 from tests.support.opa import Opa, bundle, opa
 from tests.support.processes import GATEWAY
@@ -104,6 +104,19 @@ def test_a_change_is_in_opas_data_when_the_operator_is_answered(up: Gateway, eng
         engine.http.delete("/v1/data/someone_elses")
 
 
+def test_a_revocation_counts_at_every_front_from_its_answer_on(up: Gateway) -> None:
+    agents = [up.agent(http=httpx.Client(base_url=up.ready["base_url"], timeout=START_SECONDS)) for _ in range(4)]
+    body = {"principal": "dev:anonymous", "actions": ["text_digest"]}
+    assert [call(agent).status_code for agent in agents] == [200] * 4
+    assert up.operator().post("/v1/admin/policy/revoke", body).status_code == 200
+    try:
+        assert [call(agent).json()["error"] for agent in agents] == ["policy_denied"] * 4
+    finally:
+        assert grant(up, "dev:anonymous").status_code == 200
+        for agent in agents:
+            agent.http.close()
+
+
 def test_a_reload_pushes_what_was_edited(up: Gateway, engine: Opa) -> None:
     file = up.state / "policy" / "data.json"
     before = file.read_text()
@@ -127,9 +140,15 @@ def test_a_reload_pushes_what_was_edited(up: Gateway, engine: Opa) -> None:
 FAULTS: dict[str, tuple[Fault, bytes, str, str]] = {
     # fault: (what it does, to which requests, the code of a call, that of an operator's change)
     "hangs": (silence, b"", TIMEOUT, TIMEOUT),
+    "is no JSON": (saying(b"<html>"), b"", UNAVAILABLE, UNAVAILABLE),
     "refuses the token": (saying(b'{"code": "unauthorized"}', "401 No"), b"", UNAVAILABLE, UNAVAILABLE),
+    "is slow to decide": (silence, DECISION, TIMEOUT, ""),
+    "has no decision": (saying(b"{}"), DECISION, UNAVAILABLE, ""),
     "has half a decision": (saying(b'{"result": {"allow": true}}'), DECISION, UNAVAILABLE, ""),
+    "says yes": (saying(b'{"result": true}'), DECISION, UNAVAILABLE, ""),
+    "has two results": (saying(b'{"result": {}, "result": {}}'), DECISION, UNAVAILABLE, ""),
     "conflicts": (saying(b'{"code": "internal_error"}', "500 Oh"), DECISION, UNAVAILABLE, ""),
+    "has too much to say": (saying(b'{"result": "' + b"x" * LARGE + b'"}'), DECISION, UNAVAILABLE, ""),
 }
 
 
@@ -154,6 +173,12 @@ def test_an_opa_that_fails_allows_nothing(up: Gateway, between: FaultyOpa, name:
     assert any(answer.headers["x-trace-id"] in line and code in line for line in up.log.read_text().splitlines())
     wait_for(lambda: ready(up) and dependencies(up)["opa"], "recovery")
     assert call(agent).status_code == 200
+
+
+def test_every_failure_is_counted(up: Gateway) -> None:
+    text = up.operator().get("/metrics").text
+    for code in (UNAVAILABLE, TIMEOUT):
+        assert any("errors_total" in line and '"decide"' in line and code in line for line in text.splitlines())
 
 
 def test_one_question_that_takes_too_long_is_that_questions_own_matter(up: Gateway, between: FaultyOpa) -> None:
@@ -218,6 +243,19 @@ def test_documents_that_someone_took_away_are_put_back(up: Gateway, engine: Opa)
     engine.http.delete("/v1/data/gateway_pushed")  # last: a front that looks in between pushes nothing
     wait_for(lambda: engine.data("gateway_pushed") is not None, "the push")
     wait_for(lambda: call(up.agent()).status_code == 200, "decisions over the lists of the gateway")
+
+
+def test_an_opa_without_rules_is_not_ready(up: Gateway, engine: Opa) -> None:
+    rules = next(one["id"] for one in engine.http.get("/v1/policies").json()["result"])
+    text = engine.http.get(f"/v1/policies/{rules}").json()["result"]["raw"]
+    engine.http.delete(f"/v1/policies/{rules}")
+    try:
+        agent = up.agent()
+        assert call(agent).json() == {"error": UNAVAILABLE}
+        wait_for(lambda: not ready(up), "readiness that says so")
+    finally:
+        engine.put_rules(text, rules)
+    wait_for(lambda: call(agent).status_code == 200, "decisions")
 
 
 def test_a_front_that_follows_another_serves_without_an_opa(up: Gateway, engine: Opa) -> None:

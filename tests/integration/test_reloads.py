@@ -1,5 +1,6 @@
 """SIGHUP: manifests and policy are read again and swapped whole, or not at all, and evidence says which it was."""
 
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.background import HeldCall
+from tests.support.background import Background, HeldCall
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import (
     PROVIDERS,
@@ -101,12 +102,40 @@ decision := {} if count([1 | some x in numbers.range(1, 9000); some y in numbers
 """
 BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("a manifest with an unknown field", lambda f: _append(f / "actions" / "spin.yaml", "fule: 1\n"), "fule"),
+    ("a manifest that is no YAML", lambda f: _write(f / "actions" / "spin.yaml", "a: [\n"), "spin.yaml"),
+    ("a manifest without its module", lambda f: _module(f, "builtin:nothing"), "spin.yaml"),
     ("a module that imports more", lambda f: _module(f, "builtin:http"), "gateway:provider/http"),
+    ("two manifests of one action", lambda f: _copy(f / "actions", "spin.yaml", "spun.yaml"), "spun.yaml"),
+    ("a pattern that runs for ever", lambda f: _pattern(f, "^(a+)+$"), "spin.yaml"),
     ("a policy that does not compile", lambda f: _append(f / "policy" / "gateway.rego", "x := {\n"), "/gateway.rego:"),
     ("a policy that fails when it is asked", lambda f: _decides(f, "1 / count(input.targets)"), "divide by zero"),
+    ("a policy with decisions of another shape", lambda f: _decides(f, '{"allow": true}'), "answers wrongly"),
+    ("a policy that says nothing about some", lambda f: _decides(f, "input.targets[0]"), "undefined"),
+    ("a policy that would end the evaluator", lambda f: _decides(f, "x if x := data.y with input as {}"), "input:"),
+    (
+        "a field that no question has",
+        lambda f: _append(f / "policy" / "gateway.rego", "\njunior if input.actionid\n"),
+        "input.actionid: no question has this field; the nearest is input.action_id",
+    ),
+    (
+        "a body without if",
+        lambda f: _append(f / "policy" / "gateway.rego", "\njunior {\n\ttrue\n}\n"),
+        "the body of this rule has no `if`",
+    ),
+    (
+        "a stray bracket",
+        lambda f: _append(f / "policy" / "gateway.rego", "\njunior if { true ) }\n"),
+        "this ) does not close the {",
+    ),
+    ("a policy that decides nothing", lambda f: _write(f / "policy" / "gateway.rego", "package gateway\n"), "decision"),
     ("a policy without end", lambda f: _write(f / "policy" / "gateway.rego", ENDLESS), "the policy process was lost"),
     ("policy data that is no JSON", lambda f: _write(f / "policy" / "data.json", "{"), "data.json"),
+    ("policy data with a typing error", lambda f: _replace(f / "policy" / "data.json", "sinks", "sink"), "data.json"),
+    ("no policy", lambda f: (f / "policy" / "gateway.rego").unlink(), "rego"),
     ("a rule behind a dangling link", lambda f: (f / "policy" / "no.rego").symlink_to("x"), "is a link that"),
+    ("a rule in a subfolder", lambda f: _beneath(f / "policy", "no.rego"), "files of subfolders are not read"),
+    ("a rule with a disguised name", lambda f: _write(f / "policy" / "no\u200b.rego", "x"), "only looks like"),
+    ("a manifest that is a pipe", lambda f: os.mkfifo(f / "actions" / "pipe.yaml"), "is a pipe"),
     ("no list of trusted modules", lambda f: _dangle(f / "actions" / "trusted_modules.yaml"), "trusted_modules.yaml"),
 ]  # fmt: skip
 
@@ -182,6 +211,27 @@ def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
     assert reload(gate)["decision"] == "allow"
 
 
+def test_a_template_that_sends_what_it_does_not_mean_or_where_it_may_not_is_told_by_a_reload(
+    gate: Gateway, folder: Path
+) -> None:
+    file = folder / "actions" / "elsewhere.yaml"
+    elsewhere = example("http_post", action_id="elsewhere", egress={"allowed_domains": ["other.example"]})
+    write_manifests(folder / "actions", elsewhere)
+    try:
+        assert reload(gate)["decision"] == "allow"
+        said = warned(gate, "calls of an action will wait for a person")[0]
+        assert (said["file"], said["field"]) == (str(file), "template.url_template")
+        assert "url_template" in file.read_text().splitlines()[said["line"] - 1]
+        file.write_text(file.read_text().replace("'{message}'", "{message}"))
+        event = reload(gate)
+        assert event["decision"] == "error"
+        line = next(at for at, text in enumerate(file.read_text().splitlines(), 1) if "message: {message}" in text)
+        assert f"{file}:{line}  template.body_template.message holds braces without quotes" in event["reason"]
+    finally:
+        file.unlink()
+    assert reload(gate)["decision"] == "allow"
+
+
 def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(
     gate: Gateway, folder: Path, up: Upstream
 ) -> None:
@@ -223,6 +273,40 @@ def test_a_removed_action_is_gone_and_its_held_call_executes_the_stored_plan(gat
     assert receipt["provider_module_digest"] == digest
 
 
+def test_a_held_call_is_shown_with_the_description_that_its_action_had_then(gate: Gateway, folder: Path) -> None:
+    agent, operator = gate.agent(), gate.operator()
+
+    def held_description(amount: int) -> tuple[str, str]:
+        answer = agent.execute("payment_transfer", {"to": "acct-9", "amount_cents": amount, "currency": "EUR"})
+        path = f"/v1/approvals/{answer.json()['approval_id']}"
+        return path, operator.get(path).json()["description"]
+
+    manifest = folder / "actions" / "payment_transfer.yaml"
+    before = manifest.read_text()
+    path, description = held_description(1)
+    assert description == example("payment_transfer")["description"]
+    write_manifests(folder / "actions", example("payment_transfer", description="Something else."))
+    try:
+        assert reload(gate)["decision"] == "allow"
+        assert operator.get(path).json()["description"] == description
+        assert held_description(2)[1] == "Something else."
+    finally:
+        manifest.write_text(before)
+        reload(gate)
+
+
+def test_a_held_call_whose_digest_was_withdrawn_is_refused_and_given_back(gate: Gateway, folder: Path) -> None:
+    digest, held, agent = held_by_module_of_its_own(gate, folder, b"gone")
+    (folder / "actions" / "more.yaml").unlink()
+    trust(folder / "actions", *(one for one in _trusted(folder) if one != digest))
+    assert reload(gate)["decision"] == "allow"
+    answer = gate.operator().post(f"/v1/approvals/{held}/approve")
+    assert (answer.status_code, answer.json()["error"]) == (409, "plan_integrity")
+    polled = agent.get(f"/v1/approvals/{held}/poll").json()
+    assert (polled["state"], polled["outcome"], polled["reason"]) == ("approved", "failed", "plan_integrity")
+    assert agent.execute("text_digest", {"text": "the call was given back"}).status_code == 200
+
+
 def held_by_module_of_its_own(gate: Gateway, folder: Path, mark: bytes) -> tuple[str, str, Bearer]:
     """A held call of the action `more`, whose module is of these bytes alone: digest, approval id and agent."""
     data = (PROVIDERS / "echo.wasm").read_bytes() + b"\x00\x05\x04" + mark
@@ -242,4 +326,66 @@ def _trusted(folder: Path) -> list[str]:
     return list(yaml.safe_load(path.read_text())["digests"]) if path.exists() else []
 
 
+def test_many_hangups_at_once_are_all_answered(gate: Gateway, folder: Path) -> None:
+    before = gate.child("front").pid
+    for _ in range(30):
+        gate.process.send_signal(signal.SIGHUP)
+    assert reload(gate)["decision"] == "allow"
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+    assert gate.child("front").pid == before
+
+
 # ------------------------------------------------------------------ over the interface
+
+
+def test_an_operator_reloads_and_hears_what_is_in_force(gate: Gateway, folder: Path) -> None:
+    write_manifests(folder / "actions", example("text_digest", version="3.0.0"))
+    operator = gate.operator()
+    answer = operator.post("/v1/admin/reload")
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    actions = len(gate.http.get("/v1/actions").json())
+    status = operator.get("/v1/admin/status").json()
+    assert body["reloaded_at"].endswith("Z")
+    assert body | {"reloaded_at": ""} == {
+        "manifests_loaded": actions, "policy_reloaded": True, "reloaded_at": "", "actions": actions,
+        "policy_version": status["policy_version"], "changed": [], "needs_restart": [],
+    }  # fmt: skip
+    assert version_of(gate, "text_digest") == "3.0.0"
+    event = gate.events(event_type="AdminReload")[0]
+    assert (event["decision"], event["principal"], event["identity_method"]) == ("allow", "operator:dev", "operator")
+    assert event["operator_proof_jti"]
+    assert event["operator_sender_binding"]
+    assert event["policy_version"] == status["policy_version"]
+
+
+def test_an_operator_whose_reload_fails_hears_the_code_and_finds_the_reason_in_log_and_event(
+    gate: Gateway, folder: Path
+) -> None:
+    manifest, rules = folder / "actions" / "spin.yaml", folder / "policy" / "gateway.rego"
+    for file, addition, word in ((manifest, "fule: 1\n", "fule"), (rules, "x := {\n", "gateway.rego")):
+        whole, version = file.read_text(), version_of(gate, "http_fetch")
+        policy = gate.operator().get("/v1/admin/policy").json()
+        write_manifests(folder / "actions", example("http_fetch", version="8.8.8"))
+        _append(file, addition)
+        answer = gate.operator().post("/v1/admin/reload")
+        assert (answer.status_code, answer.json()) == (500, {"error": "reload_failed"})
+        event = gate.events(event_type="AdminReload")[0]
+        assert (event["decision"], event["error_code"]) == ("error", "reload_failed")
+        assert word in event["reason"]
+        assert "reload failed, the earlier state stays active" in gate.log.read_text()
+        assert version_of(gate, "http_fetch") == version
+        assert gate.operator().get("/v1/admin/policy").json() == policy
+        assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+        file.write_text(whole)
+        write_manifests(folder / "actions", example("http_fetch", version=version))
+    assert gate.operator().post("/v1/admin/reload").status_code == 200
+
+
+def test_operators_who_reload_at_once_are_all_answered_and_each_leaves_its_event(gate: Gateway) -> None:
+    before = len(gate.events(event_type="AdminReload", limit=1000))
+    calls = [Background(lambda: gate.operator().post("/v1/admin/reload")) for _ in range(6)]
+    assert [call.status() for call in calls] == [200] * 6
+    events = gate.events(event_type="AdminReload", limit=1000)
+    assert len(events) - before == 6
+    assert len({event["operator_proof_jti"] for event in events[:6]}) == 6

@@ -3,6 +3,7 @@ a restart, by name."""
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.integration.test_reloads import whole_family
 from tests.support.fronts import clients_of
-from tests.support.gateway import START_SECONDS, Bearer, Gateway, Prover, config_for, gateway
+from tests.support.gateway import START_SECONDS, Bearer, Gateway, Prover, config_for, gateway, wait_for
 from tests.support.manifests import open_policy, patient
 from tests.support.processes import GATEWAY, family
 from tests.support.production import Credentials, make_keys, mapping
@@ -114,6 +115,15 @@ def test_an_operator_of_the_file_is_one_once_a_reload_is_answered_and_none_once_
     assert family(place.gate.process.pid) == before  # nothing was restarted for it
 
 
+def test_an_operator_that_asks_for_the_reload_that_removes_it_is_answered_and_is_out(place: Place) -> None:
+    place.write(bob=True)
+    place.reload()
+    place.write()
+    answer = place.bob(place.clients[-1]).post(RELOAD)
+    assert (answer.status_code, answer.json()["changed"]) == (200, ["operators"])
+    assert set(place.bobs()) == {REFUSED}
+
+
 def test_whom_a_user_acts_as_follows_a_reload(place: Place) -> None:
     place.write(principal="somebody")
     assert place.reload()["changed"] == ["identity.peercred.principals"]
@@ -152,6 +162,22 @@ def test_a_file_that_will_not_do_changes_nothing_and_tells_all_that_is_wrong_wit
     assert place.reload()["changed"] == ["operators"]
 
 
+def test_a_manifest_that_will_not_do_keeps_an_operator_in(place: Place) -> None:
+    place.write(bob=True)
+    place.reload()
+    manifest = place.folder / "actions" / "spin.yaml"
+    whole = manifest.read_text()
+    try:
+        manifest.write_text(whole + "fule: 1\n")
+        place.write()
+        assert place.gate.operator().post(RELOAD).status_code == 500
+        assert set(place.bobs()) == {WELL}
+    finally:
+        manifest.write_text(whole)
+    place.reload()
+    assert set(place.bobs()) == {REFUSED}
+
+
 def test_settings_that_wait_for_a_restart_are_named_without_their_values(place: Place) -> None:
     hidden = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     webhook = f'[[webhooks]]\nname = "w"\nurl = "https://hooks.gateway.test/x"\nsecret = "{hidden}"\n'
@@ -175,3 +201,25 @@ def test_settings_that_wait_for_a_restart_are_named_without_their_values(place: 
     place.write()
     assert place.reload()["needs_restart"] == []
     assert "the running gateway has these settings in force" in place.check("--against-running").stdout
+
+
+def test_a_front_that_follows_another_has_the_operators_of_the_last_reload(place: Place) -> None:
+    place.write(bob=True)
+    place.reload()
+    place.write()
+    place.reload()
+    old = place.gate.child("front 1")
+    os.kill(old.pid, signal.SIGKILL)
+    wait_for(lambda: [one for one in place.gate.children("front 1") if one.pid != old.pid], "another front")
+    wait_for(place.gate.is_ready, "a front that serves")
+    with clients_of(place.gate) as clients:
+        assert {place.bob(one).get("/v1/admin/epoch").status_code for one in clients} == {401}
+
+
+def test_a_check_against_a_gateway_that_does_not_run_says_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [GATEWAY, "check", "--dev", "--state-dir", str(tmp_path), "--against-running"],
+        capture_output=True, text=True, timeout=START_SECONDS, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    assert done.returncode == 69
+    assert f"no gateway runs with the state directory {tmp_path}" in done.stderr
