@@ -51,13 +51,13 @@ class EventPart(NamedTuple):
 
 
 class OtherEvent(Enum):
-    """What became of another event, which was sent because a part was not taken."""
+    """The outcome of another event, which was sent because a part was not taken."""
 
     TAKEN = "taken"
     REFUSED = "refused"
     """For good."""
     AWAY = "away"
-    """Not taken this time, or there is none to send."""
+    """Not taken this time, or there was no other to send."""
 
 
 class EventParts:
@@ -76,8 +76,8 @@ class EventParts:
         """The line that was said last of a collector that does not take events; empty once it does."""
 
     async def settle(self, page: EventPart) -> tuple[int, int]:
-        """Send events until each is settled. Return how many are, and how many of these were dropped. One that is not
-        taken and has no other beside it is left: the next page has more once there are more."""
+        """Send events until each is settled. Return how many are, and how many of these were dropped. An event that
+        is not taken and has no other beside it is left: the next page has more once there are more."""
         at = dropped = 0
         while at < len(page.events):
             part = EventPart(page.first + at, page.events[at : at + self._most])

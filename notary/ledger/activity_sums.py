@@ -2,7 +2,7 @@
 
 A value that is erased leaves the sums before its row does: the sum of a single call would tell it, and so would the
 difference of two. So a SQLite file has the sums of an hour, and of a day, encrypted with a key of their own
-(notary/ledger/key_pages.py), and they get another one then. Such a sum is the number of its key, a colon, and base64.
+(notary/ledger/key_pages.py), and they get another one then. It is stored as the number of its key, a colon, and base64.
 Functions of a connection inside an open transaction.
 """
 

@@ -1,6 +1,6 @@
 """Kept values as a SQLite file stores them: encrypted, with a key for each small group (notary/ledger/key_pages.py).
 
-Of an encrypted row `value` is the number of its key and a keyed hash of the kept value, by which it is found; `salt`
+An encrypted row has in `value` the number of its key and a keyed hash of the kept value, by which it is found; `salt`
 holds the encrypted salt and value. Values in other databases, in segments and in files of an earlier version stand as
 they are: the canonical JSON of a value never begins with a zero byte, and the number of a key always does. Functions of
 a connection inside an open transaction.

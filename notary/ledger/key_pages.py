@@ -25,7 +25,7 @@ _NONCE_BYTES: Final = 12
 
 
 class KeyPages:
-    """A table of keys by number: a row of IN_PAGE keys, zeros where there is none. A number is the row's times IN_PAGE,
+    """A table of keys by number: a row has IN_PAGE keys, zeros in free places. A number is the row's times IN_PAGE,
     and the place in it."""
 
     def __init__(self, table: str) -> None:
@@ -73,7 +73,7 @@ class KeyPages:
                 connection.execute(self._forget, (page,))
 
     def page(self, connection: OpenTransaction, page: int) -> bytes | None:
-        """A row of keys; None if it is not there or makes no sense. Numbers in tables may be anything."""
+        """A row of keys; None if it is not there or damaged. Numbers in tables may be anything."""
         row = connection.execute(self._page, (page,)).fetchone() if page < _MOST_PAGES else None
         return bytes(row[0]) if row is not None and _is_whole(row[0]) else None
 

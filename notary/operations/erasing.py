@@ -64,7 +64,7 @@ class _LostValue(NamedTuple):
     pointer: str
     commitment: str
     number: int | None
-    """Of the key that it is encrypted with."""
+    """The number of its key; None where it is not encrypted."""
 
 
 class ErasedSlice(NamedTuple):

@@ -49,7 +49,7 @@ def move_to_own_pages(connection: OpenTransaction, table: str, statements: Seque
 
 @contextmanager
 def written_anew(connection: OpenTransaction, table: str, statements: Sequence[str]) -> Iterator[str]:
-    """Make a table anew, by these statements; the name of the one before, whose rows are to be copied. Its pages are
+    """Make a table anew, by these statements; the name of the one before, for copying its rows. Its pages are
     overwritten at the end."""
     before = f"{table}_of_before"
     with erasing(connection):

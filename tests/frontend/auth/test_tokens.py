@@ -181,7 +181,7 @@ async def test_a_spiffe_id_makes_a_principal_of_its_own(tmp_path: Path) -> None:
 
 
 async def test_a_token_of_a_kubernetes_service_account_names_it(tmp_path: Path) -> None:
-    """Claims and header as the API server makes them (Kubernetes 1.33, pkg/serviceaccount/claims.go and jwt.go)."""
+    """Claims as the API server signs them (Kubernetes, "Managing Service Accounts", bound tokens)."""
     write_keys(tmp_path)
     bound = {"namespace": "agents", "node": {"name": "n1", "uid": "u1"}, "pod": {"name": "bot-7d9", "uid": "u2"},
              "serviceaccount": {"name": "bot", "uid": "u3"}, "warnafter": 1_900_000_000}  # fmt: skip
