@@ -6,24 +6,25 @@ value of a request, no secret, no address.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 
+from exporter.span_ids import SPAN_ID_BYTES, call_span_id, hold_span_id, trace_id_of
 from frontend.telemetry.logs import log
 from ipc.messages.exporting import WORKER, ExportedCall
 
 SCOPE: Final = "action-gateway"
 _EXECUTE: Final = "execute_tool"
-_SPAN_ID_BYTES: Final = 8
 _FIRST_ERROR: Final = 400
 _FAILED: Final = "error"
 """The decision of a call that failed; a denied or held call was answered as policy says."""
-_HELD: Final = "pending_approval"
+HELD: Final = "pending_approval"
+"""The decision of a call that waits for an operator."""
 _MOST_NAMES: Final = 4096
 """Spans without times that are kept: one for each action, caller and outcome of late."""
 
@@ -34,7 +35,7 @@ def encoded(calls: Iterable[ExportedCall], version: str) -> tuple[bytes, int]:
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add()
     resource.resource.attributes.extend(
-        (_attribute("service.name", SCOPE), _attribute("service.version", version))
+        (attribute("service.name", SCOPE), attribute("service.version", version))
     )  # fmt: skip
     scope = resource.scope_spans.add()
     scope.scope.name, scope.scope.version = SCOPE, version
@@ -42,7 +43,7 @@ def encoded(calls: Iterable[ExportedCall], version: str) -> tuple[bytes, int]:
     for call in calls:
         before = len(scope.spans)
         try:
-            _add(scope.spans, call)
+            _add(scope, call)
         except ValueError as error:
             log.error("a call could not be encoded: internal error", why=type(error).__name__, trace_id=call.trace_id)
             del scope.spans[before:]
@@ -50,90 +51,70 @@ def encoded(calls: Iterable[ExportedCall], version: str) -> tuple[bytes, int]:
     return bytes(request.SerializeToString()), left_out
 
 
-def trace_id_of(name: str) -> bytes:
-    """The 16 bytes of a trace id of the gateway. Raises ValueError."""
-    found = bytes.fromhex(name.removeprefix("trc_").replace("-", ""))
-    if len(found) != 16:
-        raise ValueError("not a trace id")
-    return found
-
-
-def _add(spans: "Iterable[Span]", call: ExportedCall) -> None:
-    trace_id, ids = trace_id_of(call.trace_id), _span_ids(call.spans)
-    root_id, held_id = next(ids), _id_of_hold(call.approval_id)
-    is_held = call.decision == _HELD
-    if is_held:
-        root_id = held_id
+def _add(scope: ScopeSpans, call: ExportedCall) -> None:
+    spans = scope.spans
+    trace_id, held_id = trace_id_of(call.trace_id), hold_span_id(call.approval_id)
+    is_held = call.decision == HELD
+    root_id = held_id if is_held else call_span_id(trace_id)
     begun_at = call.ended_at - call.took * 1000
-    root = spans.add()  # type: ignore[attr-defined]  # a repeated field
-    facts = (call.action_id, call.action_version, call.principal, call.decision, call.code, call.rule)
-    root.CopyFrom(_root(*facts, is_mcp=call.is_mcp))
+    root = spans.add()
+    root.CopyFrom(
+        _root(
+            call.action_id, call.action_version, call.risk_level, call.principal, call.decision, call.code, call.rule,
+            call.policy_version, call.verification, is_mcp=call.is_mcp,
+        )
+    )  # fmt: skip
     root.trace_id, root.span_id = trace_id, root_id
     root.start_time_unix_nano, root.end_time_unix_nano = begun_at, call.ended_at
-    for key, value in _own(call):
-        root.attributes.add(key=key).value.string_value = value
+    attributes = root.attributes
+    if call.session_id:
+        attributes.add(key="session.id").value.string_value = call.session_id
+    if call.receipt_id:
+        attributes.add(key="gateway.receipt.id").value.string_value = call.receipt_id
+    if call.approval_id:
+        attributes.add(key="gateway.approval.id").value.string_value = call.approval_id
     if call.traceparent:
-        _, linked, span_id, flags = call.traceparent.split("-")[:4]
-        root.links.add(trace_id=bytes.fromhex(linked), span_id=bytes.fromhex(span_id), flags=int(flags, 16))
+        _, linked, linked_span, flags = call.traceparent.split("-")[:4]
+        root.links.add(trace_id=bytes.fromhex(linked), span_id=bytes.fromhex(linked_span), flags=int(flags, 16))
     if held_id and not is_held:
         root.links.add(trace_id=trace_id, span_id=held_id)
-    worker_id = root_id
+    worker_id, drawn, at = root_id, os.urandom((call.spans - 1) * SPAN_ID_BYTES), 0
     for step in call.steps:
-        span = spans.add()  # type: ignore[attr-defined]
+        span = spans.add()
         span.CopyFrom(_child(step.step))
-        span.trace_id, span.parent_span_id, span.span_id = trace_id, root_id, next(ids)
-        worker_id = span.span_id if step.step == WORKER else worker_id
+        span_id = drawn[at : at + SPAN_ID_BYTES]
+        span.trace_id, span.parent_span_id, span.span_id = trace_id, root_id, span_id
         span.start_time_unix_nano = begun_at + step.begins * 1000
         span.end_time_unix_nano = begun_at + step.ends * 1000
-
+        if step.step == WORKER:
+            worker_id = span_id
+        at += SPAN_ID_BYTES
     for one in call.host_calls:
-        span = spans.add()  # type: ignore[attr-defined]
+        span = spans.add()
         span.CopyFrom(_host_call(one.kind, one.operation, one.status, one.error))
-        span.trace_id, span.parent_span_id, span.span_id = trace_id, worker_id, next(ids)
+        span.trace_id, span.parent_span_id, span.span_id = trace_id, worker_id, drawn[at : at + SPAN_ID_BYTES]
         span.start_time_unix_nano = begun_at + one.begins * 1000
         span.end_time_unix_nano = begun_at + one.ends * 1000
-
-
-def _span_ids(count: int) -> Iterator[bytes]:
-    """`count` fresh identifiers, by one system call."""
-    drawn = os.urandom(count * _SPAN_ID_BYTES)
-    return (drawn[at : at + _SPAN_ID_BYTES] for at in range(0, len(drawn), _SPAN_ID_BYTES))
-
-
-def _id_of_hold(approval_id: str) -> bytes:
-    """The id of the span of a held call: the random half of its approval's id, so that every front and each successor
-    of this process links to the same span; empty without an approval. Raises ValueError."""
-    return bytes.fromhex(approval_id.replace("-", "")[-2 * _SPAN_ID_BYTES :])
-
-
-def _own(call: ExportedCall) -> Iterator[tuple[str, str]]:
-    """Attributes that differ from call to call."""
-    if call.session_id:
-        yield "session.id", call.session_id
-    if call.receipt_id:
-        yield "gateway.receipt.id", call.receipt_id
-    if call.approval_id:
-        yield "gateway.approval.id", call.approval_id
-    if call.verification:
-        yield "gateway.verification.outcome", call.verification
-    if call.policy_version:
-        yield "gateway.policy.version", call.policy_version
-    if call.risk_level:
-        yield "gateway.action.risk_level", call.risk_level
+        at += SPAN_ID_BYTES
 
 
 @lru_cache(_MOST_NAMES)
-def _root(action_id: str, version: str, principal: str, decision: str, code: str, rule: str, *, is_mcp: bool) -> Span:
-    """The span of a call without ids and times."""
+def _root(
+    action_id: str, version: str, risk_level: str, principal: str, decision: str, code: str, rule: str,
+    policy_version: str, verification: str, *, is_mcp: bool,
+) -> Span:  # fmt: skip
+    """The span of a call without what only this call has: ids, times and session."""
     given = {
         "gen_ai.operation.name": _EXECUTE, "gen_ai.tool.name": action_id, "gen_ai.tool.type": "extension",
         "gen_ai.agent.id": principal, "gateway.action.version": version,
         "mcp.method.name": "tools/call" if is_mcp else "",
         "gateway.decision": decision, "gateway.policy.rule": rule, "error.type": code,
+        "gateway.action.risk_level": risk_level, "gateway.policy.version": policy_version,
+        "gateway.verification.outcome": verification,
     }  # fmt: skip
     span = Span(
         name=f"{_EXECUTE} {action_id}" if action_id else _EXECUTE, kind=Span.SPAN_KIND_SERVER,
-        attributes=[_attribute(key, value) for key, value in given.items() if value],
+        attributes=[attribute(key, value) for key, value in given.items() if value],
     )  # fmt: skip
     if decision == _FAILED:
         span.status.code = Status.STATUS_CODE_ERROR
@@ -153,18 +134,19 @@ def _host_call(kind: str, operation: str, status: int, error: str) -> Span:
     span = Span(
         name=operation if is_http else f"{kind} {operation}",
         kind=Span.SPAN_KIND_CLIENT if is_http else Span.SPAN_KIND_INTERNAL,
-        attributes=[_attribute("http.request.method" if is_http else "gateway.fs.operation", operation)],
+        attributes=[attribute("http.request.method" if is_http else "gateway.fs.operation", operation)],
     )  # fmt: skip
     if status:
         span.attributes.add(key="http.response.status_code").value.int_value = status
     problem = error or (str(status) if status >= _FIRST_ERROR else "")
     if problem:
-        span.attributes.append(_attribute("error.type", problem))
+        span.attributes.append(attribute("error.type", problem))
         span.status.code = Status.STATUS_CODE_ERROR
     return span
 
 
-def _attribute(key: str, value: str) -> KeyValue:
+def attribute(key: str, value: str) -> KeyValue:
+    """An attribute with a text."""
     made = KeyValue(key=key)
     made.value.string_value = value
     return made

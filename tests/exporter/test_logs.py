@@ -89,3 +89,26 @@ def test_a_stored_row_that_is_no_event_is_left_out_and_told_and_the_others_keep_
     assert [attributes(one)["gateway.event.position"] for one in records(body)] == [1, 6]
     told = [line["position"] for line in lines if line["event"] == "an event could not be encoded"]
     assert told == [2, 3, 4, 5]
+
+
+TRACE_SPAN = "80000123456789ab"
+APPROVAL = "apr_019a9a3b-0000-7000-9111-222222222222"
+
+
+@pytest.mark.parametrize(
+    ("event", "span_id"),
+    [
+        ({"decision": "allow"}, TRACE_SPAN),
+        ({"decision": "pending_approval", "approval_id": APPROVAL}, "9111222222222222"),
+        ({"decision": "allow", "approval_id": APPROVAL}, TRACE_SPAN),
+        ({"event_type": "ApprovalDenied", "approval_id": APPROVAL}, TRACE_SPAN),
+        ({"event_type": "ApprovalExpired", "approval_id": APPROVAL}, ""),
+        ({"decision": "deny", "principal": None}, ""),
+    ],
+    ids=["call", "hold", "end of a hold", "denied", "expired", "a caller who has proven nothing"],
+)
+def test_the_record_of_a_call_names_its_span_and_another_record_none(
+    event: dict[str, str | None], span_id: str
+) -> None:
+    record = record_of(**{"trace_id": TRACE, "principal": "uid:7"} | event)
+    assert record.span_id.hex() == span_id

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from exporter.spans import encoded, trace_id_of
+from exporter.spans import encoded
 from ipc.messages.exporting import ExportedCall, HostCallSpan, TimedStep
 from tests.support.otlp_receiver import attributes
 
@@ -26,7 +26,16 @@ def spans_of(*calls: ExportedCall) -> list[Span]:
 def test_the_trace_id_is_that_of_the_gateway() -> None:
     (span,) = spans_of(call())
     assert span.trace_id.hex() == "019a9a3b0000700080000123456789ab"
-    assert len(span.span_id) == 8
+
+
+def test_the_span_of_a_call_has_an_id_of_its_trace_s_random_half_and_each_other_one_a_fresh_id() -> None:
+    steps = (TimedStep("policy", 1, 2), TimedStep("worker", 2, 3))
+    one = call(steps=steps, host_calls=(HostCallSpan("http", "GET", 2, 3),))
+    first, again = spans_of(one), spans_of(one)
+    assert first[0].span_id.hex() == again[0].span_id.hex() == "80000123456789ab"
+    ids = {span.span_id for span in (*first, *again)}
+    assert len(ids) == 7
+    assert {len(one) for one in ids} == {8}
 
 
 def test_a_call_has_names_of_the_conventions_for_generative_ai() -> None:
@@ -62,7 +71,8 @@ def test_only_a_call_that_failed_is_an_error(decision: str, code: str, status: i
 
 
 def test_two_calls_of_one_kind_have_their_own_identifiers() -> None:
-    first, second = spans_of(call(receipt_id="rcpt_1"), call(receipt_id="rcpt_2", session_id="ses_2"))
+    another = TRACE_ID.replace("ab", "cd")
+    first, second = spans_of(call(receipt_id="rcpt_1"), call(trace_id=another, receipt_id="rcpt_2", session_id="ses_2"))
     assert first.span_id != second.span_id
     assert attributes(first)["gateway.receipt.id"] == "rcpt_1"
     assert attributes(second)["gateway.receipt.id"] == "rcpt_2"
@@ -89,13 +99,8 @@ def test_a_request_to_the_upstream_stands_below_the_worker() -> None:
     assert attributes(file) == {"gateway.fs.operation": "write", "error.type": "denied"}
 
 
-def test_a_text_that_is_no_trace_id_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a trace id"):
-        trace_id_of("trc_00")
-
-
 def test_the_end_of_a_held_call_is_linked_to_the_span_of_its_hold() -> None:
-    approval_id = "apr_019a9a3b-0000-7000-8000-0123456789ab"
+    approval_id = "apr_019a9a3b-0000-7000-9111-222222222222"
     held, ended = spans_of(
         call(decision="pending_approval", approval_id=approval_id), call(approval_id=approval_id, receipt_id="rcp_1")
     )

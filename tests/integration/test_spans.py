@@ -1,5 +1,6 @@
 """Spans of calls in a whole gateway: what a collector gets, and that no call waits for it."""
 
+import json
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from tests.support.gateway import Gateway, config_for, gateway, wait_for
 from tests.support.otlp_receiver import Received, attributes, receiver
 from tests.support.upstream import upstream
 
+CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SECRET_TEXT = "a-value-of-the-request"
 
 
@@ -55,6 +57,72 @@ def test_a_call_becomes_a_trace_of_its_own_id_with_its_steps(gate: Gateway, coll
         assert root.start_time_unix_nano <= span.start_time_unix_nano <= span.end_time_unix_nano
         assert span.end_time_unix_nano <= root.end_time_unix_nano
     assert collector.headers[0]["authorization"] == "Bearer of-the-collector"
+
+
+def test_a_request_to_the_upstream_is_a_span_of_the_worker_s(gate: Gateway, collector: Received) -> None:
+    answer = gate.agent().execute("http_post", {"path": "messages", "message": SECRET_TEXT})
+    assert answer.status_code == 200, answer.text
+    spans = collector.trace(answer.headers["x-trace-id"])
+    worker, request = spans["worker"], spans["POST"]
+    assert attributes(request) == {"http.request.method": "POST", "http.response.status_code": 200}
+    assert request.parent_span_id == worker.span_id
+    assert worker.start_time_unix_nano <= request.start_time_unix_nano < request.end_time_unix_nano
+    assert request.end_time_unix_nano <= worker.end_time_unix_nano
+
+
+def test_the_trace_of_a_caller_becomes_a_link(gate: Gateway, collector: Received) -> None:
+    agent = gate.agent()
+    path = "/v1/actions/text_digest/execute"
+    headers = agent.headers("POST", path) | {"traceparent": CALLER, "content-type": "application/json"}
+    answer = agent.http.post(path, headers=headers, content=json.dumps({"text": "x"}))
+    root = collector.trace(answer.headers["x-trace-id"])["execute_tool text_digest"]
+    (link,) = root.links
+    assert (link.trace_id.hex(), link.span_id.hex()) == tuple(CALLER.split("-")[1:3])
+
+
+def test_a_denied_call_is_a_trace_with_its_error(gate: Gateway, collector: Received) -> None:
+    answer = gate.agent().execute("no_such_action_of_ours", {"text": "x"})
+    spans = collector.trace(answer.headers["x-trace-id"])
+    told = attributes(spans["execute_tool"])
+    assert set(spans) == {"execute_tool", "notary refuse"}
+    assert (told["gateway.decision"], told["error.type"]) == ("deny", "action_not_found")
+
+
+def test_a_held_call_and_its_approval_are_two_spans_of_one_trace(gate: Gateway, collector: Received) -> None:
+    held = gate.agent().execute("payment_transfer", {"to": "a", "amount_cents": 1, "currency": "EUR"})
+    assert held.status_code == 202, held.text
+    trace_id = held.json()["trace_id"]
+    spans = collector.trace(trace_id)
+    assert set(spans) == {"execute_tool payment_transfer", "policy", "notary hold"}
+    told = attributes(spans["execute_tool payment_transfer"])
+    assert (told["gateway.decision"], told["gateway.approval.id"]) == ("pending_approval", held.json()["approval_id"])
+    gate.operator().post(f"/v1/approvals/{held.json()['approval_id']}/approve")
+    wait_for(lambda: len(collector.roots(trace_id)) == 2, "the span of the approved call")
+    held_span, ended = collector.roots(trace_id)
+    assert attributes(ended)["gateway.decision"] != "pending_approval"
+    assert [link.span_id for link in ended.links] == [held_span.span_id]
+    assert "notary claim" in collector.trace(trace_id)
+
+
+def test_a_held_call_that_an_operator_denies_ends_with_a_span_of_its_trace(gate: Gateway, collector: Received) -> None:
+    held = gate.agent().execute("payment_transfer", {"to": "b", "amount_cents": 1, "currency": "EUR"}).json()
+    gate.operator().post(f"/v1/approvals/{held['approval_id']}/deny")
+    wait_for(lambda: len(collector.roots(held["trace_id"])) == 2, "the span of the denial")
+    told = attributes(collector.roots(held["trace_id"])[1])
+    assert (told["gateway.decision"], told["error.type"]) == ("deny", "approval_denied")
+
+
+def test_records_of_events_name_the_spans_of_a_held_call_and_of_its_end(gate: Gateway, collector: Received) -> None:
+    held = gate.agent().execute("payment_transfer", {"to": "c", "amount_cents": 1, "currency": "EUR"}).json()
+    gate.operator().post(f"/v1/approvals/{held['approval_id']}/deny")
+    wait_for(lambda: len(collector.roots(held["trace_id"])) == 2, "the span of the denial")
+    roots = collector.roots(held["trace_id"])
+
+    def named() -> list[bytes]:
+        return [record.span_id for record in collector.records if record.trace_id == roots[0].trace_id]
+
+    wait_for(lambda: len(named()) == 2, "both events")
+    assert named() == [span.span_id for span in roots]
 
 
 def test_no_span_has_a_value_of_a_request_or_a_caller_s_token(gate: Gateway, collector: Received) -> None:
