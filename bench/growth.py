@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_OPERATIONS
 from ipc.messages.calling import Result, Verification
 from ipc.operations.calls import GrantTerms, Open, Refuse

@@ -15,9 +15,9 @@ import trio
 from frontend.http.client_bodies import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.network import MAX_ADDRESSES, Blocked, EndpointUnreached, Network, WebhookStream
+from ipc.configuration.networks import NetworkSettings, NetworkTls, PlanNetwork
 from ipc.network.reach import Reach, ReachRefused, may_send_plain, reach_of
 from ipc.network.tls import client_context, show_certificate
-from ipc.networks import NetworkSettings, NetworkTls, PlanNetwork
 from ipc.settings import EgressSettings
 
 MAX_LOOKUPS = 8

@@ -13,8 +13,8 @@ import msgspec
 import trio
 
 from broker.connecting import NotReached, ServerAnswer, Servers
+from ipc.configuration.secret_ways import AsToken
 from ipc.keys.secret_values import is_searchable
-from ipc.secret_ways import AsToken
 
 DEFAULT_SECONDS: Final = 300
 """The life of a token whose answer does not say it."""

@@ -18,7 +18,7 @@ from edge.gateway import ClientSocket, NoAnswer
 from edge.heads import BadHead, Headers, answer_headers, request_headers, stated_length
 from edge.held import HeldBytes, WholeAnswer
 from frontend.telemetry.logs import begin_trace, log
-from ipc.edge_settings import EdgeLimitSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -16,7 +16,7 @@ from edge.connection import EdgeConnection
 from edge.held import AnswerBytes, HeldBytes
 from edge.refusals import EdgeRefusals
 from frontend.telemetry.logs import log
-from ipc.edge_settings import EdgeLimitSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings
 
 LOOK_SECONDS: Final = 0.5
 IDLE_SECONDS: Final = 60.0

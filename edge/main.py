@@ -18,7 +18,7 @@ from setproctitle import setproctitle
 from edge.serving import serve_edge
 from edge.tls import EdgeCertificate
 from frontend.telemetry.logs import configure_logs, log
-from ipc.edge_settings import EdgeSettings
+from ipc.configuration.edge_settings import EdgeSettings
 from ipc.process.exits import Exit
 from ipc.process.parent import refuse_core_dumps
 from ipc.process.stderr import own_stderr

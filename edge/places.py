@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from ipc.edge_settings import EdgeLimitSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings
 
 PLACES: Final = 128
 PLACE_SECONDS: Final = 10.0

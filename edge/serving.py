@@ -30,7 +30,7 @@ from edge.places import GatewayPlaces, place_share
 from edge.refusals import EdgeRefusals
 from edge.tls import EdgeCertificate
 from frontend.telemetry.logs import log
-from ipc.edge_settings import EdgeSettings
+from ipc.configuration.edge_settings import EdgeSettings
 
 if TYPE_CHECKING:
     from edge.mcp.endpoint import McpEndpoint

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from frontend.telemetry.logs import log
-from ipc.edge_settings import EdgeTlsSettings
+from ipc.configuration.edge_settings import EdgeTlsSettings
 from serving.tls import FollowedCertificate, TlsFilesWrong, tls_context
 
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----[!-~\s]+?-----END CERTIFICATE-----", re.ASCII)

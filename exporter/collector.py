@@ -24,10 +24,10 @@ from frontend.http.client_bodies import AnswerTooLarge, OutgoingBody, read_at_mo
 from frontend.telemetry.logs import log
 from frontend.webhooks.network import MAX_ANSWER_BYTES, Blocked, EndpointUnreached, Network
 from frontend.webhooks.outcome import asked_pause
+from ipc.configuration.telemetry import OtlpSettings
 from ipc.network.tls import client_context
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError, read_private
-from ipc.telemetry import OtlpSettings
 
 EXPORT_SECONDS: Final = 20.0
 """For one batch, repeats included."""

@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ScopeLogs, SeverityN
 from exporter.span_ids import call_span_id, hold_span_id, trace_id_of
 from exporter.spans import HELD, SCOPE, attribute
 from frontend.telemetry.logs import log
-from ipc.events import (
+from ipc.evidence.events import (
     ACTION_CALL,
     APPROVAL_DENIED,
     APPROVAL_GRANTED,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from ipc.telemetry import OtlpSettings
+from ipc.configuration.telemetry import OtlpSettings
 from ipc.texts.beneath import holds
 from ipc.walls import given as names
 from ipc.walls.calls import forbidden

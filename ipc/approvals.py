@@ -11,9 +11,9 @@ from typing import Final, Self
 import msgspec
 
 from ipc.caps import CapUse
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
+from ipc.configuration.quorum import GivenApproval, Quorum
 from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, SealedPlan, SecretUse, unseal
-from ipc.quorum import GivenApproval, Quorum
 
 PENDING: Final = "pending"
 CLAIMED: Final = "claimed"

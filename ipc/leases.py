@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 
 ISSUER: Final = "action-gateway"
 AUDIENCE: Final = "action-gateway"

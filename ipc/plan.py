@@ -10,9 +10,9 @@ from functools import cached_property
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ipc.kept_values import KeptRules
-from ipc.networks import PlanNetwork
-from ipc.secret_ways import AnySecretWay
+from ipc.configuration.networks import PlanNetwork
+from ipc.configuration.secret_ways import AnySecretWay
+from ipc.evidence.kept_values import KeptRules
 
 
 class CallLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from ipc.backends.webhooks import nameable
-from ipc.networks import NetworkSettings
+from ipc.configuration.networks import NetworkSettings
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WorkerSettings
 
 OPERATORS: Final = "operators"

@@ -10,14 +10,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from ipc.certificates import CertificateSettings
-from ipc.issuers import IssuerSettings
-from ipc.networks import NetworkSettings
+from ipc.configuration.certificates import CertificateSettings
+from ipc.configuration.issuers import IssuerSettings
+from ipc.configuration.networks import NetworkSettings
+from ipc.configuration.quorum import QuorumRule
+from ipc.configuration.quotas import Quota
+from ipc.configuration.telemetry import TelemetrySettings
 from ipc.process.log_level import INFO
-from ipc.quorum import QuorumRule
-from ipc.quotas import Quota
 from ipc.roles import OPERATOR_ROLES
-from ipc.telemetry import TelemetrySettings
 from ipc.walls.given import Given
 
 Auto = Literal["auto"]

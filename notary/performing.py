@@ -22,7 +22,7 @@ class Performer(NamedTuple):
     proves: bool = False
     """A checkpoint of everything that is durable is signed before."""
     is_paced: bool = False
-    """It waits for its turn among the reads of all callers (notary/pace.py)."""
+    """It waits for its turn among the reads of all callers (notary/upkeep/pace.py)."""
 
 
 _performers: dict[type[Operation[Any]], Performer] = {}

@@ -14,7 +14,7 @@ import msgspec
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.fds import take
-from ipc.events import ADMIN_DRAIN
+from ipc.evidence.events import ADMIN_DRAIN
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.event_reading import AttachEventReader
 from ipc.messages.message import Message
@@ -36,10 +36,7 @@ from ipc.operations.leases import Issue
 from ipc.process.exits import Exit
 from ipc.process.logs import log
 from ipc.reloadable import with_reloadable
-from notary.aging import AgedValues
-from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints
-from notary.counting import Counting
 from notary.database import DatabaseGone
 from notary.executions import Executions
 from notary.fronts import Fronts
@@ -47,15 +44,18 @@ from notary.operations.closing import Lost, Reported
 from notary.operations.leases_and_keys import issue_again
 from notary.operations.reconciling import StoreChanged
 from notary.operations.table import PERFORMERS, PROVING, WRITING
-from notary.orphans import Orphans
-from notary.pace import PacedReads
-from notary.refusals import CountedRefusals
-from notary.sealed_rows import SealedRows
 from notary.sealing.asked import cut_ledger
 from notary.state import NotaryState, UnderWay
 from notary.tasks import Looking, Remembered, Started, Task, TaskOutcome
 from notary.units import TransactionRunner, count_backlog
-from notary.upkeep import Upkeep
+from notary.upkeep.aging import AgedValues
+from notary.upkeep.announcing import Announcements
+from notary.upkeep.counting import Counting
+from notary.upkeep.orphans import Orphans
+from notary.upkeep.pace import PacedReads
+from notary.upkeep.refusals import CountedRefusals
+from notary.upkeep.rounds import Upkeep
+from notary.upkeep.sealed_rows import SealedRows
 
 if TYPE_CHECKING:
     from notary.remote_units import RemoteUnits

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ipc.events import AuditEvent
-from ipc.kept_values import KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValues
 from ipc.process.clock import iso, parse_iso
 from ipc.process.logs import log
 from ipc.texts.identifiers import new

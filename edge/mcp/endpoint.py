@@ -22,7 +22,7 @@ from edge.mcp.access_tokens import SCOPE, AccessRefused, checked_claims, shown_t
 from edge.mcp.callers import McpCallers, Message, Receive, Send, TooManyCallers
 from edge.refusals import EdgeRefusals
 from frontend.telemetry.logs import log, trace_now
-from ipc.edge_settings import EdgeMcpSettings, EdgeSettings
+from ipc.configuration.edge_settings import EdgeMcpSettings, EdgeSettings
 from ipc.network.edge_headers import MCP_PATH
 
 PATH: Final = MCP_PATH.encode()

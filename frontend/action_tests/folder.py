@@ -10,8 +10,8 @@ from frontend.actions.registry import load_manifests
 from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.names import TESTS_ENDING, is_tests_name
+from ipc.configuration.secret_ways import AsToken
 from ipc.mcp_tools import tool_digest
-from ipc.secret_ways import AsToken
 from ipc.texts.canonical import NotCanonical
 
 

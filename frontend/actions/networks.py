@@ -6,8 +6,8 @@ Guarantees that a plan and the configuration of now are compared by the same rul
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from ipc.configuration.networks import NetworkSettings, PlanNetwork
 from ipc.network.reach import networks_for
-from ipc.networks import NetworkSettings, PlanNetwork
 from ipc.plan import Plan, PlannedRequest
 
 DIRECT = "direct_allowlist"

@@ -14,8 +14,8 @@ from frontend.actions.registry import Action
 from frontend.actions.targets import NOTHING_LEARNED, Learned, Targets, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
-from ipc.identity_origin import UNKNOWN, IdentityOrigin
-from ipc.kept_values import KeptValues, values_of
+from ipc.configuration.identity_origin import UNKNOWN, IdentityOrigin
+from ipc.evidence.kept_values import KeptValues, values_of
 from ipc.plan import Plan, PlanEgress, PlannedRequest, SecretUse, UndecidedPlan
 from ipc.settings import Settings
 from ipc.texts.canonical import canonical_bytes, sha256_hex

@@ -6,7 +6,7 @@ The configuration decides as much of it as it can; each assumption is a sentence
 from typing import Final
 
 from frontend.auth.lease import Lease
-from ipc.identity_origin import UNKNOWN
+from ipc.configuration.identity_origin import UNKNOWN
 from ipc.settings import PrincipalMapping, Settings
 
 _SCOPES: Final = ("tools:call",)

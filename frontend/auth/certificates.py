@@ -20,7 +20,7 @@ from frontend.auth.formed import why_not_formed
 from frontend.auth.identity import Identity
 from frontend.clock import TimeSource
 from frontend.errors import GateError
-from ipc.certificates import CertificateSettings
+from ipc.configuration.certificates import CertificateSettings
 from ipc.settings import IdentitySettings
 from ipc.texts.san_patterns import DNS, EMAIL, URI, SanPattern, most_special, parse_pattern, parse_san
 

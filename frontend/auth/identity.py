@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from frontend.errors import GateError
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.settings import IdentitySettings, PrincipalMapping
 
 DEV_PRINCIPAL = "dev:anonymous"

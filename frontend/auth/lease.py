@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from frontend.auth.keys import parse_point
 from frontend.clock import STEP_TOLERANCE_SECONDS, TimeSource
 from frontend.errors import GateError
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.leases import AUDIENCE, ISSUER, MAX_TTL_SECONDS, TOKEN_TYPE, Claims
 from ipc.messages.notary_frames import FrontFacts, LeaseVerificationKey
 

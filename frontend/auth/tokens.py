@@ -19,8 +19,8 @@ from frontend.auth.identity import Identity
 from frontend.auth.jwks import KeyFile, KeySource, key_for
 from frontend.clock import TimeSource
 from frontend.errors import GateError
-from ipc.identity_origin import BEARER, DPOP
-from ipc.issuers import MAX_NAME, IssuerSettings
+from ipc.configuration.identity_origin import BEARER, DPOP
+from ipc.configuration.issuers import MAX_NAME, IssuerSettings
 from ipc.settings import IdentitySettings
 
 MAX_TOKEN_CHARACTERS: Final = 16_384

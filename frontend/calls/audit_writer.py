@@ -14,7 +14,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.telemetry.logs import trace_now
 from frontend.telemetry.weakened import Weakened
-from ipc.events import ACTION_CALL, LEASE_ISSUED, AuditEvent
+from ipc.evidence.events import ACTION_CALL, LEASE_ISSUED, AuditEvent
 from ipc.operations.calls import Refuse
 from ipc.operations.evidence import WriteEvent
 from ipc.texts.foreign_texts import clean_reason

@@ -3,7 +3,7 @@
 from frontend.calls.executed import AwaitedApproval
 from frontend.calls.record import CallRecord
 from ipc.backends.store import ApprovalRecord
-from ipc.kept_values import summary_of
+from ipc.evidence.kept_values import summary_of
 
 
 def awaited(record: CallRecord, held: ApprovalRecord, *, is_replayed: bool = False) -> AwaitedApproval:

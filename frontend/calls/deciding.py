@@ -28,8 +28,8 @@ from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import BudgetUnread, Decision
 from frontend.schemas.large_bodies import LargeBodies, cost_of
 from frontend.schemas.parser import parse_body
+from ipc.configuration.quorum import Quorum, configured, several, stricter
 from ipc.plan import UndecidedPlan
-from ipc.quorum import Quorum, configured, several, stricter
 from ipc.settings import Settings
 
 TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}

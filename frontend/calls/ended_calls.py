@@ -17,8 +17,8 @@ from frontend.calls.executed import AwaitedApproval, CallOutcome, ExecutedCall
 from frontend.calls.record import CallRecord
 from frontend.exporter.client import ExporterClient
 from frontend.http.requests import Request
+from ipc.configuration.telemetry import OtlpSettings
 from ipc.messages.exporting import ExportedCall
-from ipc.telemetry import OtlpSettings
 
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[!-~]*)?"

@@ -14,8 +14,8 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotarySilent, notary_errors_as
 from frontend.notary.sealed import missing
 from frontend.pool.pool import NoWorker, Pools
-from ipc.events import INTENT_VERIFICATION
-from ipc.evidence import IntentDetail
+from ipc.evidence.events import INTENT_VERIFICATION
+from ipc.evidence.records import IntentDetail
 from ipc.operations.calls import NoSuchWorker
 from ipc.operations.intents import Looked, ShowIntent, Unverifiable, VerifyIntent
 from ipc.verifiers import VERIFIERS

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import UNSET
 
-from ipc.kept_values import KeptValues, values_of
+from ipc.evidence.kept_values import KeptValues, values_of
 from ipc.plan import Plan
 
 

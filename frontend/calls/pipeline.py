@@ -43,7 +43,7 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import STORE_PARTS, ApprovalRecord
-from ipc.events import ACTION_CALL
+from ipc.evidence.events import ACTION_CALL
 from ipc.messages.exporting import NOTARY_REFUSE
 from ipc.operations.calls import Refuse, RepeatedCall, WrittenRefusal
 from ipc.operations.standing import Lifted, StandingUse

@@ -13,9 +13,9 @@ from frontend.broker.client import BrokerClient, BrokerSilent
 from frontend.errors import CallFailed, errors_as
 from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
 from frontend.telemetry.logs import log
+from ipc.configuration.secret_ways import AsToken
 from ipc.messages.brokering import digest_of
 from ipc.plan import Plan
-from ipc.secret_ways import AsToken
 
 MAX_REFUSED: Final = 256
 """Ways whose refused token is remembered."""

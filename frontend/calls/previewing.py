@@ -31,7 +31,7 @@ from frontend.limits.rates import TooMuch
 from frontend.notary.in_force import NotaryFacts
 from frontend.policy.engine import PolicyEngine
 from frontend.telemetry.logs import log
-from ipc.events import ACTION_PREVIEWED
+from ipc.evidence.events import ACTION_PREVIEWED
 from ipc.keys.shown import shown_plan
 from ipc.settings import Settings
 

@@ -5,7 +5,7 @@
 from collections.abc import Callable
 
 from frontend.policy.acl import PolicyFiles
-from ipc.quotas import NO_QUOTA, Quota
+from ipc.configuration.quotas import NO_QUOTA, Quota
 from ipc.settings import IdentitySettings
 
 MAX_KNOWN = 4096

@@ -19,9 +19,9 @@ from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
-from ipc.events import ACTION_CALL, AuditEvent
-from ipc.identity_origin import IdentityOrigin
-from ipc.kept_values import KeptValues
+from ipc.configuration.identity_origin import IdentityOrigin
+from ipc.evidence.events import ACTION_CALL, AuditEvent
+from ipc.evidence.kept_values import KeptValues
 from ipc.operations.calls import CallEnd, CallKey, Open, ProofRecord, RepeatedCall, Withdrawn
 from ipc.operations.standing import StandingUse
 from ipc.plan import Plan

@@ -20,7 +20,7 @@ from frontend.errors import GateError
 from frontend.limits.windows import MAX_KEYS, Window, Windows
 from frontend.telemetry.lines import RefusalLines
 from frontend.telemetry.logs import log
-from ipc.events import ACTION_CALL, LEASE_ISSUED, OPERATOR_AUTH_FAILED
+from ipc.evidence.events import ACTION_CALL, LEASE_ISSUED, OPERATOR_AUTH_FAILED
 
 OTHERS: Final = -1
 """Stands for every user beyond the bound of separate counters."""

@@ -8,7 +8,7 @@ from frontend.calls.refusals import Refusals, RefusedRequest
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.telemetry.metrics import Metrics
-from ipc.events import OPERATOR_AUTH_FAILED
+from ipc.evidence.events import OPERATOR_AUTH_FAILED
 
 
 @dataclass(frozen=True, slots=True)

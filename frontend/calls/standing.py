@@ -12,8 +12,8 @@ from frontend.auth.lease import Lease
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.policy.question import Decision
+from ipc.configuration.quorum import Quorum
 from ipc.operations.standing import FindStanding
-from ipc.quorum import Quorum
 
 
 def may_be_lifted(drafted: Draft, quorum: Quorum | None) -> bool:

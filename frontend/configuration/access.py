@@ -26,7 +26,7 @@ from frontend.policy.engine import PolicyRefused, PolicyUnreached
 from frontend.policy.file import DataTurn
 from frontend.policy.sinks import believed, for_engine
 from frontend.telemetry.logs import log
-from ipc import events
+from ipc.evidence import events
 from ipc.messages.control import PolicyEdited
 
 

@@ -14,7 +14,7 @@ from frontend.calls.audit_writer import AuditWriter
 from frontend.control import SupervisorLink
 from frontend.manifests.manifest import BUILT_IN
 from frontend.shared.memory import SharedMemory
-from ipc.events import ADMIN_RELOAD, GATEWAY_STARTED
+from ipc.evidence.events import ADMIN_RELOAD, GATEWAY_STARTED
 from ipc.messages.manifests import LoadedManifest, ManifestsLoaded
 
 OTHER_FILES = "a front that started read other manifests than those in force"

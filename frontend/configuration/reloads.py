@@ -20,7 +20,7 @@ from frontend.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
 from frontend.telemetry.logs import log, trace_id, trace_now
-from ipc.events import ACTION_ROLLED_BACK, ADMIN_RELOAD
+from ipc.evidence.events import ACTION_ROLLED_BACK, ADMIN_RELOAD
 from ipc.messages.control import FinishReload, Reload, ReloadDone, ReloadPrepared, RequestReload
 from ipc.messages.manifests import ActionRollback
 from ipc.texts.identifiers import new

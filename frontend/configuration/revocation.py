@@ -21,8 +21,8 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable, notary_errors_as
 from frontend.notary.in_force import NotaryFacts
 from frontend.telemetry.logs import log
-from ipc.events import ADMIN_REVOKE_ALL, SESSION_REVOKED
-from ipc.evidence import EventQuery
+from ipc.evidence.events import ADMIN_REVOKE_ALL, SESSION_REVOKED
+from ipc.evidence.records import EventQuery
 from ipc.operations.evidence import QueryEvents
 from ipc.operations.leases import ReadEpoch, Revoke, RevokedEpoch, RevokeSession, SessionRevocation
 

@@ -24,12 +24,12 @@ from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
 from ipc.channel.checking import FoundProblem
+from ipc.configuration.networks import NetworkTls, PlanNetwork
+from ipc.configuration.secret_ways import AsToken
 from ipc.network.name_addresses import MAX_ADDRESSES
 from ipc.network.own_servers import own_servers
 from ipc.network.reach import NEVER, Reach, ReachRefused, hidden_in, networks_for, networks_of, reach_of
 from ipc.network.tls import client_context, problem_of, show_certificate
-from ipc.networks import NetworkTls, PlanNetwork
-from ipc.secret_ways import AsToken
 from ipc.settings import Settings
 
 UPSTREAM_SECONDS = 60.0

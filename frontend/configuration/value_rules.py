@@ -14,7 +14,7 @@ from frontend.policy import value_edits
 from frontend.policy.data import PolicyData
 from frontend.policy.edit import NothingThere, PolicyTooLarge
 from frontend.policy.value_rules import Cap, Threshold
-from ipc import events
+from ipc.evidence import events
 
 _Edit = Callable[[PolicyData], PolicyData]
 

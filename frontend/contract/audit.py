@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from contract.audit import KeptState
 from contract.noun import shown_as
 from frontend.contract.forms import MAX_TEXT, Moment, Query, text_like
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 
 Decision = Literal["allow", "deny", "error", "pending_approval"]
 DEFAULT_EVENTS, MAX_EVENTS = 100, 1000

@@ -15,7 +15,7 @@ import msgspec
 from frontend.actions.targets import Learned
 from frontend.clock import parse_iso
 from frontend.manifests.domains import InvalidDomain, normal_rule
-from ipc import events
+from ipc.evidence import events
 from ipc.texts.encoding import decode_object
 from ipc.texts.foreign_texts import MAX_REASON, clean_reason
 from ipc.texts.paths import InvalidPath, check_pattern

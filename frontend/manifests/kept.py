@@ -7,7 +7,7 @@ from frontend.manifests.manifest import Manifest
 from frontend.manifests.sections import POINTER
 from frontend.manifests.yamltree import Path
 from frontend.schemas.pointers import can_have
-from ipc.kept_values import MAX_KEPT, MAX_SUMMARY, PLACEHOLDER, KeptRules
+from ipc.evidence.kept_values import MAX_KEPT, MAX_SUMMARY, PLACEHOLDER, KeptRules
 
 _SUMMARY = TextRule(
     r"[^\x00-\x1f\x7f-\x9f]+", f"text without control characters, at most {MAX_SUMMARY} characters", MAX_SUMMARY

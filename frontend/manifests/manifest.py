@@ -11,7 +11,7 @@ import msgspec
 from frontend.manifests.imported import ImportedOperation
 from frontend.manifests.mcp import McpTool
 from ipc.effects import profile_of
-from ipc.kept_values import KeptRules
+from ipc.evidence.kept_values import KeptRules
 from ipc.limits import MAX_SHARED_MEMORY_MB
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, ResponseRules, SecretUse
 

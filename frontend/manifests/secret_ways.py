@@ -1,11 +1,11 @@
-"""The field `inject` of a secret: one of the ways of ipc/secret_ways.py, as a manifest says it."""
+"""The field `inject` of a secret: one of the ways of ipc/configuration/secret_ways.py, as a manifest says it."""
 
 import re
 from typing import Final
 
 from frontend.manifests.domains import InvalidDomain, normal_domain
 from frontend.manifests.fields import Section, TextRule
-from ipc.secret_ways import AnySecretWay, AsHeader, AsParameter, AsPassword, AsToken
+from ipc.configuration.secret_ways import AnySecretWay, AsHeader, AsParameter, AsPassword, AsToken
 
 HEADER_NAME: Final = TextRule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "a header name", 128)
 WAYS: Final = tuple(str(way.__struct_config__.tag) for way in (AsHeader, AsParameter, AsPassword, AsToken))

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import msgspec
 
 from frontend.policy.value_rules import MAX_RULES, Cap, Threshold
+from ipc.configuration.quotas import NO_QUOTA, Quota
 from ipc.limits import MAX_DEPTH_JSON
-from ipc.quotas import NO_QUOTA, Quota
 from ipc.texts.scalars import exact
 
 MAX_VERSION = 128
@@ -42,7 +42,7 @@ class AclEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QuotaData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Quotas (ipc/quotas.py)."""
+    """Quotas (ipc/configuration/quotas.py)."""
 
     default: Quota = NO_QUOTA
     """The quota of every principal without a quota of its own."""

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from frontend.errors import GateError
-from ipc.quorum import MOST_APPROVALS, MOST_GROUPS, Quorum, needed
+from ipc.configuration.quorum import MOST_APPROVALS, MOST_GROUPS, Quorum, needed
 from ipc.texts.foreign_texts import clean_reason
 
 _MAX_NAME = 128

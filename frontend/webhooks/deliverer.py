@@ -17,7 +17,7 @@ from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import FAILED, AttemptOutcome, Attempts
 from frontend.webhooks.sender import Sender, SenderContext, Trouble
-from ipc.evidence import Delivery
+from ipc.evidence.records import Delivery
 from ipc.messages.control import TryWebhook, WebhookTried
 from ipc.process.clock import iso
 

@@ -19,7 +19,7 @@ from frontend.webhooks.network import Blocked, EndpointUnreached, Network, make_
 from frontend.webhooks.outcome import BLOCKED, FAILED, AttemptOutcome, asked_pause, judged
 from frontend.webhooks.signing import signature_headers
 from ipc.backends.webhooks import SecretUnfit
-from ipc.evidence import Delivery
+from ipc.evidence.records import Delivery
 from ipc.process.private_files import PrivateFileError
 
 

@@ -8,7 +8,7 @@ import trio
 
 from frontend.webhooks.endpoints import WebhookTarget
 from ipc.backends.webhooks import answered
-from ipc.evidence import Delivery
+from ipc.evidence.records import Delivery
 
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"

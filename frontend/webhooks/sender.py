@@ -20,7 +20,7 @@ from frontend.telemetry.logs import log
 from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import BLOCKED, DELIVERED, FAILED, GONE, REJECTED, AttemptOutcome, Attempts
-from ipc.evidence import FAR_MS, Delivery
+from ipc.evidence.records import FAR_MS, Delivery
 from ipc.operations.deliveries import SettleDelivery
 
 AT_ONCE: Final = 4

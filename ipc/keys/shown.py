@@ -12,10 +12,10 @@ from msgspec import UNSET
 
 from ipc.approvals import HeldBody, RemainingPlan, Remains
 from ipc.backends.store import ApprovalRecord
-from ipc.kept_values import summary_of, values_of
+from ipc.configuration.quorum import Quorum
+from ipc.evidence.kept_values import summary_of, values_of
 from ipc.plan import FileAccess, Plan
 from ipc.process.clock import iso
-from ipc.quorum import Quorum
 from ipc.texts.canonical import NotCanonical, canonical_bytes, sha256_hex
 from ipc.texts.visible import in_ascii, visible
 

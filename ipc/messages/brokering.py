@@ -7,8 +7,8 @@ no plan, no evidence, no key and no file.
 import hashlib
 from typing import ClassVar
 
+from ipc.configuration.secret_ways import AsToken
 from ipc.messages.message import Message
-from ipc.secret_ways import AsToken
 from ipc.settings import EgressSettings
 from ipc.walls.given import Given
 

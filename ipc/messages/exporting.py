@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from ipc.configuration.telemetry import OtlpSettings
 from ipc.messages.message import Message
-from ipc.telemetry import OtlpSettings
 from ipc.walls.given import Given
 
 POLICY, NOTARY_OPEN, WORKER, NOTARY_CLOSE = "policy", "notary open", "worker", "notary close"

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
+from ipc.configuration.networks import NetworkTls
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.messages.pinging import Ping, Pong
-from ipc.networks import NetworkTls
 from ipc.walls.given import Given
 
 

@@ -11,10 +11,10 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final, NamedTuple
 
+from ipc.configuration.networks import NetworkSettings, PlanNetwork
 from ipc.network.addresses import is_public
 from ipc.network.domains import matches, overlap
 from ipc.network.own_servers import ANY, spelt
-from ipc.networks import NetworkSettings, PlanNetwork
 
 NEVER: Final = tuple(
     ipaddress.ip_network(block)

@@ -10,7 +10,7 @@ import re
 import ssl
 from contextlib import suppress
 
-from ipc.networks import NetworkTls
+from ipc.configuration.networks import NetworkTls
 
 _HASHED = re.compile(r"[0-9a-f]{8}\.[0-9]{1,4}")
 """How OpenSSL names the certificates of a folder (c_rehash)."""

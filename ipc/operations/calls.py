@@ -10,12 +10,12 @@ import msgspec
 from contract.failures import CallFailure
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
-from ipc.events import AuditEvent
+from ipc.configuration.quorum import GivenApproval, Quorum
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValues
 from ipc.expected import FileToLeave
-from ipc.kept_values import KeptValues
 from ipc.operations.operation import FrontOperation
 from ipc.operations.standing import StandingUse
-from ipc.quorum import GivenApproval, Quorum
 
 
 class ProofRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,7 +110,7 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
     cause: str | None = None
     retry_after: int | None = None
     quota: str | None = None
-    """The limit of its principal (ipc/quotas.py) that is reached."""
+    """The limit of its principal (ipc/configuration/quotas.py) that is reached."""
     held: ApprovalRecord | None = None
     """The same call is held already: it is answered with this hold, and the event says so."""
     deny_reason: str | None = None
@@ -172,7 +172,8 @@ class Open(FrontOperation[CallEnd], frozen=True):
     wants_begun: bool = False
     """The front waits for `Begun`. Without it `Begun` is sent only when the call takes long."""
     calls_per_hour: int | None = None
-    """The limit of its principal (ipc/quotas.py). A call with an approver was counted when it was held."""
+    """The limit of its principal (ipc/configuration/quotas.py). A call with an approver was counted when it was
+    held."""
     kept: KeptValues | None = None
     """Values of the request, to stand beside the ledger with commitments in the event."""
     caps: tuple[CapUse, ...] = ()

@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.events import AuditEvent
-from ipc.evidence import AbandonedDelivery, Delivery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import AbandonedDelivery, Delivery
 from ipc.operations.operation import DelivererOperation, FrontOperation
 
 GIVEN_UP_FOR: Final = ("rejected", "exhausted", "blocked")

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.operation import FrontOperation
 
 

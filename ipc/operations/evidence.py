@@ -6,8 +6,8 @@
 import msgspec
 
 from contract.evidence import Bundle, Consistency, ShownCheckpoint
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.operations.operation import FrontOperation
 
 

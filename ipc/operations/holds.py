@@ -4,8 +4,8 @@ import msgspec
 
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
-from ipc.events import AuditEvent
-from ipc.kept_values import KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValues
 from ipc.operations.calls import CallKey, ProofRecord, Refusal, RepeatedCall
 from ipc.operations.operation import FrontOperation
 from ipc.operations.standing import Lifted

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from contract.intents import UnresolvedIntent
-from ipc.events import AuditEvent
-from ipc.evidence import IntentDetail
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import IntentDetail
 from ipc.operations.calls import NoSuchWorker
 from ipc.operations.operation import FrontOperation
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from ipc.backends.store import Budget
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.operation import FrontOperation
 
 
@@ -34,7 +34,7 @@ class Issue(FrontOperation[SignedLease | TooManySessions], frozen=True):
     event: AuditEvent
     """Without the identifiers of the lease, which the notary makes."""
     max_sessions: int | None = None
-    """Leases that its principal may have at once (ipc/quotas.py)."""
+    """Leases that its principal may have at once (ipc/configuration/quotas.py)."""
     uid: int | None = None
     """The user of this host that asks, where it is known."""
     ends_at: int | None = None

@@ -4,9 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from ipc.events import AuditEvent
+from ipc.configuration.quorum import GivenApproval
+from ipc.evidence.events import AuditEvent
 from ipc.operations.operation import FrontOperation
-from ipc.quorum import GivenApproval
 
 
 class ApprovalNoted(msgspec.Struct, frozen=True, tag=True):

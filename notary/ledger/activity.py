@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ipc.events import ACTION_CALL, APPROVAL_DENIED, APPROVAL_EXPIRED, APPROVAL_GRANTED
+from ipc.evidence.events import ACTION_CALL, APPROVAL_DENIED, APPROVAL_EXPIRED, APPROVAL_GRANTED
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import activity_sums
 from notary.ledger.activity_sums import HOUR_MS, STEPS

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from typing import Any, Final
 
-from ipc.events import ACTION_CALL, APPROVAL_GRANTED
+from ipc.evidence.events import ACTION_CALL, APPROVAL_GRANTED
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.encrypted_values import ValueOpener
 from notary.ledger.key_pages import KeyPages, KeyReader, decrypted, encrypted

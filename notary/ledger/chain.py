@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.process.clock import parse_iso
 from ipc.texts.canonical import NotCanonical, durable_bytes, is_plain, sha256_hex
 

@@ -6,7 +6,7 @@ Guarantees that what is put back is moved, not copied, in the transaction of its
 from typing import Final
 
 from ipc.backends.webhooks import answered
-from ipc.evidence import AbandonedDelivery
+from ipc.evidence.records import AbandonedDelivery
 from ipc.operations.deliveries import RedeliverDeliveries
 from notary.database import OpenTransaction
 

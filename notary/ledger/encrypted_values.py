@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
-from ipc.kept_values import SALT_BYTES
+from ipc.evidence.kept_values import SALT_BYTES
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.key_pages import KeyPages, KeyReader, decrypted, encrypted
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 import msgspec
 
 from ipc.caps import CapReservation
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Approver, GrantTerms
 from notary.database import OpenTransaction
 from notary.ledger import sealed_intents

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ipc.kept_values import KEPT, MASKED, MAX_KEPT, MAX_VALUE_BYTES, SALT_BYTES, KeptValues, commitment
+from ipc.evidence.kept_values import KEPT, MASKED, MAX_KEPT, MAX_VALUE_BYTES, SALT_BYTES, KeptValues, commitment
 from notary.database import NotStorable, OpenTransaction
 from notary.ledger.encrypted_values import VALUE_KEYS, ValueOpener, encrypted_all, number_of
 from notary.store.own_pages import written_anew

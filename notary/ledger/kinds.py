@@ -6,8 +6,8 @@ send a notification, and that a hold leads to one only.
 
 from typing import Final
 
-from ipc import events
-from ipc.events import AuditEvent
+from ipc.evidence import events
+from ipc.evidence.events import AuditEvent
 
 NOT_AUTHENTICATED: Final = (
     "lease_expired", "invalid_lease", "invalid_dpop", "replay_detected", "missing_auth_header",

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.events import AuditEvent
-from ipc.quorum import MOST_GROUPS, MOST_NAME, Quorum
+from ipc.configuration.quorum import MOST_GROUPS, MOST_NAME, Quorum
+from ipc.evidence.events import AuditEvent
 from notary.tree.checkpoint import Checkpoint
 
 MAX_BODY_BYTES: Final = 16 * 1024

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.evidence import FAR_MS, Delivery
+from ipc.evidence.records import FAR_MS, Delivery
 from ipc.operations.deliveries import GIVEN_UP_FOR, ClaimDeliveries, SettleDelivery
 from ipc.process.logs import log
 from ipc.settings import WebhookSettings

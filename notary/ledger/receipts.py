@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ipc.quorum import GivenApproval, Quorum
+from ipc.configuration.quorum import GivenApproval, Quorum
 from ipc.texts.canonical import NotCanonical, canonical_bytes, durable_bytes, is_durable_number, sha256_hex
 
 VERSION = 2

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ipc.events import ACTION_CALL, ACTION_PREVIEWED, LEASE_ISSUED, AuditEvent
+from ipc.evidence.events import ACTION_CALL, ACTION_PREVIEWED, LEASE_ISSUED, AuditEvent
 from notary.database import DatabaseGone, OpenTransaction
 
 REFUSALS_AN_HOUR: Final = 600

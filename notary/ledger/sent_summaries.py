@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.evidence import Delivery
-from ipc.kept_values import summary_text
+from ipc.evidence.kept_values import summary_text
+from ipc.evidence.records import Delivery
 from notary.database import OpenTransaction
 from notary.ledger.kept_values import key_of, stored_values
 from notary.ledger.message import SUMMARY_TEMPLATE

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from notary.database import OpenTransaction
 from notary.ledger.chain import event_hash, milliseconds, open_event
 from notary.ledger.head import Head

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ipc.events import EVIDENCE_ERASED, AuditEvent
+from ipc.evidence.events import EVIDENCE_ERASED, AuditEvent
 from ipc.operations.erasing import ErasedKept
 from ipc.operations.operation import Operation
 from ipc.process.clock import iso

@@ -7,8 +7,8 @@ notary's name, act on intents and claims of another front, or write an event tha
 from operator import attrgetter
 from typing import Final
 
-from ipc import events
-from ipc.events import AuditEvent
+from ipc.evidence import events
+from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_AHEAD
 from ipc.operations.calls import Approver, Open
 from ipc.texts.foreign_texts import clean_reason

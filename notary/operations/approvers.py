@@ -5,7 +5,7 @@ approval of several, the claim that grants the call, and its opening.
 """
 
 from ipc.approvals import DecisionOutcome
-from ipc.quorum import GivenApproval, in_force
+from ipc.configuration.quorum import GivenApproval, in_force
 from ipc.roles import APPROVE_ROLE
 from ipc.settings import OperatorSettings
 from notary.store.outcomes import KeptMembers

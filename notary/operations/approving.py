@@ -10,10 +10,10 @@ import msgspec
 
 from ipc.approvals import CLAIMED, PENDING, DecisionOutcome, encoded_outcome
 from ipc.backends.store import ApprovalRecord
-from ipc.events import APPROVAL_GIVEN, AuditEvent
+from ipc.configuration.quorum import GivenApproval, Quorum, is_met
+from ipc.evidence.events import APPROVAL_GIVEN, AuditEvent
 from ipc.operations.holds import MoveHold
 from ipc.operations.quorum import ApprovalNoted, GiveApproval
-from ipc.quorum import GivenApproval, Quorum, is_met
 from notary.operations.allowed import check_event
 from notary.operations.approvers import approving_operator, counting_approvals
 from notary.operations.signed import check_claim

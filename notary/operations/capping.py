@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ipc.approvals import CLAIMED, PENDING
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import MAX_CAPS, CapReading, CapReservation, CapsJudged, CapSum, CapUse, end_of_step, text_of, units_of
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Refusal
 from ipc.operations.caps import LISTED_SUBJECTS, CapSums, ReadCaps, ReadHeldCaps, SumCap
 from notary.ledger.intents import waiting_contexts

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Open, Refusal
 from ipc.operations.holds import Hold
 from notary.operations.refusing import debited, refused

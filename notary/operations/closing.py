@@ -10,7 +10,7 @@ from typing import Any
 from contract.failures import CallFailure, fields_of
 from ipc.approvals import APPROVED, CLAIMED, FAILED
 from ipc.backends.store import ApprovalRecord
-from ipc.events import INTENT_RESOLVED
+from ipc.evidence.events import INTENT_RESOLVED
 from ipc.messages.calling import Result, code_of_failure
 from ipc.operations.calls import Closed, Withdraw, Withdrawn
 from ipc.operations.intents import INTENT_OUTCOMES, IntentResolution, ResolveIntent

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.events import LEDGER_SEALED, AuditEvent
+from ipc.evidence.events import LEDGER_SEALED, AuditEvent
 from ipc.operations.operation import Operation
 from ipc.operations.sealed import ListSegments, SealedSegment
 from ipc.process.clock import parse_iso

@@ -1,7 +1,7 @@
 """Operations on deliveries: the deliverer claims and settles them, operators list them and send them again."""
 
-from ipc.events import WEBHOOKS_REDELIVERED
-from ipc.evidence import Delivery
+from ipc.evidence.events import WEBHOOKS_REDELIVERED
+from ipc.evidence.records import Delivery
 from ipc.operations.deliveries import (
     ClaimDeliveries,
     ListDeliveries,

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ipc.approvals import CLAIMED, PENDING
-from ipc.events import EVIDENCE_ERASED, AuditEvent
-from ipc.kept_values import commitment
+from ipc.evidence.events import EVIDENCE_ERASED, AuditEvent
+from ipc.evidence.kept_values import commitment
 from ipc.operations.erasing import ErasedKept, EraseKept
 from notary.ledger.activity import forget_values
 from notary.ledger.encrypted_values import ValueOpener, forget_keys, number_of

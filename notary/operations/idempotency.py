@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, FAILED, PENDING
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.messages.calling import code_of_failure
 from ipc.operations.calls import CallKey, Closed, GrantTerms, Refusal, RepeatedCall
 from ipc.operations.idempotency import ReadKeptOutput

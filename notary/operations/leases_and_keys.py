@@ -4,7 +4,7 @@ import time
 
 import msgspec
 
-from ipc.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
+from ipc.evidence.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.keys import CheckKeys, FollowKeys
 from ipc.operations.leases import Issue, Revoke, RevokedEpoch, TooManySessions

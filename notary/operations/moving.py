@@ -9,7 +9,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ipc import events
 from ipc.approvals import (
     APPROVED,
     CLAIMED,
@@ -23,6 +22,7 @@ from ipc.approvals import (
     encoded_outcome,
 )
 from ipc.backends.store import ApprovalRecord
+from ipc.evidence import events
 from ipc.operations.holds import MoveHold, VoidHolds
 from ipc.texts.foreign_texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event

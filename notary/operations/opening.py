@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from ipc.caps import CapReservation
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import (
     Approver,
     Assign,

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from contract.calls import CallState
-from ipc import events
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence import events
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.operations.own_calls import ListOwnCalls, OwnCall, OwnCalls
 from ipc.process.clock import parse_iso
 from notary.ledger.intents import OpenIntent, without_end

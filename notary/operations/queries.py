@@ -11,9 +11,9 @@ from msgspec import convert, structs
 from contract.intents import ExpectedFile, LastLook, SeenFile, UnresolvedIntent
 from ipc.approvals import ENDED
 from ipc.backends.store import ApprovalRecord, Budget
-from ipc.events import AuditEvent
-from ipc.evidence import IntentDetail
-from ipc.kept_values import MAX_KEPT
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import MAX_KEPT
+from ipc.evidence.records import IntentDetail
 from ipc.operations.deliveries import NextDelivery
 from ipc.operations.evidence import ApprovalTrace, QueryEvents, ShownReceipt, ShowReceipt, TraceOfApproval
 from ipc.operations.holds import DueHolds, GetHold, ListedHolds, ListHolds, OrphanedHolds, UnsettledHolds

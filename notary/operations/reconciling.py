@@ -4,7 +4,7 @@ SECURITY: no front may ask it. It is unknown which proofs were used, which calls
 revoked, so that every earlier lease ends.
 """
 
-from ipc.events import ADMIN_REVOKE_ALL, AuditEvent
+from ipc.evidence.events import ADMIN_REVOKE_ALL, AuditEvent
 from ipc.operations.operation import Operation
 from ipc.texts.identifiers import new
 from notary.performing import performs

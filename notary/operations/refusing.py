@@ -5,7 +5,7 @@ import time
 from msgspec.structs import replace
 
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import Operation
 from notary.ledger import refused as counts

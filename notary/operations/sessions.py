@@ -6,7 +6,7 @@ its lease would live, whatever restarts, and that a list looks at a bounded numb
 
 from msgspec.structs import replace
 
-from ipc.events import SESSION_REVOKED
+from ipc.evidence.events import SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
 from ipc.operations.leases import ListedSessions, ListSessions, RevokeSession, SessionRevocation, SessionView
 from notary.operations.allowed import check_event

@@ -10,12 +10,12 @@ import msgspec
 
 from ipc.approvals import DecisionOutcome, read_body
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
+from ipc.configuration.quorum import is_met
+from ipc.evidence.events import AuditEvent
 from ipc.keys.shown import hash_of, shown
 from ipc.keys.signed_approvals import APPROVE, DENY, SignatureRefused, Statement, Subject, check_statement, read
 from ipc.network.loopback import own_addresses
 from ipc.operations.calls import Approver
-from ipc.quorum import is_met
 from ipc.texts.foreign_texts import clean_reason
 from notary.operations.approvers import approving_operator, counting_approvals
 from notary.signing.operators import signed_by

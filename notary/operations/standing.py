@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.events import STANDING_ADDED, STANDING_ENDED, STANDING_REVOKED, AuditEvent
+from ipc.evidence.events import STANDING_ADDED, STANDING_ENDED, STANDING_REVOKED, AuditEvent
 from ipc.keys.signed_approvals import SignatureRefused
 from ipc.keys.standing_approvals import StandingTerms, check_ledger, check_standing, told
 from ipc.network.loopback import ledger_origin, own_addresses

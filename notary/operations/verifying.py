@@ -7,7 +7,7 @@ result. The expected file was kept with the intent before the call was dispatche
 from typing import NamedTuple
 
 from contract.intents import UnresolvedIntent
-from ipc.events import INTENT_VERIFICATION
+from ipc.evidence.events import INTENT_VERIFICATION
 from ipc.expected import FileToLeave
 from ipc.messages.attesting import Seen
 from ipc.operations.calls import NoSuchWorker

@@ -5,7 +5,7 @@ Reads the last rows alone; a change to earlier rows is found by a walk (notary/r
 
 import msgspec
 
-from ipc.events import ADMIN_REVOKE_ALL, CLOCK_ACCEPTED, ROLLBACK_ACCEPTED
+from ipc.evidence.events import ADMIN_REVOKE_ALL, CLOCK_ACCEPTED, ROLLBACK_ACCEPTED
 from ipc.texts.canonical import sha256_hex
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger import history

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.events import EVIDENCE_ERASED
-from ipc.kept_values import commitment
+from ipc.evidence.events import EVIDENCE_ERASED
+from ipc.evidence.kept_values import commitment
 from notary.database import OpenTransaction
 from notary.ledger.cut import NOTHING, Cut
 from notary.ledger.encrypted_values import ValueOpener

@@ -8,7 +8,7 @@ when no event ended it.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.events import INTENT_VERIFICATION, STANDING_ADDED
+from ipc.evidence.events import INTENT_VERIFICATION, STANDING_ADDED
 from ipc.texts.canonical import sha256_hex
 from notary.database import OpenTransaction
 from notary.ledger.cut import NOTHING, Cut

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from contract.intents import UnresolvedIntent
-from ipc.events import INTENT_VERIFICATION, AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence.events import INTENT_VERIFICATION, AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.encrypted_values import VALUE_KEYS, LivingKeys

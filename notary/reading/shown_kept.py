@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from contract.audit import KeptState
-from ipc.evidence import KeptFilter
-from ipc.kept_values import commitment, texts_of
+from ipc.evidence.kept_values import commitment, texts_of
+from ipc.evidence.records import KeptFilter
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.encrypted_values import FOUND_BY_BYTES, LivingKeys, ValueOpener, found_by
 from notary.ledger.kept_values import KeptNames, kept_names

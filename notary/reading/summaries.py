@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ipc.events import AuditEvent
-from ipc.kept_values import summary_text
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import summary_text
 from notary.database import OpenTransaction
 from notary.ledger.kept_values import stored_values
 

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ipc.events import INTENT_VERIFICATION
+from ipc.evidence.events import INTENT_VERIFICATION
+from ipc.evidence.unfinished_segments import forget_unfinished
 from ipc.process.private_files import sync_folder, write_private
-from ipc.unfinished_segments import forget_unfinished
 from notary.backends.sqlite import connect
 from notary.database import OpenTransaction
 from notary.ledger import kept_values, schema

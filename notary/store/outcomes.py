@@ -5,7 +5,7 @@ import msgspec
 from ipc.approvals import DecisionOutcome
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
-from ipc.quorum import Quorum
+from ipc.configuration.quorum import Quorum
 
 
 class KeptCaller(msgspec.Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""The use of quotas by principals (ipc/quotas.py), in SQLite. Functions of a connection inside a transaction.
+"""The use of quotas by principals (ipc/configuration/quotas.py), in SQLite. Functions of a connection inside a
+transaction.
 
 Calls are counted by the minute, and count until that minute has been over for an hour: in no sixty minutes are there
 more than the quota, and a principal has few rows, one a minute. Minutes to come count, too, so that a clock that was

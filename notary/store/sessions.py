@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ipc.events import LEASE_ISSUED, SESSION_REVOKED
+from ipc.evidence.events import LEASE_ISSUED, SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
 from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.edge_settings import EdgeSettings
+from ipc.configuration.edge_settings import EdgeSettings
 from ipc.process.exits import Exit
 from supervisor.commands import Commands
 from supervisor.programs import INTERPRETER

@@ -6,7 +6,7 @@ A worker gets certificate and key when it is forked, so that files which were re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ipc.networks import NetworkSettings, NetworkTls
+from ipc.configuration.networks import NetworkSettings, NetworkTls
 from ipc.process.private_files import look_at
 
 

@@ -15,8 +15,8 @@ from typing import NoReturn
 import trio
 from msgspec.structs import replace
 
+from ipc.configuration.networks import NetworkSettings
 from ipc.messages.control import FinishReload, FollowSettings, Reload, ReloadDone, ReloadPrepared, RequestReload
-from ipc.networks import NetworkSettings
 from ipc.reloadable import with_reloadable
 from supervisor.keepers.fronts import FrontLife
 from supervisor.logs import log

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from ipc.configuration.quotas import Quota
 from ipc.effects import PROFILES
-from ipc.quotas import Quota
 from ipc.settings import (
     AUTO,
     ApprovalSettings,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ipc.backends.servers import BACKENDS
-from ipc.issuers import ALGORITHMS
+from ipc.configuration.issuers import ALGORITHMS
+from ipc.configuration.quorum import MOST_APPROVALS
+from ipc.configuration.quotas import MAX_QUOTA
 from ipc.process.log_level import DEBUG, INFO
-from ipc.quorum import MOST_APPROVALS
-from ipc.quotas import MAX_QUOTA
 from ipc.roles import OPERATOR_ROLES
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor.settings import value_kinds

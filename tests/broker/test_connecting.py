@@ -4,7 +4,7 @@ import pytest
 
 from broker.connecting import Servers
 from frontend.webhooks.network import Blocked
-from ipc.networks import NetworkSettings
+from ipc.configuration.networks import NetworkSettings
 from ipc.settings import EgressSettings
 
 HERE = NetworkSettings("here", ("tokens.gateway.test",), ("127.0.0.0/8",), (6379, 8443))

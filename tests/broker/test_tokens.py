@@ -11,8 +11,8 @@ import trio.testing
 
 from broker.token_server import FetchedToken, NoToken
 from broker.tokens import MAX_TOKENS, REFUSED_SECONDS, RETRY_SECONDS, Tokens
+from ipc.configuration.secret_ways import AsToken
 from ipc.messages.brokering import AskToken, TokenGiven, digest_of
-from ipc.secret_ways import AsToken
 
 WAY = AsToken("https://login.test/token", "client", ("read",), "https://api.test")
 ASKED = AskToken(1, "p", 5.0, WAY, "client-secret")

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from edge.connections import LOOK_SECONDS, EdgeConnections
 from edge.tls import EdgeCertificate
-from ipc.edge_settings import EdgeLimitSettings, EdgeTlsSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings, EdgeTlsSettings
 from tests.edge.test_connections import admitted
 from tests.support.authority import Authority
 from tests.support.certificates import made_certificate

@@ -18,7 +18,7 @@ from edge.connections import (
     group_of,
 )
 from edge.held import MAX_HELD_OF_ADDRESS, AnswerBytes, HeldBytes, WholeAnswer
-from ipc.edge_settings import EdgeLimitSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import trio
 from edge import connections, serving
 from edge.serving import serve_edge
 from edge.tls import EdgeCertificate
-from ipc.edge_settings import EdgeLimitSettings, EdgeSettings, EdgeTlsSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings, EdgeSettings, EdgeTlsSettings
 from tests.support.certificates import made_certificate
 from tests.support.hostile_gateway import hostile_gateway, whole
 

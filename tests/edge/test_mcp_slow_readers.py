@@ -15,7 +15,7 @@ from edge.connections import EdgeConnections
 from edge.gateway import ClientSocket
 from edge.held import MAX_HELD_OF_ADDRESS, WholeAnswer
 from edge.places import GatewayPlaces
-from ipc.edge_settings import EdgeLimitSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings
 from tests.support.certificates import made_certificate
 from tests.support.edge_process import edge, edge_config
 from tests.support.edge_wire import Frames, connected

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge.places import PLACES, place_share
-from ipc.edge_settings import EdgeLimitSettings
+from ipc.configuration.edge_settings import EdgeLimitSettings
 from tests.support.edge_process import Edge, edge, edge_config
 from tests.support.edge_wire import SECONDS, Frames
 from tests.support.gateway import wait_for

@@ -8,8 +8,8 @@ import trio
 
 from exporter import collector
 from exporter.collector import CollectorClient, NotExported, headers_in
+from ipc.configuration.telemetry import OtlpSettings
 from ipc.process.private_files import PrivateFileError
-from ipc.telemetry import OtlpSettings
 from tests.support.otlp_receiver import Received, receiver
 from tests.support.ports import free_port
 from tests.support.worker_desk import until

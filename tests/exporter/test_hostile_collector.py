@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from exporter import collector
 from exporter.collector import CollectorClient, NotExported
-from ipc.telemetry import OtlpSettings
+from ipc.configuration.telemetry import OtlpSettings
 from tests.support.authority import Authority
 from tests.support.certificates import made_certificate
 from tests.support.logs import capture_logs

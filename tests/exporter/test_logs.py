@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from exporter.logs import encoded_events
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from tests.support.logs import capture_logs
 from tests.support.otlp_receiver import attributes
 

@@ -9,10 +9,10 @@ from exporter.collector import CollectorClient
 from exporter.process import Giver
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import EXPORTER_TO_FRONT
+from ipc.configuration.telemetry import OtlpSettings
 from ipc.limits import MAX_EXPORT_FRAME
 from ipc.messages.exporting import CallsExported, ExportCalls, ExporterToFront
 from ipc.messages.message import Message
-from ipc.telemetry import OtlpSettings
 from tests.support.otlp_receiver import receiver
 
 

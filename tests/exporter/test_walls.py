@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from exporter.walls import walls
-from ipc.telemetry import OtlpSettings
+from ipc.configuration.telemetry import OtlpSettings
 from ipc.walls.given import LANDLOCK, SECCOMP
 from ipc.walls.kinds import KINDS
 from ipc.walls.places import outside_places, program_places

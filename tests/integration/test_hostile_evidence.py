@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import ProofRecord, Refuse
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.intents import ListUnresolved

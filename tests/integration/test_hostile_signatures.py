@@ -13,8 +13,8 @@ import pytest
 
 from ipc.approvals import DecisionOutcome, HeldBody
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
+from ipc.evidence.events import AuditEvent
 from ipc.keys.shown import hash_of, shown
 from ipc.operations.calls import Approver, Open, Refusal, Refuse
 from ipc.operations.evidence import ShowReceipt, WriteEvent

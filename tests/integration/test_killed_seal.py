@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.unfinished_segments import unfinished_in
+from ipc.evidence.unfinished_segments import unfinished_in
 from tests.integration.test_running_seal import OldState
 from tests.notary.running import ROOT
 from tests.notary.sealing.sealed_ledger import verify

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ipc import operations
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.messages.delivering import AskedByDeliverer
 from ipc.messages.event_reading import AskedByExporter
 from ipc.messages.notary_frames import NumberedOperation

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.kept_values import KeptRules
+from ipc.configuration.secret_ways import AsHeader
+from ipc.evidence.kept_values import KeptRules
 from ipc.plan import (
     CallLimits,
     FileAccess,
@@ -18,7 +19,6 @@ from ipc.plan import (
     decode_plan,
     seal,
 )
-from ipc.secret_ways import AsHeader
 
 
 def plan(**changes: Any) -> Plan:

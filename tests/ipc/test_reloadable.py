@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from ipc.networks import NetworkSettings
+from ipc.configuration.networks import NetworkSettings
 from ipc.reloadable import RELOADABLE, differing, named_values, reloadable_of, with_reloadable
 from ipc.settings import (
     EgressSettings,

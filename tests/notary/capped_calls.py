@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ipc.approvals import TTL_SECONDS
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapUse
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Approver, Closed, HeldByCap, Open, Refusal
 from ipc.operations.caps import ReadCaps, SumCap
 from ipc.operations.holds import Hold, HoldInForce

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from ipc.caps import CapUse
-from ipc.kept_values import KeptValues
+from ipc.evidence.kept_values import KeptValues
 from notary.unit import ENDED_SECONDS
 from tests.notary.running import Running
 from tests.notary.samples import call_event, make_open

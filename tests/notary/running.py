@@ -15,7 +15,7 @@ import msgspec
 from contract.audit import ChainReport
 from ipc.channel.blocking import BlockingChannel
 from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.notarising import (
     AttachDeliverer,

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.approvals import DecisionOutcome
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
-from ipc.evidence import Delivery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import Delivery
 from ipc.messages.calling import Result, Verification
 from ipc.operations.calls import Approver, Closed, GrantTerms, Open, ProofRecord, Refuse
 from ipc.operations.deliveries import ClaimDeliveries, SettleDelivery

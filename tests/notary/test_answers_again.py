@@ -8,7 +8,7 @@ import jwt
 import msgspec
 import pytest
 
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.messages.notary_frames import Answered
 from ipc.operations.calls import ProofRecord, UseProof, Withdraw
 from ipc.operations.deliveries import ClaimDeliveries

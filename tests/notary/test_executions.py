@@ -10,7 +10,7 @@ from math import inf
 import msgspec
 import pytest
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.messages.attesting import Seen
 from ipc.messages.notarising import TieWorker, WorkerEnded

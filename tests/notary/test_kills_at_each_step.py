@@ -23,7 +23,7 @@ from ipc.operations.operation import Operation
 from ipc.process.exits import Exit
 from ipc.settings import Settings
 from notary import checkpoint_file
-from notary.offline import main
+from notary.programs.offline import main
 from notary.tree.checkpoint import Checkpoint, parted
 from tests.notary.running import NotaryProcess, Running, settings_in, stored
 from tests.notary.samples import make_hold, make_note, make_open, make_result

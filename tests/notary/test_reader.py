@@ -17,7 +17,7 @@ import notary.reader
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import encode_frame
 from ipc.channel.protocol_states import READER_TO_FRONT
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_READER_FRAME
 from ipc.messages.reading import NotRead, ReaderToFront, VerifyChain, Walking
 from ipc.operations.evidence import WriteEvent
@@ -220,8 +220,8 @@ def test_a_file_is_opened_behind_the_walls_and_a_connection_is_made_before_they_
 def traced(*arguments: object) -> "subprocess.CompletedProcess[str]":
     """The program."""
     return subprocess.run(
-        [*INTERPRETER, "notary.trace", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=60,
-        check=False,
+        [*INTERPRETER, "notary.programs.trace", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True,
+        timeout=60, check=False,
     )  # fmt: skip
 
 

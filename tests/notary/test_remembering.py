@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Entered, ProofRecord, UseProof
 from ipc.operations.evidence import WriteEvent
 from notary.database import DatabaseGone, OpenTransaction

@@ -36,8 +36,8 @@ def test_an_unusable_backend_is_reported_at_its_setting(configured: tuple[str, .
     ledger = LedgerSettings(url=f"postgresql://ann@/anns?host={tmp_path}" if LEDGER in configured else None)
     settings = Settings(str(tmp_path), "http://gateway.test", store=store, ledger=ledger)
     done = subprocess.run(
-        [*INTERPRETER, "notary.try_backends"], cwd=ROOT, input=msgspec.json.encode(settings), capture_output=True,
-        timeout=60, check=False,
+        [*INTERPRETER, "notary.programs.try_backends"], cwd=ROOT, input=msgspec.json.encode(settings),
+        capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (Exit.OK, b"")
     told = msgspec.json.decode(done.stdout, type=list[BackendProblem])

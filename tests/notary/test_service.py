@@ -12,8 +12,8 @@ import pytest
 
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import encode_frame
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import Woken
 from ipc.messages.notarising import FrontDetached, NotaryReady, StopNotary, WorkerEnded

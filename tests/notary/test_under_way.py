@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_AHEAD
 from ipc.operations.calls import Assign, Closed, NoSuchWorker, Open, Recall, Unbegun, Withdraw
 from ipc.operations.intents import ListUnresolved

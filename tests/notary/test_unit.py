@@ -8,7 +8,7 @@ import jwt
 import pytest
 
 from ipc.channel.blocking import ChannelClosed
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.messages.delivering import Welcome
 from ipc.messages.notarising import FrontDetached, NotaryReady
 from ipc.operations.calls import ProofRecord, UseProof, Withdraw

@@ -11,7 +11,7 @@ from frontend.files.problems import Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import manifest_of, read_file
 from frontend.manifests.templates import CompiledTemplate
-from ipc.secret_ways import AsHeader
+from ipc.configuration.secret_ways import AsHeader
 from tests.providers.conftest import ROOT, Call, module
 from tests.support.provider_host import Host, Providers
 

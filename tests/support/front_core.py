@@ -35,7 +35,7 @@ from frontend.notary.client import NotaryClient
 from frontend.policy.engine import Commit, MemoStatus, PolicySources
 from frontend.policy.question import BudgetUnread, Decision, Question
 from frontend.services import Services
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.messages.control import StartFront
 from ipc.messages.modules import ModuleVerdict
 from ipc.operations.evidence import QueryEvents, ShowReceipt

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from ipc.backends.store import ApprovalRecord, Budget
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.operations.calls import Closed, GrantTerms, Open, ProofRecord, Refusal
 from ipc.operations.evidence import QueryEvents, WriteEvent
 from ipc.operations.holds import Hold, HoldInForce, MoveHold

@@ -18,7 +18,7 @@ import msgspec
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import encode_frame
 from ipc.channel.protocol_states import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
 from ipc.messages.calling import Result
 from ipc.messages.control import FollowSettings, SettingsFollowed
@@ -36,7 +36,7 @@ from ipc.operations.calls import Closed, Open
 from ipc.operations.evidence import WriteEvent
 from ipc.reloadable import Reloadable
 from ipc.settings import OperatorSettings, Settings, WebhookSettings
-from notary import offline
+from notary.programs import offline
 from notary.signing.make_keys import make_keys
 from supervisor.programs import INTERPRETER
 from tests.support.played_workers import Workers

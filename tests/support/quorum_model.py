@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from frontend.auth.operators import Operators
 from ipc.approvals import PENDING, TTL_SECONDS
-from ipc.quorum import Quorum
+from ipc.configuration.quorum import Quorum
 from ipc.reloadable import reloadable_of
 from ipc.settings import OperatorSettings
 from tests.support.front_core import HOLD, Core, signed

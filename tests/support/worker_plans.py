@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.messages.attesting import Permit
 from ipc.messages.calling import Call
 from ipc.plan import CallLimits, FileAccess, Plan, PlanEgress, PlannedRequest, SecretUse, seal
-from ipc.secret_ways import AsHeader
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILTINS = ROOT / "workers" / "providers"

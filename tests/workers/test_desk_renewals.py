@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
+from ipc.configuration.secret_ways import AsToken
 from ipc.messages.calling import Drop, Result, Secrets, TokenRefused
 from ipc.plan import CallLimits, Plan, SecretUse
 from ipc.process.exits import Exit
-from ipc.secret_ways import AsToken
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import post_plan
 from tests.support.worker_template import Template

@@ -11,11 +11,11 @@ import psutil
 import pytest
 
 from ipc.channel.framing import encode_frame
+from ipc.configuration.networks import NetworkTls
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.calling import Retire
 from ipc.messages.forking import KillForked, SpawnWorker, StartTemplate, UseNetworks, WorkerExited
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
-from ipc.networks import NetworkTls
 from ipc.process.exits import Exit
 from supervisor.programs import INTERPRETER
 from tests.support import worker_wat as wat

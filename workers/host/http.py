@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from ipc.configuration.networks import PlanNetwork
+from ipc.configuration.secret_ways import AsToken
 from ipc.messages.calling import Observation
 from ipc.network.addresses import split_address
 from ipc.network.domains import matches
 from ipc.network.reach import ReachRefused, may_send_plain, reach_of
-from ipc.networks import PlanNetwork
 from ipc.plan import Plan, PlannedTool
-from ipc.secret_ways import AsToken
 from workers.host.added_secrets import added_secrets
 from workers.host.connection import connect
 from workers.host.encoding import to_bytes

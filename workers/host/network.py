@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ipc.networks import PlanNetwork
+from ipc.configuration.networks import PlanNetwork
 from workers.host.kept import KeptConnections
 from workers.host.meter import HostError
 from workers.host.resolver import Resolver

@@ -8,8 +8,8 @@ import ssl
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from ipc.configuration.networks import NetworkTls
 from ipc.network.tls import show_certificate
-from ipc.networks import NetworkTls
 from workers.host.connection import make_tls
 from workers.log import write_line
 

@@ -11,7 +11,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.notary.sealed import missing, refuse_sealed
 from frontend.services import Services
-from ipc.evidence import EventQuery, KeptFilter
+from ipc.evidence.records import EventQuery, KeptFilter
 from ipc.operations.evidence import Prove, ProveConsistency, QueryEvents, ReadCheckpoint
 
 

@@ -17,7 +17,7 @@ from frontend.contract.intents import IntentsQuery, ResolveRequest
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.events import INTENT_RESOLVED
+from ipc.evidence.events import INTENT_RESOLVED
 from ipc.operations.intents import ListUnresolved, ResolveIntent
 from ipc.operations.status import ReadLedger
 

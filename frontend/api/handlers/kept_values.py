@@ -9,7 +9,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.notary.sealed import missing, segments_before
 from frontend.services import Services
-from ipc.events import EVIDENCE_ERASED
+from ipc.evidence.events import EVIDENCE_ERASED
 from ipc.operations.erasing import EraseKept
 
 AT_ONCE = 32

@@ -16,7 +16,7 @@ from frontend.http.requests import Request
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 from frontend.telemetry.logs import log
-from ipc.events import LEASE_ISSUED
+from ipc.evidence.events import LEASE_ISSUED
 from ipc.keys.jwk import KeyRefused, PublicKey
 from ipc.operations.leases import Issue, TooManySessions
 

@@ -6,8 +6,8 @@ from frontend.contract.annotations import codes
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.services import Services
-from ipc.events import ACTION_CALL
-from ipc.identity_origin import DPOP
+from ipc.configuration.identity_origin import DPOP
+from ipc.evidence.events import ACTION_CALL
 
 
 @codes(

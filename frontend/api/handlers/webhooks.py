@@ -12,7 +12,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.backends.webhooks import status_of
-from ipc.events import WEBHOOK_TESTED, WEBHOOKS_REDELIVERED
+from ipc.evidence.events import WEBHOOK_TESTED, WEBHOOKS_REDELIVERED
 from ipc.operations.deliveries import ListDeliveries, RedeliverDeliveries
 from ipc.process.clock import iso
 

@@ -10,7 +10,7 @@ from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.telemetry.weakened import Weakened
 from ipc.backends.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
-from ipc.events import APPROVAL_EXPIRED
+from ipc.evidence.events import APPROVAL_EXPIRED
 from ipc.operations.holds import DueHolds
 
 TIME_OVER, REVOKED = "five minutes without a decision", "everything of before was revoked"

@@ -21,15 +21,15 @@ from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailabl
 from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, HeldBody
 from ipc.backends.store import ApprovalRecord
-from ipc.identity_origin import UNKNOWN
-from ipc.kept_values import summary_of
+from ipc.configuration.identity_origin import UNKNOWN
+from ipc.configuration.quorum import Quorum
+from ipc.evidence.kept_values import summary_of
 from ipc.keys.shown import shown_quorum
 from ipc.messages.exporting import NOTARY_HOLD
 from ipc.operations.calls import Refusal, RepeatedCall
 from ipc.operations.holds import GetHold, Hold, HoldInForce
 from ipc.operations.standing import Lifted
 from ipc.plan import SealedPlan
-from ipc.quorum import Quorum
 from ipc.texts.identifiers import new
 
 

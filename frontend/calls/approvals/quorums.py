@@ -16,9 +16,9 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from ipc.approvals import HeldBody
 from ipc.backends.store import ApprovalRecord
-from ipc.events import APPROVAL_GIVEN
+from ipc.configuration.quorum import GivenApproval
+from ipc.evidence.events import APPROVAL_GIVEN
 from ipc.operations.quorum import GiveApproval
-from ipc.quorum import GivenApproval
 
 _MEND = "teach it with `gatectl domains add` or `gatectl paths add`"
 

@@ -30,8 +30,8 @@ from ipc.approvals import (
 )
 from ipc.backends.store import ApprovalRecord
 from ipc.caps import CapReading
+from ipc.configuration.quorum import GivenApproval, Quorum
 from ipc.keys.shown import hash_of, shown, without_request
-from ipc.quorum import GivenApproval, Quorum
 
 _outcome = msgspec.json.Decoder(DecisionOutcome)
 

@@ -15,8 +15,8 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, FAILED
 from ipc.backends.store import ApprovalRecord
-from ipc.events import ACTION_CALL
-from ipc.evidence import EventQuery
+from ipc.evidence.events import ACTION_CALL
+from ipc.evidence.records import EventQuery
 from ipc.operations.evidence import QueryEvents, TraceOfApproval
 from ipc.operations.holds import OrphanedHolds
 

@@ -42,7 +42,7 @@ from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, HeldBody
 from ipc.backends.store import ApprovalRecord
-from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
+from ipc.evidence.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
 from ipc.keys.signed_approvals import APPROVE
 from ipc.messages.exporting import NOTARY_CLAIM
 from ipc.operations.calls import Approver

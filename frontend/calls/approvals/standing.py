@@ -15,13 +15,13 @@ from frontend.clock import TimeSource
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
-from ipc.events import STANDING_ADDED, STANDING_REVOKED
+from ipc.configuration.quorum import configured
+from ipc.evidence.events import STANDING_ADDED, STANDING_REVOKED
 from ipc.keys.signed_approvals import SignatureRefused
 from ipc.keys.standing_approvals import StandingTerms, TermsRefused, check_standing, read_standing
 from ipc.network.loopback import ledger_origin, own_addresses
 from ipc.operations.standing import AddStanding, RevokeStanding, StandingInForce
 from ipc.process.clock import iso
-from ipc.quorum import configured
 from ipc.settings import Settings
 
 

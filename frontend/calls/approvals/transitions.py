@@ -19,8 +19,8 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import ENDS, Metrics
 from ipc.approvals import CLAIMED, EXPIRED, PENDING, DecisionOutcome
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
-from ipc.kept_values import KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValues
 from ipc.operations.holds import MoveHold, UnsettledHolds
 
 

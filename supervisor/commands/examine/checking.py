@@ -85,7 +85,7 @@ def _untried(settings: Settings, document: Document) -> list[Problem]:
     if not any(one.form is not None and one.url(settings) is not None for one in BACKENDS):
         return []
     failing, given = "the backends could not be tried", msgspec.json.encode(settings).decode()
-    done = run_key_program("notary.try_backends", [], failing, given)
+    done = run_key_program("notary.programs.try_backends", [], failing, given)
     if done.returncode != 0:
         raise Refused(Exit.FAILED, f"{failing}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
     told = msgspec.json.decode(done.stdout, type=list[BackendProblem])

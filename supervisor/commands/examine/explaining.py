@@ -159,7 +159,7 @@ def _request(path: Path | None) -> bytes | None:
 def _call_of(trace_id: str, settings: Settings, helpers: Helpers) -> _Called:
     """The decision about the call of a trace: its first event. Raises Refused."""
     failing, ledger = "the ledger could not be read", settings.ledger.url or settings.ledger_file
-    told = _output(helpers, "notary.trace", (trace_id, *ledger_arguments(settings)), (), failing)
+    told = _output(helpers, "notary.programs.trace", (trace_id, *ledger_arguments(settings)), (), failing)
     calls = [one for one in msgspec.json.decode(told, type=list[_Called]) if one.event_type == "ActionCall"]
     if not calls:
         raise Refused(Exit.CONFIG, f"{ledger} has no call with the trace {trace_id!a}.")

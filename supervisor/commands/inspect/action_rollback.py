@@ -147,7 +147,7 @@ def _note(settings: Settings, done: ActionRollback) -> None:
     named |= {"replaced": done.replaced} if done.replaced is not None else {}
     arguments = [f"--{name}={text}" for name, text in named.items()]
     given = msgspec.json.encode(with_key_paths(settings)).decode()
-    ended = run_key_program("notary.note_rollback", arguments, "the event could not be written", given)
+    ended = run_key_program("notary.programs.note_rollback", arguments, "the event could not be written", given)
     if ended.returncode != 0:
         why = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise Refused(Exit.FAILED, f"the event could not be written, and nothing was changed: {why}")

@@ -1,7 +1,7 @@
 """`gateway backup`: what the gateway keeps, copied while it runs.
 
-The supervisor reads neither ledger nor key: a process of its own does (`notary.backup`), with a read transaction, so
-that the gateway goes on meanwhile.
+The supervisor reads neither ledger nor key: a process of its own does (`notary.programs.backup`), with a read
+transaction, so that the gateway goes on meanwhile.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ def back_up(settings: Settings, target: Path, *, with_keys: bool) -> str:
     arguments = [str(target.absolute()), *(["--with-keys"] if with_keys else [])]
     given = msgspec.json.encode(with_key_paths(settings)).decode()
     what = "the backup could not be made"
-    done = run_key_program("notary.backup", arguments, what, given, seconds=SECONDS)
+    done = run_key_program("notary.programs.backup", arguments, what, given, seconds=SECONDS)
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise Refused(Exit(done.returncode) if done.returncode in _KNOWN else Exit.FAILED, why)

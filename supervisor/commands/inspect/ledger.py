@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
         "until the time of the newest evidence. Leaves an event with the reason, both times and the user, and ends "
         "every lease. The gateway must be stopped. Run it as the user that the gateway runs as.",
     )
-    for parser, program in ((rollback, "notary.accept_rollback"), (clock, "notary.accept_clock")):
+    for parser, program in ((rollback, "notary.programs.accept_rollback"), (clock, "notary.programs.accept_clock")):
         parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, for the audit event")
         add_gateway(parser)
         parser.set_defaults(run=_accept, program=program)
@@ -70,7 +70,7 @@ def _accept(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    command = [*INTERPRETER, "notary.offline", *options.ledger]
+    command = [*INTERPRETER, "notary.programs.offline", *options.ledger]
     for name in ("keys", "segments", "password_file", "ca_file"):
         if (given := getattr(options, name)) is not None:
             command += [f"--{name.replace('_', '-')}", str(given)]

@@ -1,8 +1,8 @@
 """`gateway ledger accept-rollback` and `accept-clock`: go on from a ledger that a start refuses, or with a clock that
 is behind the newest evidence.
 
-The supervisor reads neither ledger nor key: a process of its own does (`notary.accept_rollback`,
-`notary.accept_clock`), while this one holds the state directory, so that no gateway runs meanwhile.
+The supervisor reads neither ledger nor key: a process of its own does (`notary.programs.accept_rollback`,
+`notary.programs.accept_clock`), while this one holds the state directory, so that no gateway runs meanwhile.
 """
 
 import os
@@ -22,7 +22,7 @@ _KNOWN = frozenset({Exit.CONFIG, Exit.NO_PERMISSION, Exit.UNAVAILABLE, Exit.LOCK
 
 
 def accept(program: str, settings: Settings, reason: str) -> str:
-    """Run `notary.accept_rollback` or `notary.accept_clock`; its sentence. Raises Refused."""
+    """Run `notary.programs.accept_rollback` or `notary.programs.accept_clock`; its sentence. Raises Refused."""
     if not reason.strip():
         raise Refused(Exit.USAGE, "--reason: say why; an auditor who reads the log in a year will ask.")
     return run_alone(program, settings, ["--reason", reason, "--by", local_user()])

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.evidence.unfinished_segments import forget_unfinished
 from ipc.messages.sealing import CopiedSegment
 from ipc.process.exits import Exit
 from ipc.settings import Settings
-from ipc.unfinished_segments import forget_unfinished
 from supervisor.commands import Commands
 from supervisor.commands.inspect.rollback import local_user, run_alone, run_for_ledger
 from supervisor.commands.named import add_gateway, named_settings
@@ -28,7 +28,7 @@ from supervisor.life.asking import ask_gateway
 from supervisor.refusal import Refused
 
 MOST_SECONDS: Final = 24 * 3600.0
-_PROGRAM: Final = "notary.seal"
+_PROGRAM: Final = "notary.programs.seal"
 _LOOK_AGAIN_SECONDS: Final = 1.0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from ipc.certificates import CertificateSettings
+from ipc.configuration.certificates import CertificateSettings
 from ipc.texts.san_patterns import MAX_SAN, SanPattern, parse_pattern
 from supervisor.settings.kind import PathContext, Wrong, kind
 from supervisor.settings.sections.section import ArraySection, Found

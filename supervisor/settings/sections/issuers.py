@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ipc.issuers import MAX_NAME, IssuerSettings, SubjectMapping
+from ipc.configuration.issuers import MAX_NAME, IssuerSettings, SubjectMapping
 from ipc.keys.key_sets import KeySetRefused, fits, read_file
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, Wrong, kind

@@ -8,8 +8,8 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Final
 
+from ipc.configuration.networks import ClientCertificate, NetworkSettings
 from ipc.network.reach import LOOPBACK, NEVER, hidden_in
-from ipc.networks import ClientCertificate, NetworkSettings
 from ipc.process.private_files import PrivateFileError, look_at_private
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, Wrong, kind

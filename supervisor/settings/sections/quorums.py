@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ipc.quorum import MOST_GROUPS, QuorumRule, is_met, needed
+from ipc.configuration.quorum import MOST_GROUPS, QuorumRule, is_met, needed
 from ipc.roles import APPROVE_ROLE
 from ipc.settings import OperatorSettings
 

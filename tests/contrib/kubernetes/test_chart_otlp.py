@@ -2,7 +2,7 @@
 
 import kubernetes_validate
 
-from ipc.telemetry import OtlpSettings
+from ipc.configuration.telemetry import OtlpSettings
 from tests.contrib.kubernetes.test_chart import named, values
 from tests.support.kubernetes import NEWEST, one_of, rendered, resources
 

@@ -26,7 +26,7 @@ from contrib.verify.oracle import (
     signed_receipt,
     vkey,
 )
-from ipc.kept_values import KeptRules, commitment, values_of
+from ipc.evidence.kept_values import KeptRules, commitment, values_of
 from tests.contrib.verify.command import judge
 from tests.contrib.verify.vectors import PROVEN, Vector
 

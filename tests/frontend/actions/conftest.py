@@ -15,7 +15,7 @@ from frontend.auth.lease import Lease
 from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import manifest_of, read_bytes
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.messages.modules import ModuleVerdict
 from ipc.settings import Settings
 

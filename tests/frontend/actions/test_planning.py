@@ -14,11 +14,11 @@ from frontend.actions.targets import Learned
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
 from ipc.channel.framing import encode_frame
+from ipc.configuration.networks import NetworkSettings
+from ipc.configuration.secret_ways import AsHeader
 from ipc.limits import MAX_CALL_FRAME
 from ipc.messages.calling import Call
-from ipc.networks import NetworkSettings
 from ipc.plan import Plan, SecretUse, seal
-from ipc.secret_ways import AsHeader
 from ipc.settings import EgressSettings, Settings
 
 ActionOf = Callable[..., Action]

@@ -18,8 +18,8 @@ from frontend.clock import FrontClock
 from frontend.errors import GateError
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
-from ipc.certificates import CertificateSettings
-from ipc.issuers import IssuerSettings, SubjectMapping
+from ipc.configuration.certificates import CertificateSettings
+from ipc.configuration.issuers import IssuerSettings, SubjectMapping
 from ipc.process.clock import parse_iso
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.client_certificates import byte_sequence, client_certificate, dns, email, uri

@@ -15,7 +15,7 @@ from frontend.auth.lease import CACHED_LEASES, Lease, LeaseVerifier
 from frontend.clock import STEP_TOLERANCE_SECONDS, FrontClock
 from frontend.errors import GateError
 from frontend.notary.in_force import NOTHING
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from ipc.messages.notary_frames import FrontFacts
 from ipc.process.clock import iso

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
-from ipc.issuers import IssuerSettings, SubjectMapping
+from ipc.configuration.issuers import IssuerSettings, SubjectMapping
 from ipc.process.clock import parse_iso
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import Core, front_core

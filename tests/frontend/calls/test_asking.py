@@ -10,7 +10,7 @@ from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.operations.calls import GrantTerms, Open, ProofRecord, Refusal, Withdraw
 from ipc.plan import CallLimits, SecretUse, seal
 from tests.support.plans import a_plan

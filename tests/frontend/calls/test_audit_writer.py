@@ -10,7 +10,7 @@ from frontend.auth.identity import Identity
 from frontend.calls.audit_writer import bounded
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
-from ipc.events import ACTION_CALL, ADMIN_DRAIN, GATEWAY_STARTED, LEASE_ISSUED
+from ipc.evidence.events import ACTION_CALL, ADMIN_DRAIN, GATEWAY_STARTED, LEASE_ISSUED
 from tests.support.front_core import Core, front_core, refuses
 
 

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from frontend.auth.lease import Lease
 from frontend.calls.budgets import MAX_SPENT, BudgetCheck
 from frontend.policy.question import Decision
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.operations.holds import ListHolds
 from tests.support.front_core import ALLOW, DENY, HOLD, Core, front_core, then
 

@@ -11,7 +11,7 @@ from frontend.auth.authentication import OperatorCaller
 from frontend.calls.intents import NOTHING_KEPT, why_not
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
-from ipc.evidence import IntentDetail
+from ipc.evidence.records import IntentDetail
 from ipc.operations.calls import NoSuchWorker
 from ipc.operations.intents import Looked, Unverifiable, VerifyIntent
 from ipc.verifiers import VERIFIERS

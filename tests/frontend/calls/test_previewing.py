@@ -9,7 +9,7 @@ import pytest
 
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryUnavailable
-from ipc.quorum import QuorumRule
+from ipc.configuration.quorum import QuorumRule
 from ipc.settings import ApprovalSettings
 from tests.support.front_core import DENY, DIGEST, HOLD, Core, action, front_core, refuses, registry_of
 from tests.support.held_calls import filing

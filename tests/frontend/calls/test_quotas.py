@@ -10,7 +10,7 @@ import pytest
 from frontend.calls.quotas import MAX_KNOWN, Quotas
 from frontend.http.answers import Answer
 from frontend.policy.data import parse_data
-from ipc.quotas import Quota
+from ipc.configuration.quotas import Quota
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import API_KEY, HOLD, Agent, Core, front_core, signed
 from tests.support.limiting import limiting

@@ -17,7 +17,7 @@ from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from frontend.telemetry.lines import MAX_LINES
-from ipc.events import ACTION_CALL
+from ipc.evidence.events import ACTION_CALL
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 from tests.support.logs import capture_logs

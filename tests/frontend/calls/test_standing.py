@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import trio
 
+from ipc.configuration.quorum import Quorum, QuorumRule
 from ipc.operations.evidence import ShowReceipt
-from ipc.quorum import Quorum, QuorumRule
 from ipc.settings import ApprovalSettings, OperatorSettings
 from tests.support.front_core import DENY, HOLD, Core, action, front_core, signed
 from tests.support.held_calls import reaching

@@ -7,7 +7,7 @@ import pytest
 
 from frontend.files.problems import FileProblem
 from frontend.manifests.manifest import Manifest
-from ipc.kept_values import KeptRules
+from ipc.evidence.kept_values import KeptRules
 
 Read = Callable[..., tuple[Manifest | None, list[FileProblem]]]
 SCHEMA = {

@@ -14,7 +14,7 @@ from frontend.webhooks.deliverer import Deliverer
 from frontend.webhooks.delivery import open_post
 from frontend.webhooks.endpoints import open_endpoints
 from frontend.webhooks.outbox import DELIVERERS, Outbox
-from ipc.evidence import Delivery
+from ipc.evidence.records import Delivery
 from ipc.messages.control import TryWebhook, WebhookTried
 from ipc.settings import EgressSettings, WebhookSettings
 from tests.support.breakable_notary import BreakableClient

@@ -14,12 +14,12 @@ from frontend.webhooks.sender import AT_ONCE
 from frontend.webhooks.signing import signature_headers
 from ipc.backends.webhooks import key_of
 from ipc.settings import WEBHOOK_KINDS, WebhookSettings
-from notary.announcing import KIND
 from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import schema
 from notary.ledger.message import _FIELDS, MAX_BODY_BYTES, SUMMARY_TEMPLATE, checkpoint_body
 from notary.ledger.outbox import MAX_WAITING
 from notary.tree.checkpoint import Checkpoint
+from notary.upkeep.announcing import KIND
 from tests.support.notary_thread import SMALL_WAL
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "webhooks.md").read_text()

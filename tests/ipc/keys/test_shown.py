@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 from frontend.calls.approvals.record import detailed
 from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.backends.store import ApprovalRecord
-from ipc.identity_origin import IdentityOrigin
-from ipc.kept_values import KeptRules
+from ipc.configuration.identity_origin import IdentityOrigin
+from ipc.evidence.kept_values import KeptRules
 from ipc.keys.shown import NOT_HASHED, hash_of, shown
 from ipc.plan import seal
 from ipc.texts.canonical import sha256_hex

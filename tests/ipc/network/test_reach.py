@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.configuration.networks import ClientCertificate, NetworkSettings, PlanNetwork
 from ipc.network.addresses import is_public
 from ipc.network.reach import (
     NEVER,
@@ -16,7 +17,6 @@ from ipc.network.reach import (
     networks_for,
     reach_of,
 )
-from ipc.networks import ClientCertificate, NetworkSettings, PlanNetwork
 
 NAME = "billing.corp.example"
 BILLING = PlanNetwork("billing", (NAME, "*.pay.corp.example"), ("10.20.0.0/16", "fd00:20::/64"), (443, 8443))

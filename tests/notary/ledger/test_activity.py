@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contract.activity import AuditSummary, CountedPrincipal
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.activity import SummariseAudit
 from ipc.operations.calls import CallKey, ProofRecord, Refuse
 from notary.database import OpenTransaction

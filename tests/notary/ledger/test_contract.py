@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from contract.evidence import Bundle
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.operations.calls import Approver, Closed
 from ipc.operations.deliveries import ClaimDeliveries, ListDeliveries, NextDelivery, RedeliverDeliveries
 from ipc.operations.evidence import (

@@ -10,8 +10,8 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc import events
-from ipc.events import AuditEvent
+from ipc.evidence import events
+from ipc.evidence.events import AuditEvent
 from ipc.process.clock import iso
 from ipc.texts.canonical import NotCanonical, sha256_hex
 from notary.ledger.chain import event_hash, milliseconds, open_event

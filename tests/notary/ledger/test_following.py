@@ -14,10 +14,10 @@ import pytest
 from ipc.channel.blocking import ChannelClosed
 from ipc.operations.exporting import EventExport, EventPosition, FollowingEvents, NextEvents
 from ipc.operations.status import ReadLedger
-from notary.accept_rollback import accept
-from notary.backup import back_up
 from notary.event_export import EventExports
 from notary.ledger.chain import event_hash
+from notary.programs.accept_rollback import accept
+from notary.programs.backup import back_up
 from notary.reading import following
 from tests.notary.running import Running, query
 from tests.notary.samples import make_note

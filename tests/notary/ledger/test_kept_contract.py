@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery, KeptFilter
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValue, KeptValues
+from ipc.evidence.records import EventQuery, KeptFilter
 from ipc.operations.erasing import ErasedKept, EraseKept
 from ipc.operations.evidence import QueryEvents
 from notary.reading import shown_kept

@@ -4,8 +4,8 @@ import pytest
 
 from frontend.errors import STATUS
 from ipc.settings import WEBHOOK_KINDS
-from notary import announcing
 from notary.ledger.kinds import _TABLE, kinds_of
+from notary.upkeep import announcing
 from tests.notary.samples import make_event
 
 ROWS: list[tuple[str, str | None, str | None, tuple[str, ...]]] = [

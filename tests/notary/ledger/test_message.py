@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.events import AuditEvent
-from ipc.quorum import MOST_GROUPS
+from ipc.configuration.quorum import MOST_GROUPS
+from ipc.evidence.events import AuditEvent
 from ipc.settings import WEBHOOK_KINDS
 from notary.ledger.message import MAX_BODY_BYTES, body_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ipc.evidence import Delivery
+from ipc.evidence.records import Delivery
 from ipc.operations.status import ReadLedger
 from notary.ledger import outbox
 from notary.ledger.outbox import MAX_GIVEN_UP

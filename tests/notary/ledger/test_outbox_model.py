@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.evidence import FAR_MS, Delivery
+from ipc.evidence.records import FAR_MS, Delivery
 from ipc.operations.status import ReadLedger
 from notary.ledger import outbox
 from tests.notary.running import Running

@@ -19,9 +19,9 @@ from notary.database import DatabaseGone
 from notary.ledger import page_ring, schema
 from notary.ledger.page_ring import SLOTS, RingEntry, pieces_of
 from notary.ledger.settling import Unsettled, head_with, settle, unsettled
-from notary.offline import main
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
+from notary.programs.offline import main
 from notary.reading.whole import WholeWalk
 from notary.tasks import Task
 from notary.units import TransactionRunner

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence import EventQuery, KeptFilter
+from ipc.evidence.records import EventQuery, KeptFilter
 from notary.backends.postgres.statements import Statements, translated
 from notary.ledger import dead_letters, intents, outbox
 from notary.ledger.postgres import OWN, prepare

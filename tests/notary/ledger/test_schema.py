@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from ipc.approvals import read_remains
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from notary.backends.sqlite import SqliteDatabase
 from notary.database import DatabaseGone
 from notary.ledger import page_ring, schema
 from notary.ledger.head import Head
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.writing import write_event
-from notary.offline import main
+from notary.programs.offline import main
 from notary.tasks import TaskOutcome
 from notary.units import remembered
 from tests.notary.running import ROOT, stored

@@ -2,7 +2,7 @@
 
 import json
 
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from tests.notary.running import Running
 from tests.notary.samples import claim, make_hold, make_open
 

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from ipc.approvals import DecisionOutcome, HeldBody
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
+from ipc.configuration.quorum import GivenApproval, Quorum
 from ipc.keys.shown import shown_quorum
 from ipc.operations.calls import Approver, Open
 from ipc.operations.holds import GetHold, MoveHold
 from ipc.operations.quorum import GiveApproval
 from ipc.plan import seal
-from ipc.quorum import GivenApproval, Quorum
 from ipc.settings import OperatorSettings
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import ProofRecord, Refuse, UseProof, WrittenRefusal
 from ipc.operations.evidence import WriteEvent
 from notary.ledger.refused import MAX_KEYS, REFUSALS_AN_HOUR, WINDOW_SECONDS, RefusalCount, pruned

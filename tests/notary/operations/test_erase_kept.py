@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.activity import SummariseAudit
 from ipc.operations.erasing import ErasedKept, EraseKept
 from tests.notary.running import Running, walk_of

@@ -1,8 +1,8 @@
 """EraseKept and calls without an event of their end: values of an unknown outcome are erased, those of a running call
 stay until it ends. However many there are, of one trace too, repeated operations reach them all."""
 
-from ipc.events import AuditEvent
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.erasing import ErasedKept, EraseKept
 from ipc.operations.intents import ResolveIntent
 from notary.operations.erasing import AT_ONCE

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.activity import SummariseAudit
 from ipc.operations.erasing import EraseKept
 from notary.backends.sqlite import connect
-from notary.backup import LEDGER, back_up
 from notary.ledger import activity
 from notary.ledger.activity_sums import SUM_KEYS
 from notary.ledger.encrypted_values import GROUP, VALUE_KEYS, forget_keys, number_of
 from notary.ledger.kept_values import insert, stored_values
 from notary.ledger.key_pages import KeyPages
+from notary.programs.backup import LEDGER, back_up
 from tests.notary.operations.test_erase_kept import ERASED, OF_PERSON
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import NOW, call_event, make_open

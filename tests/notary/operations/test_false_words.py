@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ipc import events
 from ipc.backends.store import ApprovalRecord
-from ipc.events import AuditEvent
+from ipc.evidence import events
+from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_AHEAD
 from ipc.operations.calls import Approver, Open, Refuse, Withdraw
 from ipc.operations.deliveries import RedeliverDeliveries

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import CallKey, Closed, Open, Refuse, RepeatedCall, Withdraw, WrittenRefusal
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.idempotency import ReadKeptOutput

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ipc.backends.store import Budget
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.process.clock import iso

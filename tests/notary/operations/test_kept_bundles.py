@@ -7,8 +7,8 @@ import pytest
 from gateway_client import BundleVerdict, verify_bundle
 
 from contract.evidence import Bundle
-from ipc.events import AuditEvent
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.calls import Closed
 from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import Prove

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.kept_values import KeptValue, KeptValues, commitment
+from ipc.evidence.kept_values import KeptValue, KeptValues, commitment
 from ipc.operations.calls import ProofRecord, Refuse, UseProof
 from notary.ledger.kept_values import stored_values
 from tests.notary.running import Running

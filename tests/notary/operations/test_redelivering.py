@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ipc.events import WEBHOOKS_REDELIVERED, AuditEvent
-from ipc.evidence import AbandonedDelivery
+from ipc.evidence.events import WEBHOOKS_REDELIVERED, AuditEvent
+from ipc.evidence.records import AbandonedDelivery
 from ipc.operations.deliveries import ListDeliveries, ListedDeliveries, NextDelivery, RedeliverDeliveries, Requeued
 from ipc.operations.status import ReadLedger
 from notary.ledger import outbox

@@ -1,6 +1,6 @@
 """An operator resolves an intent that has no receipt, and its caller's list of own calls follows."""
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.operations.intents import IntentResolution, ListUnresolved, ResolveIntent
 from ipc.operations.own_calls import ListOwnCalls

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Closed, Refusal
 from ipc.operations.holds import DueHolds, GetHold, MoveHold
 from ipc.operations.leases import ListSessions, RevokeSession, SessionRevocation, SessionView

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ipc.approvals import DecisionOutcome, HeldBody
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.keys.shown import hash_of, shown
 from ipc.operations.calls import Approver, Open
 from ipc.operations.evidence import ShowReceipt

@@ -6,7 +6,7 @@ import pytest
 from msgspec import convert
 
 from contract.intents import ExpectedFile, SeenFile
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.expected import FileToLeave
 from ipc.messages.attesting import LookAtFile, Seen
 from ipc.operations.calls import Approver, NoSuchWorker

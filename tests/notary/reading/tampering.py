@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.calls import Approver
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.process.exits import Exit
@@ -20,8 +20,8 @@ from ipc.settings import Settings
 from notary.checkpoints import RolledBack
 from notary.database import DatabaseGone
 from notary.ledger.activity_sums import SUM_KEYS
-from notary.offline import main
 from notary.opening import open_state
+from notary.programs.offline import main
 from tests.notary.running import UNDISTURBED, HandClock, Running
 from tests.notary.samples import (
     NOW_MS,

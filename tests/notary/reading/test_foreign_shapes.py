@@ -15,9 +15,9 @@ import pytest
 from ipc.process.exits import Exit
 from ipc.settings import LedgerSettings, Settings
 from notary.backends.sqlite import SqliteDatabase
-from notary.backup import NotBackedUp, back_up
 from notary.database import DatabaseGone
 from notary.ledger.schema import prepare
+from notary.programs.backup import NotBackedUp, back_up
 from notary.reading.source import NotReadable, Source, opened
 from tests.notary.running import ROOT
 
@@ -53,7 +53,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
 def test_the_offline_check_says_that_it_is_broken(ledger: tuple[Path, str], tmp_path: Path) -> None:
     file, words = ledger
     (tmp_path / "keys.json").write_text('{"keys": []}')
-    command = [sys.executable, "-m", "notary.offline", str(file), "--keys", str(tmp_path / "keys.json")]
+    command = [sys.executable, "-m", "notary.programs.offline", str(file), "--keys", str(tmp_path / "keys.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == Exit.CHECK_FAILED, done.stderr
     assert f"is broken: it has {words}, which no gateway makes" in done.stdout
@@ -61,7 +61,7 @@ def test_the_offline_check_says_that_it_is_broken(ledger: tuple[Path, str], tmp_
 
 def test_a_look_at_a_trace_refuses_it(ledger: tuple[Path, str]) -> None:
     file, words = ledger
-    program = f"import os; from notary.trace import main; raise SystemExit(main({str(file)!r}))"
+    program = f"import os; from notary.programs.trace import main; raise SystemExit(main({str(file)!r}))"
     program = program.replace("main('", "main(['trc_1', '--parent', str(os.getppid()), '").replace("'))", "']))")
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -16,7 +16,7 @@ from ipc.process.exits import Exit
 from ipc.texts.canonical import sha256_hex
 from notary.ledger.head import Head, write_head
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
-from notary.offline import main
+from notary.programs.offline import main
 from notary.tree import tiles
 from notary.tree.merkle import leaf_hash
 from supervisor.programs import INTERPRETER

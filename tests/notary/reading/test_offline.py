@@ -19,7 +19,7 @@ import pytest
 from ipc.operations.calls import Approver
 from ipc.process.clock import iso
 from ipc.settings import LedgerSettings
-from notary.offline import main
+from notary.programs.offline import main
 from notary.reading.audit import CannotCheck, check, open_read_only
 from notary.signing.keys import rotate
 from notary.signing.receipt_keys import ReceiptKeys
@@ -82,7 +82,7 @@ class Case:
 
     def process(self) -> Done:
         """The command as a process of its own."""
-        command = [sys.executable, "-m", "notary.offline", str(self.file), "--keys", str(self.keys)]
+        command = [sys.executable, "-m", "notary.programs.offline", str(self.file), "--keys", str(self.keys)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -231,7 +231,7 @@ def test_a_ledger_without_keys_can_not_be_checked(case: Case, capsys: pytest.Cap
 
 def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(case: Case) -> None:
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "notary.offline", str(case.file), "--keys", str(case.keys)]
+    command = [sys.executable, "-m", "notary.programs.offline", str(case.file), "--keys", str(case.keys)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=follower) as child:
         os.close(follower)
         assert child.stdout is not None

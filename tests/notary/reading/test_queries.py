@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.operations.evidence import QueryEvents, ShowReceipt
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadEpoch

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence import EventQuery, KeptFilter
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.kept_values import KeptValue, KeptValues
+from ipc.evidence.records import EventQuery, KeptFilter
 from ipc.operations.evidence import QueryEvents
 from notary.reading import queries
 from tests.notary.running import Running

@@ -11,9 +11,9 @@ import msgspec
 
 from ipc.messages.sealing import CutLedger, LedgerCut
 from ipc.operations.evidence import ReadCheckpoint
-from notary.offline import main as verifier
 from notary.operations.cutting import SealedRange
-from notary.seal import seal
+from notary.programs.offline import main as verifier
+from notary.programs.seal import seal
 from tests.notary.running import Running
 from tests.notary.samples import NOW, make_note, record_call
 

@@ -7,10 +7,10 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.process.exits import Exit
-from notary.offline import main
+from notary.programs.offline import main
 from tests.notary.running import ROOT, Running
 from tests.notary.samples import NOW, make_open
 from tests.notary.sealing.sealed_ledger import AGE, keys_of, seal_age, write_calls

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.evidence import ReadCheckpoint
-from notary import seal as program
 from notary.backends.sqlite import connect
 from notary.ledger.encrypted_values import VALUE_KEYS
 from notary.ledger.kept_values import stored_values
+from notary.programs import seal as program
 from notary.reading.verify import CHUNK
 from notary.reading.whole import WholeWalk
 from notary.sealing.clearing import FIRST_SLICE, SLICE_SECONDS, SliceSize, clear_slice

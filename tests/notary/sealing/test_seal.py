@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.events import AuditEvent
-from ipc.kept_values import KeptValue, KeptValues
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.erasing import EraseKept
 from ipc.operations.evidence import ReadCheckpoint
 from notary.sealing.segment import digest_of, write_segment

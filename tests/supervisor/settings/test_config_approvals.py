@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.quorum import QuorumRule
+from ipc.configuration.quorum import QuorumRule
 from supervisor.dev.settings import DevOptions, load_dev
 from supervisor.settings.sections.operators import digest_of
 from tests.supervisor.settings.test_config import JKT, KEY, NEEDED, problems_of, settings_of

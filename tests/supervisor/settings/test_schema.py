@@ -6,10 +6,10 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from ipc.certificates import CertificateSettings
-from ipc.issuers import IssuerSettings, SubjectMapping
-from ipc.networks import ClientCertificate, NetworkSettings
-from ipc.quorum import QuorumRule
+from ipc.configuration.certificates import CertificateSettings
+from ipc.configuration.issuers import IssuerSettings, SubjectMapping
+from ipc.configuration.networks import ClientCertificate, NetworkSettings
+from ipc.configuration.quorum import QuorumRule
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WitnessSettings
 from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.schema import SCHEMA, Leaf, Names, SettingsTable, TableArray, leaf_paths, node_at, spellings

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
+from ipc.configuration.secret_ways import AnySecretWay, AsParameter, AsPassword
 from ipc.plan import SecretUse
-from ipc.secret_ways import AnySecretWay, AsParameter, AsPassword
 from tests.support.http_host import Client, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import ok, saying, upstream

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.messages.calling import Result
 from ipc.plan import PlanEgress, PlannedRequest, SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.worker_plans import builtin, digest_of, file_plan, http_plan, make_plan, text
 from tests.support.worker_runner import Bench
 from tests.support.worker_upstream import ok, saying, upstream

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.messages.calling import Result
 from ipc.plan import CallLimits, SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.mcp_servers import ADD, EVENTS, Reply, event, in_json, parsed, result, scripted, tool_plan
 from tests.support.worker_plans import builtin
 from tests.support.worker_runner import Bench

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.messages.calling import Observation
 from ipc.plan import PlanEgress, PlannedRequest, SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.http_host import URL, Client, Names, asked, failing, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import Upstream, ok, upstream

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.plan import Plan, SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.http_host import URL, Client, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_proxy import letting_through, proxied_plan

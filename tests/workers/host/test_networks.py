@@ -8,9 +8,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from msgspec.structs import replace
 
-from ipc.networks import ClientCertificate, NetworkTls, PlanNetwork
+from ipc.configuration.networks import ClientCertificate, NetworkTls, PlanNetwork
+from ipc.configuration.secret_ways import AsHeader
 from ipc.plan import Plan, PlannedRequest, SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.authority import Authority
 from tests.support.http_host import Client, Names, request
 from tests.support.worker_plans import http_plan

@@ -9,8 +9,8 @@ from itertools import count
 
 import pytest
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.plan import SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.http_host import Client, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import ok, saying, upstream

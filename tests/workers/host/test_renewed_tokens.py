@@ -2,8 +2,8 @@
 
 import pytest
 
+from ipc.configuration.secret_ways import AnySecretWay, AsHeader, AsToken
 from ipc.plan import SecretUse
-from ipc.secret_ways import AnySecretWay, AsHeader, AsToken
 from tests.support.http_host import Client, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_upstream import Answer, ok, upstream

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.mcp_tools import tool_digest
 from ipc.plan import CallLimits, SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.mcp_servers import Served, listed, official_server, served, tool_plan
 from tests.support.worker_plans import builtin
 from tests.support.worker_runner import Bench

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.configuration.secret_ways import AsHeader
 from ipc.messages.calling import Observation
 from ipc.plan import Plan, PlannedRequest, SecretUse
-from ipc.secret_ways import AsHeader
 from tests.support.http_host import URL, Client, Names, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_proxy import ESTABLISHED, letting_through, proxied_plan

@@ -11,7 +11,7 @@ from frontend.calls.approvals import looks
 from frontend.calls.approvals.record import ShownHold, encode, whole_of
 from ipc.approvals import HeldBody
 from ipc.backends.store import ApprovalRecord
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.operations.holds import GetHold
 from ipc.plan import seal
 from tests.support.front_core import BASE, action, front_core

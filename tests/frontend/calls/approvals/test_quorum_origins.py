@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipc.quorum import QuorumRule
+from ipc.configuration.quorum import QuorumRule
 from ipc.settings import ApprovalSettings
 from tests.frontend.calls.approvals.test_quorums import OPERATORS, approve, ask, needing
 from tests.support.front_core import Core, action

@@ -7,7 +7,7 @@ import msgspec
 import trio
 
 from frontend.auth.operators import Operators
-from ipc.quorum import QuorumRule
+from ipc.configuration.quorum import QuorumRule
 from ipc.reloadable import reloadable_of
 from ipc.settings import ApprovalSettings, OperatorSettings
 from tests.support.front_core import Core, front_core, signed

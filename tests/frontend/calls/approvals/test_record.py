@@ -8,7 +8,7 @@ from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.backends.store import ApprovalRecord
-from ipc.identity_origin import IdentityOrigin
+from ipc.configuration.identity_origin import IdentityOrigin
 from ipc.plan import seal
 from tests.support.plans import a_plan
 

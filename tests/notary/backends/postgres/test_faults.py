@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.operations.calls import Closed
 from ipc.operations.evidence import QueryEvents, ReadCheckpoint
 from ipc.operations.intents import ListUnresolved

@@ -13,9 +13,9 @@ from ipc.operations.calls import Closed
 from ipc.settings import LedgerSettings, Settings
 from notary.backends.postgres.fitness import judge, problem_of_postgres
 from notary.backends.postgres.place import PostgresConnection, PostgresTarget, SettingsDropped
-from notary.backup import NotBackedUp, back_up
 from notary.database import DatabaseGone
 from notary.opening import open_state
+from notary.programs.backup import NotBackedUp, back_up
 from tests.faults.between import Between
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_open

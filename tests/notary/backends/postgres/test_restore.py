@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ipc.operations.leases import ReadEpoch
-from notary.accept_rollback import accept
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
+from notary.programs.accept_rollback import accept
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import walk_of
 from tests.notary.samples import changed, make_note, record_call

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.operations.calls import Closed, HeldByCap
 from ipc.operations.evidence import QueryEvents, ReadCheckpoint
 from ipc.operations.holds import GetHold
@@ -22,7 +22,7 @@ from ipc.settings import LedgerSettings, StoreSettings
 from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import PostgresTarget
 from notary.opening import open_state
-from notary.upkeep import Upkeep
+from notary.upkeep.rounds import Upkeep
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.backends.postgres.test_faults import read_only, told
 from tests.notary.operations.test_standing import OPERATORS, add, calls, opening

@@ -9,9 +9,9 @@ import pytest
 
 from ipc.operations.calls import ProofRecord, UseProof
 from ipc.operations.leases import ReadEpoch
-from notary.accept_rollback import accept
-from notary.accepting import NothingToAccept
 from notary.opening import open_state
+from notary.programs.accept_rollback import accept
+from notary.programs.accepting import NothingToAccept
 from notary.store.contract import StoreGone
 from tests.notary.running import Running, query, walk
 from tests.notary.samples import make_hold, make_issue

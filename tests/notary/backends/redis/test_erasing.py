@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
+from ipc.evidence.events import AuditEvent
+from ipc.evidence.records import EventQuery
 from ipc.operations.erasing import ErasedKept, EraseKept
 from ipc.operations.evidence import QueryEvents
 from ipc.settings import EvidenceSettings, StoreSettings

@@ -10,7 +10,7 @@ import msgspec
 import trio
 from hypothesis.stateful import run_state_machine_as_test
 
-from ipc.quorum import QuorumRule
+from ipc.configuration.quorum import QuorumRule
 from ipc.settings import ApprovalSettings, EvidenceSettings, OperatorSettings, StoreSettings
 from tests.support.front_core import HOLD, Core, front_core, signed
 from tests.support.held_calls import held, state_of

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Approver, Closed, Open, ProofRecord, Refusal, UseProof
 from ipc.operations.caps import SumCap
 from ipc.operations.holds import MoveHold, OrphanedHolds

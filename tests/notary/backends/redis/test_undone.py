@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ipc.events import AuditEvent
+from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import CallKey, Closed, Open, Refuse, RepeatedCall
 from ipc.operations.caps import ReadHeldCaps, SumCap
 from ipc.operations.holds import GetHold, Hold

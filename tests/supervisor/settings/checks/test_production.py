@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.networks import NetworkSettings
+from ipc.configuration.networks import NetworkSettings
+from ipc.configuration.telemetry import OtlpSettings, TelemetrySettings
 from ipc.settings import (
     EgressSettings,
     EvidenceSettings,
@@ -18,7 +19,6 @@ from ipc.settings import (
     WebhookSettings,
     WitnessSettings,
 )
-from ipc.telemetry import OtlpSettings, TelemetrySettings
 from supervisor.settings.checks.production import RULES, broken_rules, weakened
 
 ADA = OperatorSettings(name="ada", dpop_jkt="x" * 42 + "w", api_key_sha256="0" * 64)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.certificates import CertificateSettings
+from ipc.configuration.certificates import CertificateSettings
 from supervisor.settings.config import Loaded, check
 from supervisor.settings.document import parse_document
 from supervisor.settings.kind import PathContext

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.issuers import IssuerSettings, SubjectMapping
+from ipc.configuration.issuers import IssuerSettings, SubjectMapping
 from supervisor.settings.config import Loaded, check
 from supervisor.settings.document import parse_document
 from supervisor.settings.kind import PathContext

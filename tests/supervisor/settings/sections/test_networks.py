@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.networks import ClientCertificate, NetworkSettings
+from ipc.configuration.networks import ClientCertificate, NetworkSettings
 from supervisor.settings.config import Loaded, check
 from supervisor.settings.document import parse_document
 from supervisor.settings.kind import PathContext

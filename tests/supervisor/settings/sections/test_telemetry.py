@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.telemetry import OtlpSettings
+from ipc.configuration.telemetry import OtlpSettings
 from supervisor.settings.config import Loaded, check
 from supervisor.settings.document import parse_document
 from supervisor.settings.kind import PathContext

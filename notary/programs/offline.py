@@ -1,4 +1,4 @@
-"""`python -m notary.offline LEDGER --keys JWKS`: check a ledger without the service that wrote it.
+"""`python -m notary.programs.offline LEDGER --keys JWKS`: check a ledger without the service that wrote it.
 
 Behind `gateway ledger verify`. Several segments, and segments and their ledger, must go on from each other. Progress
 on a terminal, the first broken event beside its neighbours, one sentence at the end. Exit 0: whole. 8: something does
@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
+from ipc.evidence.unfinished_segments import unfinished_in
 from ipc.process.exits import Exit
 from ipc.texts.visible import has_overlay
-from ipc.unfinished_segments import unfinished_in
 from notary.database import DatabaseGone
 from notary.reading.audit import CannotCheck, Findings, ForeignShape, check, neighbours, readable
 from notary.reading.kept_checkpoints import KeptCheckpoint, keys_by_name, read_kept

@@ -13,9 +13,9 @@ from ipc.process.clock import ClockWrong
 from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.operations.aging import DAY, EraseAged, has_aged
-from notary.round_timer import RoundTimer
 from notary.state import NotaryState
 from notary.tasks import Task, TaskOutcome
+from notary.upkeep.round_timer import RoundTimer
 
 PAUSE: Final = 9.0
 """A pause lasts so many times as long as the unit before it, while there is more."""

@@ -11,9 +11,9 @@ from ipc.operations.holds import ListHolds
 from ipc.operations.leases import ReadEpoch
 from ipc.process.clock import ClockWrong, TimeSource, parse_iso
 from ipc.process.exits import Exit
-from notary.accept_clock import accept, main
-from notary.accepting import NothingToAccept
 from notary.opening import open_state
+from notary.programs.accept_clock import accept, main
+from notary.programs.accepting import NothingToAccept
 from notary.store import quotas
 from tests.notary.running import Running, query, walk
 from tests.notary.samples import make_hold, make_issue, record_call

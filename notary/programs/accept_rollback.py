@@ -1,5 +1,5 @@
-"""`python -m notary.accept_rollback --reason TEXT`, settings as JSON on standard input: go on from a ledger that does
-not continue its last checkpoint, because an operator says why.
+"""`python -m notary.programs.accept_rollback --reason TEXT`, settings as JSON on standard input: go on from a ledger
+that does not continue its last checkpoint, because an operator says why.
 
 Behind `gateway ledger accept-rollback`, which holds the state directory meanwhile. Writes an event, raises the epoch
 above all epochs of the lost time, keeps the old file of checkpoints beside the new one, and signs the first checkpoint
@@ -9,19 +9,20 @@ of the present tree. After a kill at any point, the next start refuses again, or
 import sys
 from pathlib import Path
 
-from ipc.events import ROLLBACK_ACCEPTED, AuditEvent
+from ipc.evidence.events import ROLLBACK_ACCEPTED, AuditEvent
 from ipc.process.private_files import sync_folder
 from ipc.settings import Settings
 from ipc.texts.foreign_texts import clean_reason
 from ipc.texts.identifiers import new
-from notary import announcing, checkpoint_file
-from notary.accepting import NothingToAccept, run
+from notary import checkpoint_file
 from notary.checkpoints import BACKUP, Checkpoints, RolledBack
 from notary.database import DatabaseGone
 from notary.ledger import witnesses
 from notary.opening import open_state
+from notary.programs.accepting import NothingToAccept, run
 from notary.tree.tiles import Tree
 from notary.unit import Transaction
+from notary.upkeep import announcing
 
 
 def accept(settings: Settings, reason: str, by: str = "") -> str:
@@ -70,7 +71,7 @@ def _set_aside(path: Path, now: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
     error."""
-    return run("notary.accept_rollback", accept, arguments)
+    return run("notary.programs.accept_rollback", accept, arguments)
 
 
 if __name__ == "__main__":

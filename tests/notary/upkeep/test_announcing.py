@@ -10,16 +10,16 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from ipc.events import ADMIN_DRAIN
+from ipc.evidence.events import ADMIN_DRAIN
 from ipc.operations.deliveries import NextDelivery
 from ipc.operations.evidence import ReadCheckpoint
 from ipc.process.clock import parse_iso
-from notary.announcing import KIND, Announcements
 from notary.checkpoints import public_keys
 from notary.ledger.message import MAX_BODY_BYTES
 from notary.opening import open_state
 from notary.state import NotaryState
 from notary.tree.notes import opened_checkpoint, signed
+from notary.upkeep.announcing import KIND, Announcements
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import changed, claim_one, hooks, make_note, settled

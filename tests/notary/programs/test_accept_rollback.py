@@ -14,8 +14,8 @@ from ipc.operations.leases import ReadEpoch
 from ipc.process.exits import Exit
 from ipc.settings import LedgerSettings, Settings, StoreSettings
 from notary import checkpoint_file
-from notary.accept_rollback import accept, main
-from notary.accepting import NothingToAccept
+from notary.programs.accept_rollback import accept, main
+from notary.programs.accepting import NothingToAccept
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, Running, query, walk
 from tests.notary.samples import changed
@@ -28,8 +28,8 @@ REASON = "the disk died"
 def run(settings: bytes) -> "subprocess.CompletedProcess[str]":
     """The program, as the supervisor runs it."""
     return subprocess.run(
-        [*INTERPRETER, "notary.accept_rollback", "--reason", REASON], input=settings.decode(), capture_output=True,
-        text=True, timeout=300, check=False, cwd=ROOT,
+        [*INTERPRETER, "notary.programs.accept_rollback", "--reason", REASON], input=settings.decode(),
+        capture_output=True, text=True, timeout=300, check=False, cwd=ROOT,
     )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-"""`python -m notary.accept_clock --reason TEXT --by USER`, settings as JSON on standard input: go on with a clock that
-is behind the newest evidence, because an operator says why.
+"""`python -m notary.programs.accept_clock --reason TEXT --by USER`, settings as JSON on standard input: go on with a
+clock that is behind the newest evidence, because an operator says why.
 
 Behind `gateway ledger accept-clock`, which holds the state directory meanwhile. Evidence of the time ahead stays where
 it is in the chain; the event of the acceptance follows it, and is the newest evidence from then on. In the same
@@ -9,15 +9,15 @@ that time (deliveries, quotas) waits no longer. Used proofs are kept until their
 
 import sys
 
-from ipc.events import CLOCK_ACCEPTED, AuditEvent
+from ipc.evidence.events import CLOCK_ACCEPTED, AuditEvent
 from ipc.process.clock import STEP_TOLERANCE_SECONDS, SystemClock, iso
 from ipc.settings import Settings
 from ipc.texts.foreign_texts import clean_reason
 from ipc.texts.identifiers import new
-from notary.accepting import NothingToAccept, run
 from notary.checkpoints import Checkpoints
 from notary.ledger import outbox
 from notary.opening import open_state
+from notary.programs.accepting import NothingToAccept, run
 from notary.state import NotaryState
 from notary.store import cap_rows, quotas
 from notary.unit import Transaction
@@ -63,7 +63,7 @@ def _accept(state: NotaryState, reason: str, by: str) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
     error."""
-    return run("notary.accept_clock", accept, arguments)
+    return run("notary.programs.accept_clock", accept, arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.quorum import GivenApproval, Quorum, QuorumRule, configured, in_force, is_met, needed, stricter
+from ipc.configuration.quorum import GivenApproval, Quorum, QuorumRule, configured, in_force, is_met, needed, stricter
 from ipc.settings import OperatorSettings
 
 GROUPS = ("finance", "security", "legal")

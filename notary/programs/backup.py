@@ -1,10 +1,10 @@
-"""`python -m notary.backup DIR [--with-keys]`, settings as JSON on standard input: copy what a gateway keeps, while it
-runs.
+"""`python -m notary.programs.backup DIR [--with-keys]`, settings as JSON on standard input: copy what a gateway keeps,
+while it runs.
 
 Behind `gateway backup`. The ledger is copied from one read transaction, so that it is of one moment, whatever is
 written meanwhile; of the checkpoints those come along that it continues, and the place up to which a collector has
-taken its events, so that those that wait for it are not left out. The copy is marked: a start refuses it until
-an operator says why it is gone on from (notary/accept_rollback.py), which ends every lease, since it is unknown
+taken its events, so that those that wait for it are not left out. The copy is marked: a start refuses it until an
+operator says why it is gone on from (notary/programs/accept_rollback.py), which ends every lease, since it is unknown
 which proofs and budgets were used after it was taken. Guarantees that DIR is there whole or not at all, mode 0700, its
 files 0600, and that nothing that is there is written over.
 """
@@ -160,7 +160,7 @@ def _manifest(folder: Path, version: str, copied: _Copied, *, with_keys: bool) -
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
     error."""
-    parser = argparse.ArgumentParser(prog="python -m notary.backup", description="Copy what a gateway keeps.")
+    parser = argparse.ArgumentParser(prog="python -m notary.programs.backup", description="Copy what a gateway keeps.")
     parser.add_argument("target", type=Path)
     parser.add_argument("--with-keys", action="store_true")
     options = parser.parse_args(arguments)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from ipc.process.clock import ClockWrong
 from notary.ledger.refused import is_due
 from notary.operations.refusing import TellRefusals
-from notary.round_timer import RoundTimer
 from notary.state import NotaryState
 from notary.tasks import Task
+from notary.upkeep.round_timer import RoundTimer
 
 
 class CountedRefusals:

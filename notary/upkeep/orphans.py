@@ -14,9 +14,9 @@ from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.outbox import waiting
 from notary.operations.delivering import Orphaned
-from notary.round_timer import RoundTimer
 from notary.state import NotaryState
 from notary.tasks import Task, TaskOutcome
+from notary.upkeep.round_timer import RoundTimer
 
 AGAIN_SECONDS: Final = 1.0
 """After the database or the clock has failed."""

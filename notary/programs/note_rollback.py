@@ -1,4 +1,5 @@
-"""`python -m notary.note_rollback`, settings as JSON on standard input: write the event of an action's rollback.
+"""`python -m notary.programs.note_rollback`, settings as JSON on standard input: write the event of an action's
+rollback.
 
 Behind `gateway actions rollback` where no gateway runs; the command holds the state directory meanwhile. A running
 gateway writes this event itself, with the reload that puts the manifest in force.
@@ -7,13 +8,13 @@ gateway writes this event itself, with the reload that puts the manifest in forc
 import argparse
 import sys
 
-from ipc.events import ACTION_ROLLED_BACK, AuditEvent
+from ipc.evidence.events import ACTION_ROLLED_BACK, AuditEvent
 from ipc.process.clock import SystemClock
 from ipc.settings import Settings
 from ipc.texts.identifiers import new
-from notary.accepting import outcome
 from notary.checkpoints import Checkpoints
 from notary.opening import open_state
+from notary.programs.accepting import outcome
 from notary.unit import Transaction
 
 
@@ -43,7 +44,7 @@ def note(settings: Settings, told: argparse.Namespace) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py."""
     parser = argparse.ArgumentParser(
-        prog="python -m notary.note_rollback", description="Write the event of a rollback."
+        prog="python -m notary.programs.note_rollback", description="Write the event of a rollback."
     )
     for name in ("action", "version", "digest", "by"):
         parser.add_argument(f"--{name}", required=True)

@@ -14,10 +14,11 @@ from ipc.operations.evidence import ReadCheckpoint
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
 from ipc.settings import LedgerSettings, Settings
-from notary import backup, checkpoint_file
-from notary.backup import NotBackedUp, back_up, main
+from notary import checkpoint_file
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
+from notary.programs import backup
+from notary.programs.backup import NotBackedUp, back_up, main
 from tests.notary.running import Running, settings_in, stored
 from tests.notary.samples import changed, record_call
 from tests.support.standard_input import standard_input

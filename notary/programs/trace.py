@@ -1,4 +1,5 @@
-"""`python -m notary.trace TRACE LEDGER --parent PID`: the audit events of one request, oldest first, as a JSON array.
+"""`python -m notary.programs.trace TRACE LEDGER --parent PID`: the audit events of one request, oldest first, as a JSON
+array.
 
 Behind `gateway policy explain --trace`. Exit 0, or 69 with a sentence: nothing can be said. Opens the ledger read-only.
 """
@@ -7,7 +8,7 @@ import argparse
 import sqlite3
 import sys
 
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
 from notary.reading.audit import CannotCheck, readable
@@ -17,7 +18,7 @@ from notary.reading.source import NotReadable, add_source, source_in
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py."""
-    parser = argparse.ArgumentParser(prog="notary.trace", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="notary.programs.trace", allow_abbrev=False)
     parser.add_argument("trace")
     add_source(parser)
     parser.add_argument("--parent", type=int, required=True)

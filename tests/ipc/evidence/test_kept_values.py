@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ipc.kept_values import KeptRules, KeptValue, KeptValues, commitment, summary_of, summary_text, values_of
+from ipc.evidence.kept_values import KeptRules, KeptValue, KeptValues, commitment, summary_of, summary_text, values_of
 
 REQUEST: dict[str, Any] = {
     "amount_cents": 100.0, "invoice": {"currency": "EUR"}, "iban": "DE89370400440532013000", "pin": "1234567",

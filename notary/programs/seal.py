@@ -1,5 +1,5 @@
-"""`python -m notary.seal --before TIME --out DIR`, settings as JSON on standard input: move the oldest part of a ledger
-to a file of its own.
+"""`python -m notary.programs.seal --before TIME --out DIR`, settings as JSON on standard input: move the oldest part of
+a ledger to a file of its own.
 
 Behind `gateway ledger seal`. While no gateway runs, it does all of it: the segment is durable and was read back before
 one transaction writes the event `LedgerSealed` and moves the ledger's beginning; then rows are deleted, in slices. With
@@ -21,13 +21,13 @@ from ipc.messages.sealing import CopiedSegment
 from ipc.process.clock import SystemClock, TimeSource, parse_iso
 from ipc.process.parent import die_with_parent
 from ipc.settings import Settings
-from notary.accepting import outcome
 from notary.backends.sqlite import connect
 from notary.checkpoints import Checkpoints
 from notary.ledger.cut import read_cleared
 from notary.opening import open_state
 from notary.operations.cutting import LEAST_AGE_SECONDS, TOO_YOUNG, CutOff
 from notary.operations.table import PERFORMERS
+from notary.programs.accepting import outcome
 from notary.reading.audit import CannotCheck
 from notary.reading.source import NotReadable
 from notary.sealing.choosing import NothingToSeal
@@ -115,7 +115,9 @@ def _shrink(state: NotaryState) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/process/exits.py; the sentence that explains it goes to standard
     error."""
-    parser = argparse.ArgumentParser(prog="python -m notary.seal", description="Move the oldest part of a ledger.")
+    parser = argparse.ArgumentParser(
+        prog="python -m notary.programs.seal", description="Move the oldest part of a ledger."
+    )
     parser.add_argument("--before", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--by", default="")

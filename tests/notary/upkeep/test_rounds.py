@@ -19,7 +19,7 @@ from notary.state import DEFAULT_LIMITS, NotaryState
 from notary.store import holds, proofs
 from notary.tasks import Task
 from notary.units import TransactionRunner
-from notary.upkeep import Upkeep
+from notary.upkeep.rounds import Upkeep
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import changed, make_approval, make_note
 from tests.support.ledger_file import file_of

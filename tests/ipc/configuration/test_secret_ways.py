@@ -2,7 +2,7 @@
 
 import pytest
 
-from ipc.secret_ways import AnySecretWay, AsHeader, AsParameter, AsPassword, AsToken
+from ipc.configuration.secret_ways import AnySecretWay, AsHeader, AsParameter, AsPassword, AsToken
 
 
 @pytest.mark.parametrize(

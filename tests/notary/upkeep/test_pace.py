@@ -1,14 +1,14 @@
 """Reads of the notary in slices of time, in turns by who asks: with a clock that each read moves on."""
 
-from ipc.evidence import EventQuery
+from ipc.evidence.records import EventQuery
 from ipc.limits import MAX_OPERATIONS
 from ipc.operations.evidence import QueryEvents, ShowReceipt
 from ipc.operations.exporting import NextEvents
 from ipc.operations.holds import ListHolds
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadLedger
-from notary.pace import SLICE_SECONDS, PacedReads
 from notary.tasks import Task
+from notary.upkeep.pace import SLICE_SECONDS, PacedReads
 
 
 class Reader:

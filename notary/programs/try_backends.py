@@ -1,4 +1,4 @@
-"""`python -m notary.try_backends`, settings as JSON on standard input: can the backends of the notary be used?
+"""`python -m notary.programs.try_backends`, settings as JSON on standard input: can the backends of the notary be used?
 
 Behind `gateway check --connect`. Prints one JSON array of what is wrong, by setting. A process of its own, because the
 supervisor, which asks for it, speaks to no backend. Changes nothing in them but a key that says it is a try, which ends

@@ -16,10 +16,10 @@ from notary.ledger.outbox import GIVEN_UP_AT_ONCE
 from notary.opening import open_state
 from notary.operations.delivering import Orphaned
 from notary.operations.table import PERFORMERS
-from notary.orphans import Orphans
 from notary.state import NotaryState
 from notary.tasks import Task
 from notary.units import TransactionRunner
+from notary.upkeep.orphans import Orphans
 from tests.notary.conftest import StartNotary
 from tests.notary.running import HandClock, Running, settings_in
 from tests.notary.samples import NOW_MS, changed, hooks, make_refuse, notify

@@ -1,0 +1,1 @@
+"""Parts of the settings, as the processes of a gateway hand them on."""

@@ -1,0 +1,1 @@
+"""What is recorded: events, receipts, kept values and effects, as all processes spell them."""

@@ -1,0 +1,1 @@
+"""Programs beside a notary: what an operator runs on its files."""
