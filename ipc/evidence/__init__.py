@@ -1,1 +1,1 @@
-"""What is recorded: events, receipts, kept values and effects, as all processes spell them."""
+"""Events, receipts and kept values, as all processes spell them."""

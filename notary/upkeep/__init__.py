@@ -1,1 +1,1 @@
-"""What a notary does between units by itself, in rounds and a slice at a time."""
+"""Rounds of the notary between units, a slice at a time."""

@@ -20,7 +20,7 @@ NEXT = ("7", "ALTER TABLE events ADD COLUMN more text")
 
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What starts from now on is of a version with another schema."""
+    """A process that starts from now on has a version with another schema."""
     monkeypatch.setattr(postgres, "STEPS", (*postgres.STEPS, NEXT))
 
 
