@@ -242,7 +242,7 @@ EXPIRY = ("DueHolds", "MoveHold")
 async def test_a_hold_that_is_over_ends_once_and_gives_its_call_back_whatever_fails(
     tmp_path: Path, operation: str
 ) -> None:
-    async with front_core(tmp_path, workers=0) as core:
+    async with front_core(tmp_path, workers=0, lease_ttl_seconds=3600) as core:  # the budget outlives the hold
         for kind in KINDS:
             agent, approval_id = await held(core)
             core.clock.ahead += TTL_SECONDS

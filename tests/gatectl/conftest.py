@@ -16,12 +16,14 @@ from tests.support.upstream import Upstream, upstream
 
 @pytest.fixture(scope="package")
 def up() -> Iterator[Upstream]:
+    """The upstream that the example actions speak to."""
     with upstream() as server:
         yield server
 
 
 @pytest.fixture(scope="package")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A running dev gateway whose calls may take as long as they like."""
     folder = tmp_path_factory.mktemp("gate")
     with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
         yield running
@@ -43,6 +45,7 @@ def write_ready(gate: Gateway, folder: Path) -> Path:
 
 @pytest.fixture(scope="package")
 def gatectl(gate: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Gatectl:
+    """gatectl whose current context is the gateway of this folder."""
     folder = tmp_path_factory.mktemp("home")
     program = Gatectl(folder)
     program.done("context", "from-ready", str(write_ready(gate, folder)))
@@ -51,11 +54,13 @@ def gatectl(gate: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Gatectl:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Gatectl:
+    """gatectl that knows no gateway."""
     return Gatectl(tmp_path / "config")
 
 
 @pytest.fixture
 def agent(gate: Gateway) -> Iterator[AgentClient]:
+    """A fresh agent."""
     with AgentClient(gate.base) as client:
         yield client
 
@@ -65,6 +70,7 @@ _amounts = iter(range(30_000, 99_000))
 
 @pytest.fixture
 def held(agent: AgentClient) -> Held:
+    """A payment that waits for an operator."""
     answer = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": next(_amounts), "currency": "EUR"})
     assert isinstance(answer, Held)
     return answer

@@ -16,6 +16,8 @@ from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervisor, sound_notary
 from tests.support.processes import CANARY, NOBODYS_GROUP, started
+from tests.support.proofs import Key
+from tests.support.proved_calls import lease_for
 from tests.support.upstream import Upstream, upstream
 
 LITTLE_FUEL = {"spin": {"resource_limits": {"fuel": 10_000_000}}}
@@ -33,6 +35,15 @@ def shared(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
     """A running dev gateway."""
     folder: Path = tmp_path_factory.mktemp("shared")
     with gateway(folder, config_for(up.address, patient(folder / "actions", **LITTLE_FUEL))) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared_by_two(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The same with two fronts."""
+    folder: Path = tmp_path_factory.mktemp("two")
+    top = "front_processes = 2\n" + patient(folder / "actions", **LITTLE_FUEL)
+    with gateway(folder, config_for(up.address, top)) as running:
         yield running
 
 
@@ -116,6 +127,18 @@ def agent(gate: Gateway) -> Bearer:
 def operator(gate: Gateway) -> Bearer:
     """The dev operator."""
     return gate.operator()
+
+
+@pytest.fixture(scope="module")
+def key() -> Key:
+    """The key that `lease` is bound to."""
+    return Key()
+
+
+@pytest.fixture(scope="module")
+def lease(gate: Gateway, key: Key) -> str:
+    """A good lease, with calls enough."""
+    return lease_for(gate, key, budgets={"max_calls": 1000})
 
 
 @pytest.fixture

@@ -21,12 +21,14 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 @pytest.fixture(scope="package")
 def up() -> Iterator[Upstream]:
+    """The upstream that the example actions speak to."""
     with upstream() as server:
         yield server
 
 
 @pytest.fixture(scope="package")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A running dev gateway whose calls may take as long as they like."""
     folder: Path = tmp_path_factory.mktemp("gate")
     with gateway(folder, config_for(up.address, patient(folder / "actions", text_digest={"preview": True}))) as running:
         yield running
@@ -50,16 +52,19 @@ def operator_address(request: pytest.FixtureRequest, gate: Gateway) -> Address:
 
 @pytest.fixture(scope="package")
 def credential(gate: Gateway) -> OperatorCredential:
+    """The dev operator's, from its two files."""
     return OperatorCredential.load(gate.state / "operator.key", gate.ready["operator"]["private_key_file"])
 
 
 @pytest.fixture
 def agent(gate: Gateway) -> Iterator[AgentClient]:
+    """A fresh agent over TCP."""
     with AgentClient(gate.base) as client:
         yield client
 
 
 @pytest.fixture
 def operator(gate: Gateway, credential: OperatorCredential) -> Iterator[OperatorClient]:
+    """The dev operator over TCP."""
     with OperatorClient(gate.base, credential) as client:
         yield client
