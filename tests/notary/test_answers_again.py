@@ -217,7 +217,7 @@ def test_reads_are_performed_again(notary: Running, read: Any) -> None:
 def test_an_answer_that_a_slow_front_had_not_taken_outlives_the_units_of_others(
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("notary.pace.PACED", frozenset())  # a large answer first, which keeps the other one back
+    monkeypatch.setattr("notary.upkeep.pace.PACED", frozenset())  # a large answer first, which keeps the other one back
     for number in notary.front.send(*[make_note(reason="x" * 5000)] * 200):
         notary.front.answer(number)
     slow = notary.attach("slow")

@@ -167,7 +167,7 @@ OF_SUPERVISOR, OF_READER = ["--control-fd", "0"], ["--channel-fd", "0", "--paren
 @pytest.mark.parametrize(("program", "arguments"), [
     ("main", []), ("main", OF_SUPERVISOR), ("main", ["--control", "0", "--parent", "1"]),
     ("reader", OF_READER), ("reader", ["--channel", "0", "--parent", "1", "file"]),
-    ("trace", ["trc_1", "file"]), ("trace", ["trc_1", "file", "--par", "1"]),
+    ("programs.trace", ["trc_1", "file"]), ("programs.trace", ["trc_1", "file", "--par", "1"]),
 ])  # fmt: skip
 def test_a_command_line_that_is_not_a_supervisor_s_is_refused(program: str, arguments: list[str]) -> None:
     done = subprocess.run(

@@ -70,7 +70,7 @@ def test_a_call_of_unknown_outcome_ages_too_and_a_held_one_keeps_its_values(star
 
 
 def test_without_days_nothing_is_looked_at(start_notary: StartNotary, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("notary.aging.has_aged", None)
+    monkeypatch.setattr("notary.upkeep.aging.has_aged", None)
     notary = keeping(start_notary, 0)
     notary.front.ask(make_open(kept=OF_PERSON))
     notary.clock.time += 4000 * DAY
