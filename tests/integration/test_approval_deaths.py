@@ -1,5 +1,6 @@
 """An approval whose operator leaves, or whose gateway dies, in the middle of it: one end, and the right price."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,73 @@ def polled(gate: Gateway, agent: Bearer, approval_id: str) -> dict[str, Any]:
     return state
 
 
+def approve_and_leave(operator: Bearer, approval_id: str) -> socket.socket:
+    """Send an approve on a connection of its own; closing it is the operator's leaving."""
+    path = f"/v1/approvals/{approval_id}/approve"
+    headers = operator.headers("POST", path) | {"Host": "localhost", "Content-Length": "0"}
+    head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    host, _, port = str(operator.http.base_url.netloc.decode()).rpartition(":")
+    sock = socket.create_connection((host, int(port)), timeout=60)
+    sock.sendall(head.encode() + b"\r\n")
+    return sock
+
+
 def remaining(gate: Gateway, agent: Bearer) -> int:
     """The remaining budget, read by a call that costs one."""
     answer = agent.execute("text_digest", {"text": "x"})
     assert answer.status_code == 200, answer.text
     (event,) = gate.events(trace_id=answer.json()["trace_id"])
     return int(event["budgets_after"]["calls_remaining"])
+
+
+def test_an_approval_goes_on_when_its_operator_leaves_and_the_agent_hears_its_end(gate: Gateway, up: Upstream) -> None:
+    agent = gate.agent(max_calls=5)
+    approval_id = hold_of(agent, message="leaves")
+    sock = approve_and_leave(gate.operator(), approval_id)
+    wait_for(lambda: arrivals(up, "leaves"), "the call at the upstream")
+    assert polled(gate, agent, approval_id)["state"] == "claimed"
+    sock.close()
+    up.hold.set()
+    state = wait_for(
+        lambda: (answer := polled(gate, agent, approval_id))["state"] != "claimed" and answer, "the end of the approval"
+    )
+    assert state["state"] == "approved"
+    receipt = agent.get(f"/v1/receipts/{state['receipt_id']}").json()
+    assert (receipt["normalized_result"]["kind"], receipt["signature_status"]) == ("success", "verified")
+    assert gate.operator().post(f"/v1/approvals/{approval_id}/approve").status_code == 404
+    assert arrivals(up, "leaves") == 1
+
+
+def test_a_gateway_that_dies_while_an_approved_call_waits_for_a_worker_runs_nothing_and_gives_the_call_back(
+    gate: Gateway, up: Upstream
+) -> None:
+    agent = gate.agent(max_calls=5)
+    approval_id = hold_of(agent, message="never sent")
+    other, operator = gate.agent(), gate.operator()
+    busy = Background(lambda: other.execute("http_fetch", {"path": "wait?busy"}))
+    wait_for(lambda: any("busy" in seen.path for seen in up.seen), "a call that keeps the only worker")
+    approving = Background(lambda: operator.post(f"/v1/approvals/{approval_id}/approve"))
+    wait_for(lambda: polled(gate, agent, approval_id)["state"] == "claimed", "the claim")
+    wait_for(lambda: gate.events(event_type="ApprovalGranted", session_id=agent.session_id), "its evidence")
+    gate.child("front").kill()
+    up.hold.set()
+    assert (approving.status(), busy.status()) == (0, 0)
+    state = polled(gate, agent, approval_id)
+    assert (state["state"], state["outcome"], state["reason"]) == ("approved", "failed", "interrupted")
+    assert remaining(gate, agent) == 4
+    intents = gate.operator().get("/v1/admin/intents").json()["intents"]
+    assert "held_post" not in [one["action_id"] for one in intents]
+    assert gate.operator().post(f"/v1/approvals/{approval_id}/approve").status_code == 404
+    assert arrivals(up, "never sent") == 0
+    told = [
+        (event["event_type"], event["decision"], event.get("error_code"))
+        for event in reversed(gate.events(session_id=agent.session_id))
+        if event.get("approval_id") == approval_id
+    ]
+    assert told == [
+        ("ActionCall", "pending_approval", None), ("ApprovalGranted", "allow", None),
+        ("ActionCall", "error", "interrupted"),
+    ]  # fmt: skip
 
 
 def test_a_gateway_that_dies_between_dispatch_and_record_says_that_nobody_knows_and_runs_it_once(

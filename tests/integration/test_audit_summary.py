@@ -1,16 +1,46 @@
-"""GET /v1/audit/summary of a whole gateway: its span is whole and bounded."""
+"""GET /v1/audit/summary of a whole gateway: what was called is counted, and its span is bounded."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, gateway
+from tests.support.manifests import all_examples, open_policy
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("gate")
+    manifests = all_examples(folder / "actions")
+    policy = open_policy(folder / "policy")
+    with gateway(folder, f'manifests_dir = "{manifests}"\npolicy_dir = "{policy}"\n') as running:
+        yield running
 
 
 def summary(gate: Gateway, query: str = "") -> Any:
     answer = gate.operator().get(f"/v1/audit/summary{query}")
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def test_each_call_is_counted_once_by_its_decision_action_and_principal(gate: Gateway) -> None:
+    agent = gate.agent()
+    for _ in range(3):
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    assert agent.execute("text_digest", {"no": 1}).status_code == 422
+    assert agent.execute("payment_transfer", {"to": "a", "amount_cents": 1, "currency": "EUR"}).status_code == 202
+    for _ in range(2):
+        told = summary(gate)
+        assert len(told["buckets"]) == 24
+        counted = {name: sum(one["counts"][name] for one in told["buckets"]) for name in told["buckets"][0]["counts"]}
+        assert counted == {"allow": 3, "deny": 1, "pending_approval": 1, "error": 0}
+        assert told["actions"] == [
+            {"action_id": "text_digest", "count": 4},
+            {"action_id": "payment_transfer", "count": 1},
+        ]
+        assert told["principals"] == [{"principal": "dev:anonymous", "count": 5}]
+        assert (told["sums"], told["complete"]) == ([], True)
 
 
 def test_hours_and_days_are_whole_and_those_of_the_span(gate: Gateway) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -57,9 +58,16 @@ WRONG: dict[str, tuple[bytes, str]] = {
 }  # fmt: skip
 RIGHT = {
     "fine": json_answer("200 OK", token(expires_in=3600, scope="a b")),
+    "fresh": json_answer("200 OK", token("token-NUMBER")),
     "again": json_answer("200 OK", token("token-NUMBER")),
+    "same": json_answer("200 OK", token("token-of-same")),
+    "held": b"",
     "lower": json_answer("200 OK", token("token-of-lower", token_type="bearer"), "application/json; charset=utf-8"),
 }
+
+
+TWICE = ("again", "same", "held")
+"""Actions whose calls may send a request once more."""
 
 
 @dataclass
@@ -69,6 +77,8 @@ class Stage:
     gate: Gateway
     up: Upstream
     tokens: TokenServer
+    may_renew: threading.Event
+    """The server gives a second token to `held` once this is set."""
 
     def asked(self, name: str) -> list[bytes]:
         """Requests for tokens of this action."""
@@ -79,11 +89,15 @@ class Stage:
         return event
 
 
-def speaks(servers: list[TokenServer]) -> Callable[[socket.socket], None]:
+def speaks(servers: list[TokenServer], may_renew: threading.Event) -> Callable[[socket.socket], None]:
     def answer(connection: socket.socket) -> None:
         name = servers[0].requests[-1].split(b" ")[1].decode().strip("/").partition("?")[0]
         data = RIGHT[name] if name in RIGHT else WRONG[name][0]
         data = data.replace(b"NUMBER", b"%06d" % len(servers[0].requests))
+        if name == "held":
+            is_first = sum(one.startswith(b"POST /held?") for one in servers[0].requests) == 1
+            assert is_first or may_renew.wait(300)
+            data = json_answer("200 OK", token("token-of-held-1" if is_first else "token-of-held-2"))
         if data is HANG:
             servers[0].stop.wait(300)
         else:
@@ -96,7 +110,7 @@ def with_token(name: str) -> dict[str, Any]:
     way = {"token_url": f"http://login.gateway.test/{name}?v=1", "client_id": "client:7", "scopes": ["read", "write"],
            "audience": "https://api"}  # fmt: skip
     secrets = [{"name": "client", "inject": {"oauth2_client_credentials": way}}]
-    limits = {"timeout_seconds": 4.0 if name == "hanging" else 60.0, "max_io_calls": 2 if name == "again" else 1}
+    limits = {"timeout_seconds": 4.0 if name == "hanging" else 60.0, "max_io_calls": 2 if name in TWICE else 1}
     return example("http_post", action_id=name, secrets=secrets, resource_limits=limits)
 
 
@@ -110,12 +124,13 @@ def at(up: Upstream, tmp_path: Path) -> Iterator[Stage]:
     secrets.touch(mode=0o600)
     secrets.write_text(json.dumps({"client": CLIENT_SECRET, "upstream_token": "t" * 20, "bank_token": "b" * 20}))
     servers: list[TokenServer] = []
-    with upstream(speaks(servers)) as tokens:
+    may_renew = threading.Event()
+    with upstream(speaks(servers, may_renew)) as tokens:
         servers.append(tokens)
         places = f'"upstream.gateway.test" = "{up.address}", "login.gateway.test" = "{tokens.address}"'
         text = f'{top}policy_dir = "{policy}"\n[egress]\nunsafe_resolve = {{{places}}}\n[secrets]\nfile = "{secrets}"\n'
         with gateway(tmp_path, text) as running:
-            yield Stage(running, up, tokens)
+            yield Stage(running, up, tokens, may_renew)
 
 
 def test_a_call_has_a_token_that_was_fetched_once_and_its_client_secret_is_nowhere_else(at: Stage) -> None:
@@ -156,6 +171,21 @@ def test_each_wrong_answer_of_a_token_server_fails_the_call_by_name_before_anyth
     assert agent.execute("fine", POST).status_code == 200, "the broker serves others"
 
 
+def test_a_call_after_an_upstreams_401_has_another_token_where_the_server_gives_one(at: Stage) -> None:
+    agent = at.gate.agent()
+    assert agent.execute("fresh", POST).status_code == 200
+    first = at.up.seen[-1].headers["authorization"]
+    assert agent.execute("fresh", POST).status_code == 200
+    assert at.up.seen[-1].headers["authorization"] == first
+    agent.execute("fresh", {"path": "/status/401", "message": "hi"})
+    assert len(at.asked("fresh")) == 1
+    assert agent.execute("fresh", POST).status_code == 200
+    assert at.up.seen[-1].headers["authorization"] != first
+    agent.execute("fine", {"path": "/status/401", "message": "hi"})
+    assert agent.execute("fine", POST).status_code == 200, "a server that gives the same token again"
+    assert len(at.asked("fine")) == 2
+
+
 def test_a_call_whose_token_is_refused_is_sent_once_more_with_another_and_is_verified(at: Stage) -> None:
     agent, before = at.gate.agent(max_calls=2), len(at.up.seen)
     answer = agent.execute("again", {"path": "/bearer/02", "message": "hi"})
@@ -169,6 +199,61 @@ def test_a_call_whose_token_is_refused_is_sent_once_more_with_another_and_is_ver
     assert (at.up.seen[-1].headers["authorization"], len(at.asked("again"))) == ("Bearer token-000002", 2)
     found = [one for one in (at.gate.log, *at.gate.state.rglob("*")) if one.is_file()]
     assert [str(one) for one in found if b"token-00000" in one.read_bytes()] == []
+
+
+def test_a_call_whose_second_token_is_refused_too_has_that_answer(at: Stage) -> None:
+    agent, before = at.gate.agent(), len(at.up.seen)
+    refused = agent.execute("again", {"path": "/bearer/never", "message": "hi"})
+    assert len(at.up.seen) == before + 2
+    assert at.event_of(agent.session_id)["verification_outcome"] == "verification_failed"
+    assert refused.json()["output"]["status"] == 401
+    assert agent.execute("again", POST).status_code == 200
+    assert at.up.seen[-1].headers["authorization"] == "Bearer token-000002"
+    assert len(at.asked("again")) == 2
+
+
+def test_a_call_is_sent_once_where_the_server_gives_the_refused_token_again(at: Stage) -> None:
+    agent, before = at.gate.agent(), len(at.up.seen)
+    agent.execute("same", {"path": "/bearer/never", "message": "hi"})
+    assert (len(at.up.seen), len(at.asked("same"))) == (before + 1, 2)
+    assert at.event_of(agent.session_id)["verification_outcome"] == "verification_failed"
+    assert agent.execute("same", POST).status_code == 200
+
+
+def test_a_broker_that_hangs_while_a_call_asks_for_another_token_leaves_it_the_refusal(at: Stage) -> None:
+    agent = at.gate.agent()
+    assert agent.execute("again", POST).status_code == 200
+    first, sent = at.gate.child(BROKER).pid, len(at.up.seen)
+    with ThreadPoolExecutor(1) as pool:
+        one = at.gate.agent()
+        answer = pool.submit(one.execute, "again", {"path": "/wait/refused", "message": "hi"})
+        wait_for(lambda: len(at.up.seen) == sent + 1, "the request")
+        os.kill(first, signal.SIGSTOP)
+        at.up.refused.add("/wait/refused")
+        at.up.held("refused").set()
+        answer.result(120)
+    assert at.event_of(one.session_id)["verification_outcome"] == "verification_failed"
+    assert len(at.up.seen) == sent + 1
+    wait_for(lambda: any(line["message"] == "no other token for a call" for line in at.gate.lines()), "the log line")
+    broker_after(at, first)
+    assert agent.execute("again", POST).status_code == 200
+
+
+def test_shared_calls_go_on_beside_one_that_waits_for_another_token(at: Stage) -> None:
+    before = len(at.up.seen)
+    with ThreadPoolExecutor(2) as pool:
+        beside = pool.submit(at.gate.agent().execute, "held", {"path": "/wait/beside", "message": "hi"})
+        wait_for(lambda: len(at.up.seen) == before + 1, "the call beside it")
+        waiting = pool.submit(at.gate.agent().execute, "held", {"path": "/bearer/-2", "message": "hi"})
+        wait_for(lambda: len(at.asked("held")) == 2, "the question for another token")
+        at.up.held("beside").set()
+        assert beside.result(60).status_code == 200
+        assert not waiting.done()
+        at.may_renew.set()
+        assert waiting.result(60).status_code == 200
+    assert [one.headers["authorization"] for one in at.up.seen[-2:]] == [
+        "Bearer token-of-held-1", "Bearer token-of-held-2",
+    ]  # fmt: skip
 
 
 def broker_after(at: Stage, pid: int) -> int:

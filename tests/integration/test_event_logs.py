@@ -1,13 +1,16 @@
 """Audit events as log records in whole gateways: what a collector gets, with several fronts, and after each end."""
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ipc.process.roles import EXPORTER
 from tests.support.gateway import Gateway, config_for, gateway, wait_for
 from tests.support.otlp_receiver import Received, attributes, receiver
 from tests.support.upstream import upstream
@@ -60,6 +63,19 @@ def test_each_event_of_several_fronts_is_exported_in_the_order_of_the_ledger(
     assert positions == list(range(1, len(exported) + 1))
 
 
+def test_a_record_has_the_event_as_its_body_and_names_its_trace(gate: Gateway, collector: Received) -> None:
+    answer = gate.agent().execute("no_such_action_of_ours", {"text": "x"})
+    trace_id = answer.headers["x-trace-id"]
+    event = wait_for_event(collector, trace_id)
+    record = next(one for one in collector.records if event["event_id"] in one.body.string_value)
+    told = attributes(record)
+    assert record.trace_id.hex() == trace_id.removeprefix("trc_").replace("-", "")
+    assert (record.event_name, record.severity_text) == ("gateway.ActionCall", "WARN")
+    assert (told["gateway.event.id"], told["gateway.event.type"]) == (event["event_id"], "ActionCall")
+    assert (told["gateway.decision"], told["error.type"]) == ("deny", "action_not_found")
+    assert told["gen_ai.agent.id"] == event["principal"]
+
+
 def test_no_record_has_a_value_of_a_request_or_a_caller_s_token(gate: Gateway, collector: Received) -> None:
     agent = gate.agent()
     held = agent.execute("payment_transfer", {"to": SECRET_TEXT, "amount_cents": 7, "currency": "EUR"})
@@ -76,6 +92,19 @@ def test_events_are_counted_and_none_waits_in_the_end(gate: Gateway) -> None:
     assert metric(gate, exported) >= len(ledger_of(gate)) - 5, "reading them may be an event"
     assert metric(gate, 'gate_otlp_events_total{outcome="dropped"}') == 0
     assert metric(gate, "gate_otlp_ledger_changes_total") == 0
+
+
+@pytest.mark.parametrize("name", [EXPORTER, "notary"])
+def test_after_the_end_of_a_process_the_export_goes_on_without_a_gap(
+    gate: Gateway, collector: Received, name: str
+) -> None:
+    wait_for(lambda: gate.children(name), name)
+    os.kill(gate.child(name).pid, signal.SIGKILL)
+    wait_for(lambda: gate.agent().execute("text_digest", {"text": "x"}).status_code == 200, "a call after that")
+    answer = gate.agent().execute("text_digest", {"text": "x"})
+    wait_for_event(collector, answer.headers["x-trace-id"])
+    positions = {attributes(record)["gateway.event.position"] for record in collector.records}
+    assert positions == set(range(1, max(positions) + 1))
 
 
 def test_events_wait_for_a_collector_that_is_away_over_a_restart_of_the_gateway(tmp_path: Path) -> None:

@@ -80,3 +80,41 @@ def test_a_call_to_a_hostile_upstream_ends_in_time_and_says_how(
         assert answer.json()["output"] == {"status": 200, "body": wanted}
         assert answer.json()["receipt_id"] == receipt["receipt_id"]
     assert not hostile.trapped
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_an_answer_and_nobody_follows_it(
+    gate: Gateway, agent: Bearer, hostile: HostileUpstream, status: int
+) -> None:
+    before = len(hostile.seen)
+    answer = agent.execute("small_fetch", {"path": f"redirect-{status}"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["output"] == {"status": status, "body": {}}
+    assert answer.json()["verification"] == {"outcome": "verification_failed", "is_fully_successful": False}
+    assert len(hostile.seen) == before + 1
+    assert not hostile.trapped
+
+
+@pytest.mark.parametrize("name", ["compressed", "not-utf-8"])
+def test_bytes_that_are_no_text_travel_as_base64(gate: Gateway, agent: Bearer, name: str) -> None:
+    answer = agent.execute("small_fetch", {"path": name})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["output"]["body_encoding"] == "base64"
+    receipt_of(gate, agent)
+
+
+def test_a_post_that_broke_off_is_sent_once(gate: Gateway, agent: Bearer, hostile: HostileUpstream) -> None:
+    for name in ("reset", "nothing", "half-a-head"):
+        before = len(hostile.seen)
+        assert agent.execute("http_post", {"path": name, "message": "once"}).status_code == 502
+        assert len(hostile.seen) == before + 1
+
+
+def test_hostile_answers_leave_the_worker_fit_for_the_next_call(gate: Gateway, agent: Bearer) -> None:
+    before = {process.pid for process in gate.children("worker http")}
+    for name in ("endless-body", "garbage", "deep", "half-a-chunk", "nul-in-a-header"):
+        agent.execute("small_fetch", {"path": name})
+        assert agent.execute("small_fetch", {"path": "fine"}).status_code == 200
+    assert {process.pid for process in gate.children("worker http")} <= before
+    assert gate.operator().get("/v1/admin/status").json()["unresolved_intents"] == 0
+    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True

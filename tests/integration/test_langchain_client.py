@@ -1,6 +1,7 @@
 """The public package `latchgate-langchain`, unchanged: discovery, tools, and what a model and its orchestrator hear."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -83,6 +84,13 @@ def test_it_discovers_every_action_that_has_a_schema(gate: Gateway) -> None:
     with_tools(gate, story)
 
 
+def test_it_takes_and_leaves_actions_by_name(gate: Gateway) -> None:
+    async def story(tools: LatchGateToolset) -> None:
+        assert tools.action_ids == ["text_digest"]
+
+    with_tools(gate, story, include={"text_digest", "spin"}, exclude={"spin"})
+
+
 def test_it_describes_what_it_discovers(gate: Gateway) -> None:
     url = gate.ready["base_url"]
     descriptors = asyncio.run(discover_actions(url, allow_schemaless=True, expose_security_details="debug"))
@@ -93,6 +101,27 @@ def test_it_describes_what_it_discovers(gate: Gateway) -> None:
     assert by_id["http_post"].declared_side_effects == ["http_write"]
     assert "Egress profile: direct_allowlist." in by_id["http_post"].description
     assert "Allowed domains: upstream.gateway.test." in by_id["http_post"].description
+
+
+def test_it_discovers_over_the_unix_socket_of_its_client(gate: Gateway) -> None:
+    async def run() -> None:
+        client = client_of(gate, socket=gate.ready["client_socket"])
+        async with await LatchGateToolset.create(client=client) as tools:
+            assert set(tools.action_ids) == EXAMPLES
+            assert tools.client is client
+            assert json.loads(await tool_of(tools, "text_digest").ainvoke({"text": "hello"}))["bytes"] == 5
+
+    asyncio.run(run())
+
+
+def test_tools_can_be_made_from_descriptors_without_asking(gate: Gateway) -> None:
+    async def run() -> None:
+        descriptors = await discover_actions(gate.ready["base_url"], include={"text_digest"})
+        async with client_of(gate) as client:
+            tools = LatchGateToolset.from_descriptors(descriptors, client=client)
+            assert json.loads(await tool_of(tools, "text_digest").ainvoke({"text": "hello"}))["bytes"] == 5
+
+    asyncio.run(run())
 
 
 # ------------------------------------------------------------------------------------------------ calls
@@ -122,6 +151,16 @@ def test_what_a_model_leaves_out_is_sent_as_null_and_taken_as_absent(gate: Gatew
         assert json.loads(text) == {"fuel": 10, "memory_mb": 0, "seconds": 0}
 
     with_tools(gate, story)
+
+
+@pytest.mark.filterwarnings("ignore:unclosed transport", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_tool_works_without_an_event_loop(gate: Gateway) -> None:
+    """The call has an event loop of its own, in which the package leaves its connection behind."""
+    descriptors = asyncio.run(discover_actions(gate.ready["base_url"], include={"text_digest"}))
+    tool = LatchGateTool.from_descriptor(descriptors[0], client_of(gate))
+    assert json.loads(tool.invoke({"text": "hello"}))["bytes"] == 5
+    del tool
+    gc.collect()
 
 
 REFUSALS = [

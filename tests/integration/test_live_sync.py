@@ -4,7 +4,7 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -116,6 +116,69 @@ def test_operators_add_take_back_and_clear_and_the_list_has_it_with_the_answer(o
     assert place.entries == OWN
 
 
+def test_what_is_learned_with_an_approval_is_listed_with_its_answer(
+    agent: Bearer, operator: Bearer, place: Place
+) -> None:
+    held = agent.execute("any_host", {"host": HOST, "path": "a"})
+    assert held.status_code == 202, held.text
+    path = f"/v1/approvals/{held.json()['approval_id']}/approve?learn_domain={HOST}"
+    answer = operator.post(path)
+    assert (answer.status_code, answer.json()["learned_domain"]) == (200, HOST)
+    assert place.entries == [HOST, *OWN]
+    assert change(operator, "DELETE", DOMAINS, rule(HOST)).status_code == 200
+
+
+def test_a_reload_brings_domains_of_actions_and_takes_them_away(operator: Bearer, place: Place) -> None:
+    allowed = {"allowed_domains": ["*.more.example", "upstream.gateway.test"]}
+    write_manifests(place.actions, example("http_fetch", action_id="more", egress=allowed, **PATIENT))
+    assert operator.post("/v1/admin/reload").status_code == 200
+    assert place.entries == [".more.example", *OWN]
+    assert change(operator, "POST", DOMAINS, rule("learned.example", "more")).status_code == 200
+    assert place.entries == [".more.example", "learned.example", *OWN]
+    (place.actions / "more.yaml").unlink()
+    assert operator.post("/v1/admin/reload").status_code == 200
+    # The answer to a reload waits a bounded time for a list that is at most too wide.
+    wait_for(lambda: place.entries == OWN, "a list without the action that is gone, and without its rules")
+    assert change(operator, "DELETE", CLEAR).json()["count"] == 1
+
+
+def test_a_reload_whose_list_can_not_be_written_changes_nothing(gate: Gateway, operator: Bearer, place: Place) -> None:
+    allowed = {"allowed_domains": ["more.example", "upstream.gateway.test"]}
+    write_manifests(place.actions, example("http_fetch", action_id="more", egress=allowed, **PATIENT))
+    with place.broken() as away:
+        whole = away.read_bytes()
+        answer = operator.post("/v1/admin/reload")
+        assert (answer.status_code, answer.json()) == (500, {"error": "reload_failed"})
+        assert gate.http.get("/v1/actions/more").status_code == 404
+        assert away.read_bytes() == whole
+    event = gate.events(event_type="AdminReload", limit=1)[0]
+    assert (event["decision"], event["error_code"]) == ("error", "reload_failed")
+    assert "egress.proxy_allowlist_file: " in event["reason"]
+    (place.actions / "more.yaml").unlink()
+    assert operator.post("/v1/admin/reload").status_code == 200
+
+
+def test_what_can_not_be_written_is_not_answered_as_done_and_follows_by_itself(
+    gate: Gateway, agent: Bearer, operator: Bearer, place: Place
+) -> None:
+    failed, call = (500, {"error": "allowlist_sync_failed"}), {"host": HOST, "path": "a"}
+    assert change(operator, "POST", DOMAINS, rule(HOST)).status_code == 200
+    with place.broken() as away:
+        whole = away.read_bytes()
+        for method, path, body in (
+            ("POST", DOMAINS, rule("new.example")), ("DELETE", DOMAINS, rule(HOST)), ("DELETE", CLEAR, None),
+        ):  # fmt: skip
+            answer = change(operator, method, path, body)
+            assert (answer.status_code, answer.json()) == failed, (method, path)
+        assert away.read_bytes() == whole
+        assert operator.get(DOMAINS).json() == {"domains": []}, "nothing new counts, and nothing old any longer"
+        assert agent.execute("any_host", call).status_code == 202
+        assert gate.http.get("/readyz").status_code == 200
+    wait_for(lambda: place.entries == OWN, "the list to follow")
+    (line, *_) = [one for one in gate.log.read_text().splitlines() if '"code":"allowlist_sync_failed"' in one]
+    assert f"egress.proxy_allowlist_file: {place.listed.parent}: cannot look at it: No such file" in line
+
+
 def test_a_front_that_dies_between_its_two_files_leaves_a_list_that_its_successor_puts_right(
     gate: Gateway, operator: Bearer, place: Place
 ) -> None:
@@ -143,6 +206,11 @@ def test_a_front_that_dies_between_its_two_files_leaves_a_list_that_its_successo
     assert place.entries == OWN, "before it answers anything"
 
 
+def test_what_other_hands_do_to_the_list_is_mended(place: Place) -> None:
+    place.listed.write_text(place.listed.read_text() + "evil.example\n")
+    wait_for(lambda: place.entries == OWN, "the list as it should be")
+
+
 def test_a_list_that_can_not_be_written_does_not_end_a_gateway_whose_front_dies(
     gate: Gateway, agent: Bearer, place: Place
 ) -> None:
@@ -153,6 +221,23 @@ def test_a_list_that_can_not_be_written_does_not_end_a_gateway_whose_front_dies(
         wait_for(gate.is_ready, "a gateway that serves")
         assert agent.execute("text_digest", {"text": "x"}).status_code == 200
     wait_for(lambda: place.listed.exists() and place.entries == OWN, "the list as it should be")
+
+
+def test_changes_at_once_are_all_listed_when_they_are_answered(gate: Gateway, place: Place) -> None:
+    def live(number: int) -> Callable[[], httpx.Response]:
+        operator, domain = gate.operator(), f"n{number}.example"
+
+        def both() -> httpx.Response:
+            assert change(operator, "POST", DOMAINS, rule(domain)).status_code == 200
+            assert domain in place.entries
+            answer = change(operator, "DELETE", DOMAINS, rule(domain))
+            assert domain not in place.entries
+            return answer
+
+        return both
+
+    calls = [Background(live(number)) for number in range(4)]
+    assert [call.status() for call in calls] == [200] * 4
 
 
 # ------------------------------------------------------------------ a real squid

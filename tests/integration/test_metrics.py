@@ -21,6 +21,7 @@ OTHER_ANSWER = example(
     "text_digest", action_id="other_answer", **PATIENT,
     io={"response_schema": {"required": ["never"], "additionalProperties": True}},
 )  # fmt: skip
+PAYMENT = {"to": "acct-7", "amount_cents": 1, "currency": "EUR"}
 SESSION_RATE = 10
 """Less than any machine answers in a second."""
 
@@ -79,6 +80,46 @@ def test_what_is_served_is_what_is_documented(gate: Gateway, agent: Bearer) -> N
     assert served == {name: kind for name, (kind, _) in documented.items()}
 
 
+def test_calls_of_every_kind_move_what_counts_them(gate: Gateway) -> None:
+    before = scrape(gate)
+    agent = gate.agent(max_calls=3)
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    assert agent.execute("other_answer", {"text": "x"}).status_code == 502
+    assert agent.execute("forbidden_export", {"table": "customers"}).status_code in (403, 422)
+    held = agent.execute("payment_transfer", PAYMENT)
+    assert held.status_code == 202
+    assert agent.execute("text_digest", {"text": "no more"}).json()["error"] == "budget_exhausted"
+    assert gate.operator().post(f"/v1/approvals/{held.json()['approval_id']}/approve").status_code == 200
+    headers = agent.headers("GET", "/v1/approvals/apr_1/poll", htm="POST")
+    assert gate.http.get("/v1/approvals/apr_1/poll", headers=headers).status_code == 401
+    after = scrape(gate)
+    for by, name, labels in (
+        (1, "gate_action_calls_total", {"action_id": "text_digest", "outcome": "allow", "code": "ok"}),
+        (1, "gate_action_calls_total", {"action_id": "text_digest", "outcome": "deny", "code": "budget_exhausted"}),
+        (1, "gate_action_calls_total", {"action_id": "payment_transfer", "outcome": "pending_approval", "code": "ok"}),
+        (5, "gate_action_call_duration_seconds_count", {}),
+        (1, "gate_provider_executions_total", {"action_id": "other_answer", "outcome": "response_schema"}),
+        (1, "gate_response_schema_violations_total", {"action_id": "other_answer"}),
+        (1, "gate_provider_execution_duration_seconds_count", {"action_id": "payment_transfer"}),
+        (1, "gate_budget_exhausted_total", {}),
+        (1, "gate_dpop_rejections_total", {"code": "invalid_dpop"}),
+        (1, "gate_leases_issued_total", {}),
+        (1, "gate_approvals_total", {"outcome": "held"}),
+        (1, "gate_approvals_total", {"outcome": "approved"}),
+        (4, "gate_ledger_write_duration_seconds_count", {"operation": "intent"}),  # and one that a spent budget refused
+        (3, "gate_ledger_write_duration_seconds_count", {"operation": "receipt"}),
+        (1, "gate_http_answers_total", {"route": "/v1/leases", "method": "POST", "status": "200"}),
+        (1, "gate_worker_wait_duration_seconds_count", {"profile": "http"}),
+    ):
+        assert after(name, **labels) - before(name, **labels) == by, (name, labels)
+    for name, labels in (
+        ("gate_policy_decisions_total", {"decision": "pending_approval", "rule": "hold_high_risk"}),
+        ("gate_policy_request_duration_seconds_count", {"operation": "decide"}),
+        ("gate_store_request_duration_seconds_count", {"operation": "read_budget"}),
+    ):
+        assert after(name, **labels) > before(name, **labels), (name, labels)
+
+
 def test_a_decision_that_is_answered_from_memory_is_counted_as_that(gate: Gateway) -> None:
     agent = gate.agent()
     assert agent.execute("text_digest", {"text": "x"}).status_code == 200
@@ -128,3 +169,53 @@ def test_a_worker_that_is_killed_in_its_call_is_counted_and_its_successor_takes_
     started = {"kind": "worker compute", "number": "1"}
     assert after("gate_process_start_time_seconds", **started) > before("gate_process_start_time_seconds", **started)
     wait_for(lambda: not psutil.pid_exists(worker.pid), "its end")
+
+
+def test_a_session_over_its_rate_is_429_with_retry_after_and_counted(gate: Gateway) -> None:
+    agent, other = gate.agent(), gate.agent()
+    before = scrape(gate)
+    answers = [agent.get("/v1/approvals/apr_none/poll")]
+    while answers[-1].status_code != 429 and len(answers) < 10_000:
+        answers.append(agent.get("/v1/approvals/apr_none/poll"))
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert {answer.status_code for answer in answers} == {404, 429}
+    assert {(answer.headers["retry-after"], answer.json()["error"]) for answer in refused} == {
+        ("1", "rate_limit_exceeded")
+    }
+    after = scrape(gate)
+    limited = {"class": "session"}
+    assert after("gate_rate_limited_total", **limited) - before("gate_rate_limited_total", **limited) == len(refused)
+    assert other.execute("text_digest", {"text": "x"}).status_code == 200
+    wait_for(lambda: agent.get("/v1/approvals/apr_none/poll").status_code == 404, "another token")
+
+
+def test_a_reload_ends_the_series_of_actions_that_are_gone(gate: Gateway, agent: Bearer) -> None:
+    agent.execute("other_answer", {"text": "x"})
+    labelled = {"action_id": "other_answer"}
+    assert scrape(gate)("gate_response_schema_violations_total", **labelled) >= 1
+    manifest = next(gate.state.parent.glob("**/actions/other_answer.yaml"))
+    text = manifest.read_text()
+    manifest.unlink()
+    assert gate.operator().post("/v1/admin/reload").status_code == 200
+    scraped = scrape(gate)
+    assert not [
+        sample
+        for family in scraped.families
+        for sample in family.samples
+        if sample.labels.get("action_id") == "other_answer"
+    ]
+    assert scraped("gate_policy_request_duration_seconds_count", operation="load") >= 2
+    manifest.write_text(text)
+    assert gate.operator().post("/v1/admin/reload").status_code == 200
+    assert agent.execute("other_answer", {"text": "x"}).status_code == 502
+    assert scrape(gate)("gate_response_schema_violations_total", **labelled) == 1
+
+
+def test_no_name_of_an_agent_a_session_or_a_path_is_in_the_text(gate: Gateway) -> None:
+    agent = gate.agent()
+    agent.execute("text_digest", {"text": "x"})
+    agent.execute("never_registered", {})
+    gate.http.get("/some/path/of/theirs")
+    text = gate.operator().get("/metrics").text
+    for secret in (agent.session_id, "dev:anonymous", "never_registered", "of/theirs", agent.token, str(gate.state)):
+        assert secret not in text

@@ -79,6 +79,21 @@ def test_the_notary_is_connected_to_its_backends_and_to_nothing_else(
     assert {one.raddr.port for one in notary.net_connections("inet")} == {redis_server.port, postgres_server.port}
 
 
+def test_while_the_ledger_is_down_nothing_runs_and_afterwards_everything_does(
+    gate: Gateway, postgres_server: PostgresServer
+) -> None:
+    agent = gate.agent(max_calls=5)
+    assert agent.execute("text_digest", TEXT).status_code == 200
+    postgres_server.kill()
+    assert agent.execute("text_digest", TEXT).status_code >= 500
+    wait_for(lambda: gate.http.get("/readyz").json()["ledger"] is False, "readiness to fail")
+    assert gate.http.get("/readyz").status_code == 503
+    postgres_server.start()
+    wait_for(lambda: gate.http.get("/readyz").status_code == 200, "readiness")
+    assert agent.execute("text_digest", TEXT).status_code == 200
+    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
 def test_a_ledger_is_verified_by_its_address_without_the_gateway(gate: Gateway, folder: Path, url: str) -> None:
     keys = folder / "keys.json"
     keys.write_text(gate.operator().get("/v1/receipt-keys").text)

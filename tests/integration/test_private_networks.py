@@ -18,6 +18,7 @@ from tests.support.upstream import Upstream, upstream
 pytestmark = pytest.mark.skipif(not can_change_hosts(), reason="needs a mount namespace, for a hosts file of its own")
 
 HOST = "billing.corp.gateway.test"
+OUTSIDE = "host_io: denied: the domain leads outside the private network billing"
 
 
 @dataclass
@@ -103,6 +104,29 @@ def test_the_networks_name_is_in_event_and_signed_receipt_and_in_the_operators_v
     call, pending = site.gate.events(session_id=agent.session_id, event_type="ActionCall")
     assert [call["egress_networks"], pending["egress_networks"]] == [["billing"]] * 2
     assert str(site.client.key) not in site.gate.log.read_text() + str(detail) + str(receipt) + str(call)
+
+
+def test_each_call_is_judged_by_where_the_name_leads_then(site: Site) -> None:
+    for addresses in (["10.9.9.9"], ["127.0.0.1", "10.9.9.9"], ["169.254.169.254"]):
+        site.leads_to(*addresses)
+        assert site.call() == (502, OUTSIDE)
+    site.leads_to("127.0.0.1", "127.0.0.2")
+    assert site.call()[0] == 200
+    assert len(site.up.seen) == 1
+
+
+def test_a_reload_takes_a_network_away_though_a_connection_to_it_is_kept(site: Site) -> None:
+    assert [site.call()[0] for _ in range(2)] == [200, 200]
+    before = {process.pid for process in site.gate.children("worker http")}
+    answer = site.reload()
+    assert (answer.status_code, answer.json()["changed"]) == (200, ["egress.networks"]), answer.text
+    assert site.call() == (502, "host_io: denied: the domain leads to a private or reserved address")
+    assert site.reload(site.table(ports="[1]")).status_code == 200
+    assert site.call() == (502, "host_io: denied: the port is not one of the private network billing")
+    assert site.reload(site.table()).status_code == 200
+    assert site.call() == (200, None)
+    assert len(site.up.seen) == 3
+    assert not before & {process.pid for process in site.gate.children("worker http")}, "they lack the new files"
 
 
 def test_files_of_tls_are_read_again_with_a_reload_and_one_that_will_not_do_refuses_it(site: Site) -> None:

@@ -13,6 +13,7 @@ import pytest
 from latchgate import (
     ActionResult,
     ApprovalStatus,
+    EgressProfile,
     ExecutionReceipt,
     LatchGateApprovalRequired,
     LatchGateAuthError,
@@ -20,7 +21,9 @@ from latchgate import (
     LatchGateClient,
     LatchGateDenied,
     LatchGateLeaseExpired,
+    LatchGateNotConnected,
     LatchGateReplayDetected,
+    LatchGateTransportError,
     LatchGateUnavailable,
 )  # fmt: skip
 from latchgate._crypto import DPoPKeyPair, compute_ath
@@ -75,6 +78,35 @@ def test_it_connects_and_knows_its_lease(gate: Gateway) -> None:
     with_client(gate, story)
 
 
+def test_calls_at_once_share_one_lease(gate: Gateway) -> None:
+    async def story(client: LatchGateClient) -> None:
+        results = await asyncio.gather(*(client.execute("text_digest", {"text": str(n)}) for n in range(5)))
+        traces = {result.trace_id for result in results}
+        events = await asyncio.to_thread(gate.events, session_id=client.session_id, event_type="ActionCall")
+        assert {event["trace_id"] for event in events} == traces
+        assert len(traces) == 5
+
+    with_client(gate, story)
+
+
+def test_without_a_name_it_must_connect_first(gate: Gateway) -> None:
+    async def story(client: LatchGateClient) -> None:
+        with pytest.raises(LatchGateNotConnected):
+            await client.execute("text_digest", {"text": "x"})
+        await client.connect()
+        assert (await client.execute("text_digest", {"text": "x"})).receipt_id
+
+    with_client(gate, story, base_url=gate.base, agent_id=None)
+
+
+def test_it_finds_the_gateway_by_its_environment(gate: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(client: LatchGateClient) -> None:
+        assert (await client.execute("text_digest", {"text": "hello"})).output["bytes"] == 5
+
+    monkeypatch.setenv("LATCHGATE_URL", gate.base)
+    with_client(gate, story, public_base_url=None)
+
+
 @pytest.fixture(scope="module")
 def default_gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway at the client's default address. The last test of this module drains it."""
@@ -82,6 +114,16 @@ def default_gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     where = f'listen_uds_path = "{folder / "latchgate" / "gate.sock"}"\npublic_base_url = "http://localhost:3000"\n'
     with gateway(folder, where) as running:
         yield running
+
+
+def test_it_finds_the_socket_by_itself(default_gate: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(client: LatchGateClient) -> None:
+        assert (await client.execute("text_digest", {"text": "hello"})).output["bytes"] == 5
+        assert client._lease_expires_at is not None
+        assert 0 < (client._lease_expires_at - datetime.now(UTC)).total_seconds() <= 300, "unless it is told otherwise"
+
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(default_gate.state.parent))
+    with_client(default_gate, story, public_base_url="http://localhost:3000")
 
 
 # ------------------------------------------------------------------------------------------------ calls
@@ -110,6 +152,13 @@ def test_it_works_over_the_unix_socket(gate: Gateway) -> None:
         assert (await client.execute("text_digest", {"text": "hello"})).output["bytes"] == 5
 
     with_client(gate, story, socket=str(gate.ready["client_socket"]))
+
+
+def test_no_parameters_are_an_empty_object(gate: Gateway) -> None:
+    async def story(client: LatchGateClient) -> None:
+        assert (await client.execute("spin")).output == {"fuel": 0, "memory_mb": 0, "seconds": 0}
+
+    with_client(gate, story)
 
 
 def test_it_hears_why_it_is_denied(gate: Gateway) -> None:
@@ -159,6 +208,23 @@ def test_it_tells_the_ways_of_not_being_authenticated_apart(gate: Gateway) -> No
             await client.execute("text_digest", {"text": "x"})
 
     with_client(gate, story)
+
+
+def test_a_proof_for_another_address_is_an_authentication_error(gate: Gateway) -> None:
+    async def story(client: LatchGateClient) -> None:
+        with pytest.raises(LatchGateAuthError) as caught:
+            await client.execute("text_digest", {"text": "x"})
+        assert caught.value.code == "invalid_dpop"
+
+    with_client(gate, story, base_url=gate.base, public_base_url="http://elsewhere.test")
+
+
+def test_nobody_there_is_a_transport_error(gate: Gateway) -> None:
+    async def story(client: LatchGateClient) -> None:
+        with pytest.raises(LatchGateTransportError):
+            await client.execute("text_digest", {"text": "x"})
+
+    with_client(gate, story, base_url="http://127.0.0.1:1")
 
 
 def test_its_keys_and_proofs_serve_an_operator_too(gate: Gateway) -> None:
@@ -226,7 +292,33 @@ def test_its_lease_and_its_holds_end_with_revoke_all(gate: Gateway) -> None:
     with_client(gate, story)
 
 
+def test_what_is_not_there_is_denied_by_name(gate: Gateway) -> None:
+    async def story(client: LatchGateClient) -> None:
+        with pytest.raises(LatchGateDenied, match="'rcpt_none' not found"):
+            await client.get_receipt("rcpt_none")
+        with pytest.raises(LatchGateDenied, match="'apr_none' not found"):
+            await client.get_approval_status("apr_none")
+        with pytest.raises(LatchGateDenied, match="'nothing' not found"):
+            await client.get_action_egress("nothing")
+        approval_id = await held(client, amount_cents=103)
+        await client.connect()
+        with pytest.raises(LatchGateDenied, match="approval_session_mismatch"):
+            await client.get_approval_status(approval_id)
+
+    with_client(gate, story)
+
+
 # ------------------------------------------------------------------------------------------------ discovery
+
+
+def test_it_reads_where_an_action_may_go(gate: Gateway) -> None:
+    async def story(client: LatchGateClient) -> None:
+        assert await client.get_action_egress("text_digest") == EgressProfile("none")
+        egress = await client.get_action_egress("http_post")
+        assert egress.has_egress
+        assert egress.allowed_domains == ["upstream.gateway.test"]
+
+    with_client(gate, story)
 
 
 # ------------------------------------------------------------------------------------------------ the end

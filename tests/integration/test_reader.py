@@ -1,6 +1,9 @@
 """The reader: the process that walks the whole chain for an operator, beside everything that calls wait for."""
 
+import json
 import os
+import signal
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +17,7 @@ import pytest
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.pace import Paces
-from tests.support.processes import descriptors, mapped_files, status
+from tests.support.processes import descriptors, is_running, mapped_files, status
 from tests.support.supervised import told
 from tests.support.upstream import Upstream
 
@@ -114,6 +117,15 @@ def test_a_walk_is_made_by_a_process_that_ends_by_itself(gate: Gateway, operator
     assert (line["process"], line["events"]) == ("front 1", answer.json()["events_checked"])
 
 
+def test_calls_are_served_while_a_reader_stands_still(gate: Gateway, agent: Bearer, operator: Bearer) -> None:
+    with stopped_reader(gate, operator) as (reader, asking):
+        for _ in range(5):
+            assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+        assert asking.is_alive()
+        reader.resume()
+        assert asking.answered().json()["intact"] is True
+
+
 def test_a_reader_that_is_killed_is_a_503_and_the_next_walk_has_another(gate: Gateway, operator: Bearer) -> None:
     with stopped_reader(gate, operator) as (reader, asking):
         reader.kill()
@@ -145,9 +157,53 @@ def test_a_walk_beside_calls_that_write_finds_no_break(gate: Gateway, operator: 
     assert reports[-1]["events_checked"] > reports[0]["events_checked"]
 
 
+def test_two_walks_at_once_have_one_reader_after_the_other(gate: Gateway, operator: Bearer) -> None:
+    with stopped_reader(gate, operator) as (reader, first):
+        second = Asking(gate.operator())
+        reader.resume()
+        assert first.answered().json()["intact"] is True
+        assert second.answered().json()["intact"] is True
+
+
 @only_root
 def test_a_reader_has_the_database_to_read_and_no_key_file(gate: Gateway, operator: Bearer) -> None:
     with stopped_reader(gate, operator) as (reader, _):
         files = {*descriptors(reader.pid).values(), *mapped_files(reader.pid)}
         assert not [file for file in files if "/keys" in file or file.endswith(".pem")]
         assert status(reader.pid, "Threads") == "1"
+
+
+def test_a_reader_ends_with_its_front(gate: Gateway, operator: Bearer) -> None:
+    with stopped_reader(gate, operator) as (reader, asking):
+        front = gate.child("front").pid
+        os.kill(front, signal.SIGKILL)
+        wait_for(lambda: not is_running(reader.pid), "the end of the reader")
+        asking.join(120)
+    wait_for(gate.is_ready, "the front's successor")
+    assert operator.get(VERIFY).json()["intact"] is True
+
+
+def test_a_broken_chain_is_reported_and_logged(gate: Gateway, operator: Bearer) -> None:
+    connection = sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)
+    with connection:
+        seq, event_id = connection.execute("SELECT seq, event_id FROM events ORDER BY seq LIMIT 1 OFFSET 9").fetchone()
+        connection.execute("UPDATE events SET principal = 'another principal' WHERE seq = ?", (seq,))
+    connection.close()
+    report = operator.get(VERIFY).json()
+    assert (report["intact"], report["broken_at"], report["events_checked"]) == (False, event_id, seq - 1)
+    (line,) = lines(gate, "the chain is broken")
+    assert (line["level"], line["broken_at"]) == ("error", event_id)
+
+
+def test_a_database_that_can_not_be_read_is_a_503(gate: Gateway, operator: Bearer) -> None:
+    connection = sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)
+    with connection:
+        connection.execute("ALTER TABLE events RENAME TO moved_away")
+    try:
+        answer = operator.get(VERIFY)
+        assert (answer.status_code, answer.json()["error"]) == (503, "ledger_unavailable")
+    finally:
+        with connection:
+            connection.execute("ALTER TABLE moved_away RENAME TO events")
+        connection.close()
+    assert json.loads(operator.get(VERIFY).text)["intact"] is False

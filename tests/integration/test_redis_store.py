@@ -8,9 +8,12 @@ from typing import Any
 import psutil
 import pytest
 
+from ipc.process.exits import Exit
 from tests.integration.test_metrics import scrape
+from tests.integration.test_postgres_ledger import run
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
+from tests.support.ports import closed_port
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import Upstream
 
@@ -80,6 +83,28 @@ def test_the_notary_is_connected_to_its_redis_and_to_nothing_else(gate: Gateway,
     assert {one.raddr.port for one in notary.net_connections("inet")} == {redis_server.port}
 
 
+def test_revoke_all_ends_leases(gate: Gateway) -> None:
+    agent = gate.agent()
+    assert agent.execute("text_digest", TEXT).status_code == 200
+    assert gate.operator().post("/v1/admin/revoke-all").status_code == 200
+    assert code(agent.execute("text_digest", TEXT)) == (401, "invalid_lease")
+
+
+def test_a_gateway_that_starts_again_goes_on_with_what_is_there(start: Start, gate: Gateway) -> None:
+    agent = gate.agent(max_calls=2)
+    path = "/v1/actions/text_digest/execute"
+    headers = agent.headers("POST", path)
+    assert gate.http.post(path, headers=headers, json=TEXT).status_code == 200
+    approval_id = held(agent)
+    gate.stop()
+    with start() as again:
+        agent = Bearer(again.http, again.base, agent.token, agent.prover)
+        assert code(agent.execute("text_digest", TEXT)) == (403, "budget_exhausted")
+        operator = again.operator()
+        assert operator.get(f"/v1/approvals/{approval_id}").json()["state"] == "pending"
+        assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 200
+
+
 def test_calls_that_are_refused_while_redis_is_down_are_in_evidence_and_told_by_codes_of_the_execute_table(
     start: Start, redis_server: RedisServer
 ) -> None:
@@ -105,3 +130,17 @@ def test_calls_that_are_refused_while_redis_is_down_are_in_evidence_and_told_by_
     assert refused == [(503, "replay_cache_unavailable")] * 5
     codes = [one["error_code"] for one in reversed(told)]
     assert codes[:5] == [error for _, error in refused]
+
+
+def test_sentinels_that_are_down_are_told_by_check_and_refuse_a_start(tmp_path: Path, up: Upstream) -> None:
+    file = tmp_path / "gateway.toml"
+    with closed_port() as port:
+        store = f'\n[store]\nredis_url = "redis+sentinel://127.0.0.1:{port}/main"\n'
+        file.write_text(config_for(up.address, patient(tmp_path / "actions") + store))
+        at = ("--config", str(file), "--state-dir", str(tmp_path / "state"))
+        told = run("check", "--dev", *at, "--connect")
+        started = run("dev", *at, "--listen", "127.0.0.1:0")
+    assert (told.returncode, started.returncode) == (Exit.UNAVAILABLE, Exit.UNAVAILABLE), told.stdout
+    why = f"can't be used: Redis: ConnectionError: no sentinel tells where main is (127.0.0.1:{port}: "
+    assert why in told.stdout
+    assert why in started.stderr

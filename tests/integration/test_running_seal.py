@@ -1,6 +1,7 @@
 """`gateway ledger seal` of a gateway that runs: calls go on, the ledger shrinks, and the whole log verifies."""
 
 import json
+import signal
 import subprocess
 import threading
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ipc.process.clock import iso
+from supervisor.programs import INTERPRETER
 from tests.notary.running import Running, stored
 from tests.notary.sealing.sealed_ledger import AGE, keys_of, verify, write_calls
 from tests.support.gateway import Gateway, gateway, wait_for
@@ -98,3 +100,61 @@ def test_calls_go_on_while_the_ledger_is_sealed(old: OldState, running: Gateway)
     again = old.seal()
     assert again.returncode != 0
     assert "no checkpoint lies before" in again.stderr
+
+
+def test_the_gateway_names_the_segment_that_has_what_was_sealed(old: OldState) -> None:
+    ran = old.seal()
+    assert ran.returncode == 0, ran.stderr
+    (segment,) = old.out.iterdir()
+    with gateway(old.folder, CONFIG) as running:
+        names_it(old, running, segment.name)
+
+
+def names_it(old: OldState, running: Gateway, segment: str) -> None:
+    agent, operator = running.agent(), running.operator()
+    event_id, intent_id = old.first["event_id"], old.first["intent_id"]
+    erased = {"event_id": event_id, "reason": "asked for"}
+    answers = [
+        agent.get(f"/v1/receipts/{old.receipt_id}"), operator.get(f"/v1/receipts/{old.receipt_id}"),
+        operator.get(f"/v1/audit/proof?event_id={event_id}"), operator.get(f"/v1/audit/proof?intent_id={intent_id}"),
+        operator.get(f"/v1/audit/proof?receipt_id={old.receipt_id}"), operator.get(f"/v1/admin/intents/{intent_id}"),
+        operator.get(f"/v1/audit/events?before={iso(old.before - AGE)}"),
+        operator.post("/v1/admin/evidence/erase", erased),
+    ]  # fmt: skip
+    for answer in answers:
+        told = answer.json()
+        assert (answer.status_code, told["error"], told.get("segment")) == (404, "sealed", segment), answer.url
+        assert segment in told["message"]
+    later = operator.get("/v1/audit/proof?event_id=evt_ffffffff-ffff-7fff-bfff-ffffffffffff")
+    assert (later.status_code, later.json()) == (404, {"error": "evidence_not_found"})
+    of_principal = {"principal": old.first["principal"], "reason": "asked for"}
+    assert operator.post("/v1/admin/evidence/erase", of_principal).json()["sealed"] == [segment]
+    of_principal["before"] = iso(old.before)
+    assert operator.post("/v1/admin/evidence/erase", of_principal).json()["sealed"] == [segment]
+
+
+def test_a_command_that_is_killed_before_the_cut_is_repeated(old: OldState, running: Gateway) -> None:
+    running.agent()
+    command = subprocess.Popen(old.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: old.out.exists() and any(old.out.iterdir()), "the file of a segment")
+    command.send_signal(signal.SIGKILL)
+    command.wait()
+    wait_for(lambda: not_written_to(old), "the end of the program that writes it, too")
+    ran = old.seal()
+    assert ran.returncode == 0 or old.sealed(), ran.stderr
+    wait_for(lambda: old.old_rows() == 0, "the deletion of sealed rows")
+    assert len(list(old.out.iterdir())) == 1
+    old.check()
+
+
+def not_written_to(old: OldState) -> bool:
+    """No program works on a segment any more."""
+    command = " ".join([*INTERPRETER, "notary.programs.seal"])
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = one.read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if command in text and str(old.out) in text:
+            return False
+    return True

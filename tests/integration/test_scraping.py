@@ -10,6 +10,7 @@ import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from frontend.api.routes import ROUTES
 from tests.support.gateway import config_for, gateway, wait_for
 from tests.support.manifests import example, open_policy, write_manifests
 from tests.support.ports import free_port
@@ -65,6 +66,20 @@ def test_a_scraper_reads_without_a_credential_what_operators_read_with_one(
         line for line in theirs.text.splitlines() if line.startswith("# ")
     }
     assert samples(ours)["gate_http_connections", (("listener", "metrics"),)] >= 1
+
+
+def test_only_metrics_are_answered_there(scraper: httpx.Client) -> None:
+    paths = {route.path for route in ROUTES} - {"/metrics"} | {"/", "/metrics/", "/metrics/x"}
+    codes = {path: scraper.get(path).status_code for path in sorted(paths)}
+    assert codes == dict.fromkeys(codes, 404)
+    for method in ("POST", "PUT", "DELETE"):
+        refused = scraper.request(method, "/metrics")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_the_other_sockets_answer_metrics_as_they_did(gate: Production) -> None:
+    assert gate.http.get("/metrics").status_code == 404
+    assert gate.operators.get("/metrics").status_code == 401
 
 
 def test_its_file_is_for_the_gateway_s_user_and_group_alone(gate: Production) -> None:

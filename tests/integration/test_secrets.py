@@ -51,6 +51,50 @@ def sealed(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield Sealed(running, file, identity, recipient)
 
 
+def test_a_call_has_the_secret_that_its_action_declares_and_follows_a_rotation_at_once(
+    sealed: Sealed, up: Upstream
+) -> None:
+    agent = sealed.gate.agent()
+    sealed.seal(upstream_token=FIRST, unused=UNUSED)
+    for value in (FIRST, SECOND):
+        sealed.seal(upstream_token=value, unused=UNUSED)
+        assert agent.execute("http_post", POST).status_code == 200
+        assert up.seen[-1].headers["authorization"] == f"Bearer {value}"
+
+
+def test_a_required_secret_that_is_missing_fails_the_call_before_anything_is_dispatched(
+    sealed: Sealed, up: Upstream
+) -> None:
+    agent, sent = sealed.gate.agent(max_calls=1), len(up.seen)
+    answer = agent.execute("needs_another", POST)
+    assert (answer.status_code, answer.json()) == (502, {"error": "action_execution_failed"})
+    (event,) = sealed.gate.events(session_id=agent.session_id, event_type="ActionCall")
+    assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
+    assert "never_given" in event["reason"]
+    assert "intent_id" not in event
+    assert "receipt_id" not in event
+    assert len(up.seen) == sent
+    assert agent.execute("http_post", POST).status_code == 200, "the call was given back to the budget"
+
+
+def test_a_file_that_is_half_written_fails_calls_that_need_it_by_name_and_no_others(
+    sealed: Sealed, up: Upstream
+) -> None:
+    agent, sent = sealed.gate.agent(), len(up.seen)
+    whole = sealed.file.read_bytes()
+    sealed.file.write_bytes(whole[: len(whole) // 2])
+    try:
+        answer = agent.execute("http_post", POST)
+        assert (answer.status_code, answer.json()) == (503, {"error": "secrets_unavailable"})
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    finally:
+        sealed.file.write_bytes(whole)
+    assert len(up.seen) == sent
+    event = sealed.gate.events(session_id=agent.session_id, decision="error")[0]
+    assert event["reason"].startswith(f"{sealed.file}: ")
+    assert agent.execute("http_post", POST).status_code == 200, "it is whole again, and read at once"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into a process that is not dumpable")
 def test_no_value_is_found_in_logs_state_arguments_environments_or_the_memory_of_processes_that_need_none(
     sealed: Sealed, up: Upstream

@@ -70,6 +70,20 @@ def test_an_upstream_gets_a_form_and_the_agent_the_chosen_parts_of_its_answer(st
     assert sent.body == b"amount=5&metadata%5Bid%5D=a%2Fb&note=refund+of+a%2Fb%2C+5+cents"
 
 
+def test_parts_of_a_request_that_its_body_lacks_are_left_out(stage: Stage) -> None:
+    assert stage.gate.agent().execute("refund", {"id": "1"}).status_code == 200
+    sent = stage.up.seen[-1]
+    assert (sent.path, sent.body) == ("/status/302/1", b"metadata%5Bid%5D=1")
+    assert "x-reason" not in sent.headers
+
+
+def test_each_call_has_an_idempotency_key_of_its_own(stage: Stage) -> None:
+    agent, before = stage.gate.agent(), len(stage.up.seen)
+    assert [agent.execute("refund", {"id": "1"}).status_code for _ in range(2)] == [200, 200]
+    first, second = (one.headers["idempotency-key"] for one in stage.up.seen[before:])
+    assert first != second
+
+
 def test_an_operator_sees_the_place_of_the_key_and_an_approved_call_sends_it_once(stage: Stage) -> None:
     agent, operator, before = stage.gate.agent(), stage.gate.operator(), len(stage.up.seen)
     held = agent.execute("large_refund", {"id": "1"})

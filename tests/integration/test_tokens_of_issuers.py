@@ -89,3 +89,12 @@ def test_a_token_gives_a_lease_and_its_calls_say_how_their_caller_is_known(gate:
     assert call["lease_jti"] == issued["lease_jti"]
     assert [call[name] for name in ORIGIN] == [issued[name] for name in ORIGIN] == ["jwt", ISSUER, "anonymous"]
     assert shown.split(".")[1] not in "".join(map(json.dumps, gate.lines()))
+
+
+def test_the_file_of_keys_is_followed(gate: Gateway, keys: Path) -> None:
+    put_in_force(keys, NEXT)
+    assert lease(gate, token(FIRST), Prover()).status_code == 403
+    assert lease(gate, token(NEXT), Prover()).status_code == 200
+    keys.write_text("")
+    refused = lease(gate, token(NEXT), Prover())
+    assert (refused.status_code, refused.json()["error"]) == (503, "identity_provider_unavailable")

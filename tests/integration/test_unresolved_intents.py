@@ -56,6 +56,16 @@ def listed(gate: Gateway) -> list[str]:
     return [one["intent_id"] for one in gate.operator().get("/v1/admin/intents").json()["intents"]]
 
 
+def test_the_list_is_newest_first_and_goes_on_with_older_ones(left: tuple[Gateway, dict[str, str]]) -> None:
+    gate, ids = left
+    newest, older, *_ = reversed(ids.values())
+    first = gate.operator().get("/v1/admin/intents?limit=1").json()
+    assert [one["intent_id"] for one in first["intents"]] == [newest]
+    assert (first["count"], first["total"]) == (1, len(listed(gate)))
+    second = gate.operator().get(f"/v1/admin/intents?limit=1&after={newest}").json()
+    assert [one["intent_id"] for one in second["intents"]] == [older]
+
+
 @pytest.mark.parametrize("state", ONES[:4])
 def test_a_file_verifier_looks_again_and_says_what_is_there(
     left: tuple[Gateway, dict[str, str]], files: Path, state: str
@@ -81,6 +91,63 @@ def test_a_file_verifier_looks_again_and_says_what_is_there(
     assert ids[state] in listed(gate)
     assert not [one for one in gate.events(trace_id=shown["trace_id"]) if "receipt_id" in one]
     assert sorted(one.name for one in (files / "notes").iterdir()) == ["differs", "matches", "resolved", "unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [("http_status", "send the request again"), ("response_schema", "lost"), ("none", "no verifier"),
+     ("old", "nothing to compare with")],
+)  # fmt: skip
+def test_a_verifier_that_can_t_look_again_says_why_and_nothing_is_written(
+    left: tuple[Gateway, dict[str, str]], kind: str, why: str
+) -> None:
+    gate, ids = left
+    shown = gate.operator().get(path_of(ids[kind])).json()
+    assert not shown["verifier"]["can_look_again"]
+    assert why in shown["verifier"]["reason"]
+    refused = gate.operator().post(path_of(ids[kind], "verify"))
+    assert (refused.status_code, refused.json()["error"]) == (409, "intent_not_verifiable")
+    assert refused.json()["message"] == shown["verifier"]["reason"]
+    assert gate.events(trace_id=shown["trace_id"]) == []
+
+
+def test_the_outcome_stays_the_operator_s_word_beside_what_the_verifier_saw(
+    left: tuple[Gateway, dict[str, str]],
+) -> None:
+    gate, ids = left
+    intent_id = ids["resolved"]
+    shown = gate.operator().get(path_of(intent_id)).json()
+    assert shown["verifier"]["can_look_again"]
+    assert shown["verifier"]["last_look"] is None
+    assert shown["verifier"]["expected"] == {
+        "path": "notes/resolved", "sha256": sha256(CONTENT), "bytes": len(CONTENT)
+    }  # fmt: skip
+    assert (shown["sinks"], shown["is_under_way"], shown["risk_level"]) == (["fs_write"], False, "medium")
+    seen = gate.operator().post(path_of(intent_id, "verify")).json()["seen"]
+    resolved = gate.operator().post(path_of(intent_id, "resolve"), {"outcome": "did_not_happen", "note": "ann"})
+    assert resolved.status_code == 200
+    (event,) = gate.events(event_type="IntentResolved")
+    assert (event["change"], event["reason"], event["seen"]) == (
+        {"outcome": "did_not_happen"}, "ann", seen
+    )  # fmt: skip
+    assert intent_id not in listed(gate)
+    for again in (gate.operator().get(path_of(intent_id)), gate.operator().post(path_of(intent_id, "verify"))):
+        assert (again.status_code, again.json()["error"]) == (404, "intent_not_found")
+    assert gate.operator().get("/v1/audit/verify").json()["intact"]
+
+
+def test_the_oldest_one_has_its_age_in_the_metrics_until_it_is_resolved(tmp_path: Path) -> None:
+    (intent_id,) = leave_intents(tmp_path / "state", {"verifier_kind": "none"})
+
+    def age(gate: Gateway) -> float:
+        lines = gate.operator().get("/metrics").text.splitlines()
+        (value,) = [line.split()[1] for line in lines if line.startswith("gate_oldest_unresolved_intent_age_seconds ")]
+        return float(value)
+
+    with gateway(tmp_path) as gate:
+        assert age(gate) >= 7200
+        gate.operator().post(path_of(intent_id, "resolve"), {"outcome": "unknown"})
+        assert age(gate) == 0
 
 
 def test_what_a_call_was_to_write_is_known_of_it_after_its_gateway_was_killed(tmp_path: Path) -> None:

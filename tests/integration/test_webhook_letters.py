@@ -94,3 +94,40 @@ def test_an_endpoint_is_tried_with_one_signed_message_and_says_what_came_of_it(a
     assert rows(at.gate, "outbox") == rows(at.gate, "given_up") == []
     events = at.gate.events(event_type="WebhookTested")
     assert [event["reason"] for event in events] == ["endpoint gone", "endpoint chat", "endpoint chat"]
+
+
+@pytest.mark.parametrize("name", ["idle", "nobody"])
+@pytest.mark.parametrize("verb", ["test", "redeliver"])
+def test_an_endpoint_to_which_nothing_is_sent_is_404(at: Stage, verb: str, name: str) -> None:
+    ran = at.gatectl.here("webhooks", verb, name, "--json")
+    assert ran.code == 4
+    assert ran.error["error"] == "webhook_not_found"
+
+
+def test_what_was_refused_for_the_moment_is_sent_again_by_its_status(at: Stage) -> None:
+    final, later = given_up(at, 1), given_up(at, 2, status=429)
+    letters = at.gatectl.done("webhooks", "list", "--json").json["dead_letters"]
+    assert {one["event_id"]: one["status"] for one in letters} == dict.fromkeys(later, 429) | dict.fromkeys(final, 404)
+    assert at.gatectl.here("webhooks", "redeliver", "chat", "--status", "soon").code == 2
+    sent = at.gatectl.done("webhooks", "redeliver", "chat", "--status", "408,429", "--json").json
+    assert sent == {"name": "chat", "redelivered": 2, "left": 1}
+    wait_for(lambda: not rows(at.gate, "outbox"), "every delivery's end")
+    assert [row["event_id"] for row in rows(at.gate, "given_up")] == final
+    at.gatectl.done("webhooks", "redeliver", "chat")
+    wait_for(lambda: not rows(at.gate, "outbox"), "every delivery's end")
+
+
+def test_an_endpoint_that_answers_410_is_shown_as_gone_until_a_reload(at: Stage) -> None:
+    given_up(at, 1, status=410)
+
+    def state() -> str:
+        endpoints = at.gatectl.done("webhooks", "list", "--json").json["endpoints"]
+        return str(next(one["state"] for one in endpoints if one["name"] == "chat"))
+
+    wait_for(lambda: state() == "gone", "an endpoint that is gone")
+    assert "disabled, as they answered 410: chat" in at.gatectl.done("status").out
+    event_id = digest(at.gate, "waits")
+    assert event_id not in at.receiver.ids
+    at.gatectl.done("reload")
+    wait_for(lambda: event_id in at.receiver.ids, "what waited")
+    assert state() == "active"

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from tests.support.gateway import Gateway, gateway, wait_for
+from ipc.process.exits import Exit
+from tests.support.gateway import STOP_SECONDS, Gateway, gateway, wait_for
 from tests.support.manifests import patient
+from tests.support.processes import GATEWAY
 from tests.support.supervised import told
 from tests.support.upstream import Upstream
 from tests.support.webhook_receiver import Receiver, holds, webhook_receiver
@@ -149,3 +152,94 @@ def test_what_is_killed_in_the_middle_forgets_nothing_and_its_successor_sends_th
         for one in receiver.received:
             Webhook(SECRET).verify(one.body, one.headers)
         assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def test_a_receiver_that_hangs_holds_up_no_call_and_no_stop_and_hears_of_it_after_the_next_start(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    receiver.answer = holds()
+    text = config(tmp_path, receiver, up, table("chat", max_retries="0"))
+    with gateway(tmp_path, text) as gate:
+        ids = [digest(gate, str(number)) for number in range(20)]
+        wait_for(lambda: len(receiver.received) == AT_ONCE, "as many requests as may be")
+        status = gate.operator().get("/v1/admin/status").json()["webhooks"]
+        assert status == {"active": True, "pending_deliveries": 20}
+        assert gate.stop() == 0
+        left = rows(gate, "outbox")
+        assert [row["event_id"] for row in left] == ids
+        assert sorted(row["attempts"] for row in left) == [0] * 16 + [1] * 4
+        assert rows(gate, "given_up") == [], "nobody waited until its time was over"
+        held = set(receiver.ids)
+        claims_end(gate, *held)
+    receiver.let_go.set()
+    with gateway(tmp_path, text) as gate:
+        wait_for(lambda: not rows(gate, "outbox"), "every delivery's end")
+        assert set(receiver.ids) == set(ids)
+        assert {one for one in ids if receiver.ids.count(one) > 1} == held
+
+
+def test_checkpoints_and_a_drain_are_told_when_they_happen_and_a_quiet_gateway_stays_quiet(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    text = config(tmp_path, receiver, up, table("auditor", events='["audit.checkpoint", "gateway.draining"]'))
+    with gateway(tmp_path, text) as gate:
+        wait_for(lambda: receiver.received and not rows(gate, "outbox"), "the first checkpoint")
+        (first,) = receiver.received
+        Webhook(SECRET).verify(first.body, first.headers)
+        noted = first.json["data"]
+        before = gate.operator().get("/v1/audit/checkpoint").json()
+        assert (noted["size"], noted["root"]) == (before["size"], before["root"])
+        assert noted["checkpoint"].startswith(f"{before['origin']}\n{before['size']}\n{before['root']}\n")
+        assert gate.operator().post("/v1/admin/drain").status_code == 200
+        wait_for(lambda: len(receiver.received) == 3 and not rows(gate, "outbox"), "the drain and its checkpoint")
+        (drained,) = receiver.of("gateway.draining")
+        assert drained.json["data"]["principal"] == "operator:dev"
+        shown = gate.operator().get("/v1/audit/checkpoint").json()
+        (_, noted) = (one.json["data"] for one in receiver.of("audit.checkpoint"))
+        assert noted["size"] == shown["size"] == before["size"] + 1, "the drain, no more"
+        assert gate.stop() == 0
+        (last,) = rows(gate, "outbox")
+        assert json.loads(last["payload"])["data"]["size"] == shown["size"] + 1, "the end"
+    with gateway(tmp_path, text):
+        wait_for(lambda: last["event_id"] in receiver.ids, "the last event from before")
+
+
+@pytest.mark.parametrize("spoilt", ["missing", "open", "short"])
+def test_a_gateway_does_not_start_without_a_secret_that_it_needs(
+    tmp_path: Path, receiver: Receiver, up: Upstream, spoilt: str
+) -> None:
+    file = tmp_path / "hook"
+    if spoilt != "missing":
+        file.write_text("hush" if spoilt == "short" else "a secret of some words")
+        file.chmod(0o644 if spoilt == "open" else 0o600)
+    endpoint = table("chat", secret="").replace('secret = ""', f'secret_file = "{file}"')
+    (tmp_path / "gateway.toml").write_text(config(tmp_path, receiver, up, endpoint))
+    options = ["--listen", "127.0.0.1:0", "--state-dir", tmp_path / "state", "--config", tmp_path / "gateway.toml"]
+    done = subprocess.run(
+        [GATEWAY, "dev", *map(str, options)], capture_output=True, text=True, timeout=STOP_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == (Exit.NO_PERMISSION if spoilt == "missing" else Exit.CONFIG)
+    assert str(file) in done.stderr
+    assert "hush" not in done.stderr
+
+
+def test_a_secret_that_is_gone_does_not_end_a_gateway_whose_deliverer_dies(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    file = tmp_path / "secrets" / "hook"  # not beside the state directory: there it opens what it began with
+    file.parent.mkdir()
+    file.touch(mode=0o600)
+    file.write_text("a secret of some words")
+    endpoint = table("chat", secret="").replace('secret = ""', f'secret_file = "{file}"')
+    with gateway(tmp_path, config(tmp_path, receiver, up, endpoint + "\nretry_backoff_seconds = [0.1]")) as gate:
+        away = file.rename(tmp_path / "away")
+        gate.child("deliverer").kill()
+        (line,) = wait_for(
+            lambda: lines_of(gate, "a webhook's secret can't be used: its deliveries wait"), "a deliverer that says so"
+        )  # fmt: skip
+        assert (line["endpoint"], str(file) in line["cause"]) == ("chat", True)
+        wait_for(gate.is_ready, "a gateway that serves")
+        away.rename(file)
+        event_id = digest(gate)
+        wait_for(lambda: event_id in receiver.ids, "the message")

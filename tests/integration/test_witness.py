@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from gateway_client import verify_bundle
 
 from ipc.process.exits import Exit
@@ -173,6 +174,28 @@ def test_a_witness_that_is_killed_again_and_again_never_cosigns_two_trees(tmp_pa
         assert witness.add(shown.base.grown(last + 9, word).request(known)).status_code == 200
 
 
+def test_one_witness_at_a_time_is_in_a_folder_and_its_commands_say_what_is_wrong(tmp_path: Path) -> None:
+    with witness_process(tmp_path / "w") as witness:
+        log = PlayedLog()
+        witness.log_keys.write_text(f"{log.key.text}\n")
+        witness.start()
+        more: list[str | Path] = ["--log-key", witness.log_keys]
+        second = run("run", "--state", witness.state, "--listen", "127.0.0.1:0", *more)
+        assert (second.returncode, "another process" in second.stderr) == (Exit.LOCKED, True)
+        assert run("key", "--state", witness.state).stdout.strip() == witness.key
+        renamed = run("key", "--state", witness.state, "--name", "other")
+        assert (renamed.returncode, "witness.example/w" in renamed.stderr) == (Exit.CONFIG, True)
+        taken = run("run", "--state", tmp_path / "w2", "--listen", witness.address, *more)
+        assert (taken.returncode, "in use" in taken.stderr) == (Exit.UNAVAILABLE, True)
+        assert run("run", "--state", tmp_path / "w2", "--listen", "nowhere", *more).returncode == Exit.USAGE
+        wrong = tmp_path / "wrong.keys"
+        wrong.write_text(f"{log.key.text}\n{witness.key}\n")
+        refused = run("run", "--state", tmp_path / "w2", "--listen", "127.0.0.1:0", "--log-key", wrong)
+        assert (refused.returncode, f"{wrong}:2" in refused.stderr) == (Exit.CONFIG, True)
+        empty = run("run", "--state", tmp_path / "w2", "--listen", "127.0.0.1:0", "--log-key", "/dev/null")
+        assert (empty.returncode, "name no log" in empty.stderr) == (Exit.CONFIG, True)
+
+
 def test_a_witness_serves_on_a_unix_socket_and_takes_no_large_body(tmp_path: Path) -> None:
     log = PlayedLog().grown(2)
     keys, path = tmp_path / "log.keys", tmp_path / "witness.sock"
@@ -217,3 +240,13 @@ def takes_connections(path: Path) -> bool:
     """Whether anybody listens there; the file is there a moment before that."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(str(path)) == 0
+
+
+@pytest.mark.parametrize("hidden", ["witness.key", "logs"])
+def test_a_folder_that_others_may_look_into_is_refused(tmp_path: Path, hidden: str) -> None:
+    with witness_process(tmp_path / "w") as witness:
+        witness.log_keys.write_text(f"{PlayedLog().key.text}\n")
+        (witness.state / hidden).chmod(0o755)
+        witness.state.chmod(0o755)
+        refused = run("run", "--state", witness.state, "--listen", "127.0.0.1:0", "--log-key", witness.log_keys)
+        assert (refused.returncode, "lets others in" in refused.stderr) == (Exit.CONFIG, True)
