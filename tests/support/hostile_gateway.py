@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import re
 import socket
 import ssl
 import threading
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 DRIP_SECONDS = 0.02
+LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 Play = Callable[["Connection"], None]
 
 
@@ -30,6 +32,13 @@ class Connection:
         self.send(first)
         while not self.over.wait(DRIP_SECONDS):
             self.send(piece)
+
+    @property
+    def is_read(self) -> bool:
+        """True with a whole head and the body that it announces: whoever closes earlier breaks the client's write."""
+        head, end, body = self.request.partition(b"\r\n\r\n")
+        length = LENGTH.search(head)
+        return bool(end) and len(body) >= (int(length[1]) if length else 0)
 
     @property
     def token(self) -> str:
@@ -165,7 +174,7 @@ def _play(play: Play, connection: Connection, requests: list[bytes], tls: ssl.SS
         connection.sock.settimeout(60)
         if tls is not None:
             connection.sock = tls.wrap_socket(connection.sock, server_side=True)
-        while b"\r\n\r\n" not in connection.request:
+        while not connection.is_read:
             data = connection.sock.recv(65536)
             if not data:
                 return
