@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import httpcore
@@ -85,6 +85,13 @@ class _TryAgain(NotExported):
         self.pause = pause
 
 
+class OtlpCollector(Protocol):
+    """Where batches go."""
+
+    async def send(self, body: bytes, signal: OtlpSignal) -> int:
+        """Send one batch; return how many of its spans or events the collector refused. Raises NotExported."""
+
+
 class CollectorClient:
     """Sends batches of spans and events. Makes its context of TLS when it is made, which reads files and blocks."""
 
@@ -111,7 +118,7 @@ class CollectorClient:
         return {} if self._headers_file is None else headers_in(self._headers_file)
 
     async def send(self, body: bytes, signal: OtlpSignal = SPANS) -> int:
-        """Send one batch; return how many of its spans or events the collector refused. Raises NotExported."""
+        """See OtlpCollector."""
         not_before = self._not_before.get(signal.path, -math.inf)
         problem, pause = "no answer in time", FIRST_PAUSE_SECONDS
         if not_before > trio.current_time():

@@ -9,11 +9,11 @@ SECURITY: people choose texts in events: a filter before the collector may refus
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import trio
 
-from exporter.collector import EVENTS, NotExported, OtlpSignal
+from exporter.collector import EVENTS, NotExported, OtlpCollector
 from exporter.logs import encoded_events
 from frontend.telemetry.logs import log
 from ipc.operations.exporting import MOST_EVENTS
@@ -29,13 +29,6 @@ headers, which an operator may mend; or of a filter before it."""
 _AWAY: Final = "the collector takes no events: they wait in the ledger"
 _REFUSES: Final = "the collector refuses events: they are dropped"
 _REFUSES_ONE: Final = "the collector refuses an event and takes others: it is dropped"
-
-
-class EventCollector(Protocol):
-    """The collector, as far as events go there."""
-
-    async def send(self, body: bytes, signal: OtlpSignal) -> int:
-        """See CollectorClient."""
 
 
 class EventPart(NamedTuple):
@@ -63,7 +56,7 @@ class OtherEvent(Enum):
 class EventParts:
     """Sends the pages of one ledger, one after the other."""
 
-    def __init__(self, collector: EventCollector, version: str) -> None:
+    def __init__(self, collector: OtlpCollector, version: str) -> None:
         self._collector = collector
         self._version = version
         self._most = MOST_EVENTS

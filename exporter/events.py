@@ -8,7 +8,8 @@ from typing import Final
 
 import trio
 
-from exporter.event_parts import EventCollector, EventPart, EventParts
+from exporter.collector import OtlpCollector
+from exporter.event_parts import EventPart, EventParts
 from frontend.clock import ClockError
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
@@ -28,7 +29,7 @@ _NOTARY_ERRORS: Final = (NotaryUnavailable, NotarySilent, NotaryRefused, ClockEr
 class EventExporter:
     """Sends events of one ledger. `client` speaks EXPORTERS."""
 
-    def __init__(self, client: NotaryClient, collector: EventCollector, version: str) -> None:
+    def __init__(self, client: NotaryClient, collector: OtlpCollector, version: str) -> None:
         self._client = client
         self._parts = EventParts(collector, version)
         self._after: EventPosition | None = None

@@ -9,10 +9,11 @@ import os
 import socket
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 import trio
 
-from exporter.collector import CollectorClient, NotExported
+from exporter.collector import SPANS, CollectorClient, NotExported, OtlpCollector
 from exporter.events import EXPORTERS, EventExporter
 from exporter.spans import encoded
 from exporter.walls import NICENESS, walls
@@ -40,6 +41,11 @@ from ipc.process.private_files import PrivateFileError
 from ipc.process.process_speed import release_collector
 from ipc.walls.confining import WallRefused, enter
 
+TOO_LARGE: Final = 413
+LEAST_CALLS: Final = 16
+"""A batch that is too large is sent in halves, down to so many calls."""
+HALVING_SECONDS: Final = 20.0
+"""For a batch in halves: it is settled before the front gives up."""
 Channel = TrioChannel[Message]
 
 
@@ -88,7 +94,7 @@ async def _serve(sock: socket.socket) -> Exit:
 class Giver:
     """One front that gives calls."""
 
-    def __init__(self, sock: socket.socket, front_id: str, collector: CollectorClient, version: str) -> None:
+    def __init__(self, sock: socket.socket, front_id: str, collector: OtlpCollector, version: str) -> None:
         self._channel: Channel = TrioChannel(
             sock, FrontToExporter, table=FRONT_TO_EXPORTER, start="open", cap_in=MAX_EXPORT_FRAME,
             cap_out=MAX_EXPORT_FRAME,
@@ -111,12 +117,25 @@ class Giver:
             self._channel.close()
 
     async def _exported(self, asked: ExportCalls) -> CallsExported:
-        if not asked.calls:
-            return CallsExported(asked.number, 0)
-        spans = sum(call.spans for call in asked.calls)
-        body, left_out = encoded(asked.calls, self._version)
-        try:
-            refused = await self._collector.send(body)
-        except NotExported as error:
-            return CallsExported(asked.number, spans, str(error))
-        return CallsExported(asked.number, min(refused + left_out, spans))
+        """Send a batch; in halves where it is too large for the collector. What is left is dropped once the collector
+        takes none for another reason, or HALVING_SECONDS are over."""
+        dropped, problem, waiting = 0, "", [asked.calls] if asked.calls else []
+        end = trio.current_time() + HALVING_SECONDS
+        while waiting and trio.current_time() < end:
+            calls = waiting.pop()
+            spans = sum(call.spans for call in calls)
+            body, left_out = encoded(calls, self._version)
+            try:
+                dropped += min(await self._collector.send(body, SPANS) + left_out, spans)
+            except NotExported as error:
+                half = len(calls) // 2
+                if error.status == TOO_LARGE and half >= LEAST_CALLS:
+                    waiting += (calls[half:], calls[:half])
+                    continue
+                dropped, problem = dropped + spans, str(error)
+                if error.status != TOO_LARGE:
+                    break
+        if waiting:
+            dropped += sum(call.spans for calls in waiting for call in calls)
+            problem = problem or "it took too long for a batch in parts"
+        return CallsExported(asked.number, dropped, problem)

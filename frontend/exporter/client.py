@@ -113,7 +113,7 @@ class ExporterClient:
         if bool(answer.problem) != self._is_failing:
             self._is_failing = bool(answer.problem)
             if self._is_failing:
-                log.warning("the collector takes no spans: they are dropped", cause=answer.problem[:200])
+                log.warning("spans are dropped: the collector does not take them", cause=answer.problem[:200])
             else:
                 log.info("the collector takes spans again")
 

@@ -23,7 +23,7 @@ COLLECTOR = Table(
         "read-only": Row("It answers 503: it can't write.", _LATER),
         "full": Row(
             "It answers 507: it has no room.", "give it room", metrics=_DROPPED,
-            log="the collector takes no spans: they are dropped",
+            log="spans are dropped: the collector does not take them",
         ),
         "loses its data": "what it has taken is its own: nothing of it is sent again",
         "clock differs": "spans and events have the gateway's times, and the collector judges none of them",
