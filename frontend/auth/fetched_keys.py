@@ -17,6 +17,7 @@ from frontend.errors import GateError
 from frontend.telemetry.logs import log
 from ipc.keys.key_sets import KeySetRefused, read_set
 from ipc.messages.brokering import KeysGiven
+from ipc.process.lasting_problem import LastingProblem
 
 FRESH_SECONDS: Final = 300.0
 """A set is fetched anew, while it still serves, once it is older."""
@@ -55,7 +56,7 @@ class FetchedKeys:
         self._fetched_at = -math.inf
         self._refresh_at = 0.0
         self._turn = trio.Lock()
-        self._said = ""
+        self._problem = LastingProblem()
 
     async def fitting(self, kid: str | None, algorithm: str) -> list[dict[str, Any]]:
         """The newest keys; those kept, where one of them fits. Raises GateError identity_provider_unavailable."""
@@ -112,10 +113,8 @@ class FetchedKeys:
         )
         if given.fetched_at > self._fetched_at:
             self._keys, self._fetched_at = read_set(given.keys), given.fetched_at
-        self._said = ""
+        self._problem.end()
 
     def _say(self, problem: str) -> None:
-        if problem == self._said:
-            return
-        self._said = problem
-        log.error("the keys of an issuer can't be fetched", issuer=self._issuer, problem=problem)
+        if self._problem.is_new(problem):
+            log.error("the keys of an issuer can't be fetched", issuer=self._issuer, problem=problem)

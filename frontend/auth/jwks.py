@@ -11,6 +11,7 @@ import jwt
 from frontend.errors import GateError
 from frontend.telemetry.logs import log
 from ipc.keys.key_sets import KeySetRefused, fits, read_file
+from ipc.process.lasting_problem import LastingProblem
 
 LEAST_RSA_BITS: Final = 2048
 
@@ -47,7 +48,7 @@ class KeyFile:
         self._path = path
         self._seen: tuple[int, ...] | None = None
         self._keys: list[dict[str, Any]] | None = None
-        self._said = ""
+        self._problem = LastingProblem()
 
     async def fitting(self, _kid: str | None, _algorithm: str) -> list[dict[str, Any]]:
         """The keys as the file has them now. Raises GateError identity_provider_unavailable."""
@@ -56,7 +57,8 @@ class KeyFile:
             seen = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if seen != self._seen:
                 self._keys, self._seen = None, seen
-                self._keys, self._said = read_file(self._path), ""
+                self._keys = read_file(self._path)
+                self._problem.end()
         except OSError as error:
             self._keys, self._seen = None, None
             self._say(f"can't be read: {error.strerror}")
@@ -67,7 +69,5 @@ class KeyFile:
         return self._keys
 
     def _say(self, problem: str) -> None:
-        if problem == self._said:
-            return
-        self._said = problem
-        log.error("the keys of an issuer can't be used", file=self._path, problem=problem)
+        if self._problem.is_new(problem):
+            log.error("the keys of an issuer can't be used", file=self._path, problem=problem)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ipc.operations.keys import FollowKeys
 from ipc.process.clock import ClockWrong
+from ipc.process.lasting_problem import LastingProblem
 from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
@@ -28,6 +29,7 @@ class Upkeep:
         self._seen = -1
         self._settle_at = self._retry_at = 0.0
         self._cut_at = monotonic()
+        self._unsettled_problem, self._wal_problem, self._sweep_problem = (LastingProblem() for _ in range(3))
         state.has_erased = state.has_erased or state.database.has_old_frames
 
     def patience(self) -> float:
@@ -75,7 +77,10 @@ class Upkeep:
             self._state.forget()
             self._state.is_failing = True
             self._retry_at = now + self._state.limits.round_seconds
-            log.warning("the journal could not be settled", cause=str(error))
+            if self._unsettled_problem.is_new(str(error)):
+                log.warning("the journal could not be settled", cause=str(error))
+        else:
+            self._unsettled_problem.end()
 
     def _cut_wal(self) -> None:
         """Requests of approvals that have ended leave the WAL, too; and one that a reader made long is cut."""
@@ -87,7 +92,10 @@ class Upkeep:
                 self._state.has_erased = False
                 self._cut_at = self._monotonic() + self._state.limits.wal_seconds
         except DatabaseGone as error:
-            log.warning("the write-ahead log could not be cut", cause=str(error))
+            if self._wal_problem.is_new(str(error)):
+                log.warning("the write-ahead log could not be cut", cause=str(error))
+        else:
+            self._wal_problem.end()
 
     def _sweep(self) -> None:
         try:
@@ -106,4 +114,7 @@ class Upkeep:
             self._state.has_erased = self._state.has_erased or trimmed + outputs > 0
         except (DatabaseGone, StoreGone, ClockWrong) as error:
             self._has_more = self._has_due = False
-            log.warning("what is over could not be forgotten", cause=str(error))
+            if self._sweep_problem.is_new(str(error)):
+                log.warning("what is over could not be forgotten", cause=str(error))
+        else:
+            self._sweep_problem.end()

@@ -1,11 +1,12 @@
 """Background work on approvals: expiry, and claims that no task settles.
 
 One task, a round a second. Each duty is tried in every round, even if another one fails: no failure of notary or
-clock, and no record, ends it.
+clock, and no record, ends it. The log has a failure that lasts once.
 """
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import trio
 
@@ -16,6 +17,7 @@ from frontend.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
+from ipc.process.lasting_problem import LastingProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class HoldUpkeep:
     recovery: Recovery
     rights: LostRights
     deadlines: CallDeadlines = CallDeadlines()
+    problems: defaultdict[str, LastingProblem] = field(default_factory=lambda: defaultdict(LastingProblem))
+    """By complaint."""
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> None:
         """End what fronts that are gone left behind. Raises NotaryUnavailable, NotaryRefused, GateError."""
@@ -44,11 +48,17 @@ class HoldUpkeep:
         await self._do("claims could not be ended", self.recovery.of_own)
 
     async def _do(self, complaint: str, duty: Callable[[], Awaitable[object]]) -> None:
+        problem = self.problems[complaint]
         try:
             await duty()
         except (NotaryUnavailable, NotaryRefused) as error:
-            log.warning(complaint, cause=str(error))
+            if problem.is_new(str(error)):
+                log.warning(complaint, cause=str(error))
         except GateError as error:
-            log.warning(complaint, code=error.code, cause=error.cause)
-        except Exception:
-            log.exception(complaint)
+            if problem.is_new(f"{error.code} {error.cause}"):
+                log.warning(complaint, code=error.code, cause=error.cause)
+        except Exception as error:
+            if problem.is_new(repr(error)):
+                log.exception(complaint)
+        else:
+            problem.end()

@@ -15,6 +15,7 @@ from ipc.operations.holds import ListHolds
 from tests.frontend.calls.words import cut_approval
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
+from tests.support.logs import capture_logs
 from tests.support.notary_thread import shared_notary
 from tests.support.patience import PATIENT
 
@@ -70,6 +71,20 @@ async def test_no_failure_ends_the_upkeep(tmp_path: Path, operation: str, error:
         assert [record.state for record in (await core.real.ask(ListHolds(None, 10))).approvals] == ["expired"]
         core.clock.is_broken = True
         await core.services.upkeep.round()
+
+
+async def test_a_failure_that_lasts_is_logged_once_and_again_with_another_cause(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        with capture_logs() as lines:
+            for error in (GONE, GONE, FULL, FULL, GONE):
+                core.client.faults["DueHolds"] = refuses(error)
+                await core.services.upkeep.round()
+            core.client.faults.clear()
+            await core.services.upkeep.round()
+            core.client.faults["DueHolds"] = refuses(GONE)
+            await core.services.upkeep.round()
+    complaints = [line["cause"] for line in lines if line["event"] == "holds could not be expired"]
+    assert complaints == [str(one) for one in (GONE, FULL, GONE, GONE)]
 
 
 async def test_a_hold_whose_end_can_not_be_written_keeps_no_other_from_its_own(tmp_path: Path) -> None:
