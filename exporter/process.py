@@ -117,8 +117,8 @@ class Giver:
             self._channel.close()
 
     async def _exported(self, asked: ExportCalls) -> CallsExported:
-        """Send a batch; in halves where it is too large for the collector. What is left is dropped once the collector
-        takes none for another reason, or HALVING_SECONDS are over."""
+        """Send a batch, or halves of it if it is too large for the collector. The rest is dropped once the collector
+        answers with another error or HALVING_SECONDS are over."""
         dropped, problem, waiting = 0, "", [asked.calls] if asked.calls else []
         end = trio.current_time() + HALVING_SECONDS
         while waiting and trio.current_time() < end:

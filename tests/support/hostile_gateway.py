@@ -35,7 +35,7 @@ class Connection:
 
     @property
     def is_read(self) -> bool:
-        """True with a whole head and the body that it announces: whoever closes earlier breaks the client's write."""
+        """True once the head and the body that it announces are here. A close before that breaks the client's write."""
         head, end, body = self.request.partition(b"\r\n\r\n")
         length = LENGTH.search(head)
         return bool(end) and len(body) >= (int(length[1]) if length else 0)
