@@ -31,7 +31,7 @@ from tests.support.pace import Pace, Paces
 from tests.support.readable import readable
 
 PROGRAM = (str(Path(sys.executable).with_name("gateway")),)
-START_SECONDS = 300
+START_SECONDS = 600
 """How long a start may take before it has failed. Like every deadline here it costs nothing when all is well."""
 ANSWER_SECONDS = 120
 STOP_SECONDS = 120

@@ -78,7 +78,7 @@ def child_that(act: Callable[[], None]) -> Compilation:
 
 def test_a_compiler_that_takes_too_long_is_killed() -> None:
     stuck = child_that(lambda: time.sleep(86_400))
-    with pytest.raises(NotCompiled, match=r"^compiling took more than 180 s$"):
+    with pytest.raises(NotCompiled, match=r"^compiling took more than 540 s$"):
         stuck.finish()
 
 
@@ -90,7 +90,7 @@ def test_a_compiler_that_the_kernel_killed_says_what_for() -> None:
 
     busy = child_that(compute)
     wait_for(busy.child.has_ended, "the end of its processor time")
-    with pytest.raises(NotCompiled, match=r"^compiling took more than 60 s of processor time, or than the memory"):
+    with pytest.raises(NotCompiled, match=r"^compiling took more than 180 s of processor time, or than the memory"):
         busy.finish()
 
 
