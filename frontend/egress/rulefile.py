@@ -98,9 +98,8 @@ class RuleFile:
 
 
 def rules_path(settings: Settings) -> Path:
-    """The file of a gateway. The next start moves a file that an earlier version kept at another place."""
-    path, before = Path(settings.fronts_folder) / FILE_NAME, Path(settings.state_dir) / FILE_NAME
-    return before if not path.exists() and before.exists() else path
+    """The file of a gateway. Its start moves one that an earlier version kept at another place."""
+    return Path(settings.fronts_folder) / FILE_NAME
 
 
 def learned_of(settings: Settings) -> Mapping[str, Learned]:

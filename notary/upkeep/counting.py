@@ -10,6 +10,7 @@ from math import inf
 from typing import Final
 
 from ipc.process.clock import ClockWrong
+from ipc.process.lasting_problem import LastingProblem
 from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.activity import count_slice, forget_before
@@ -33,6 +34,7 @@ class Counting:
         self._has_more = True
         self._next = monotonic() + state.limits.round_seconds
         self._forget_at = monotonic()
+        self._problem = LastingProblem()
 
     def patience(self) -> float:
         """Seconds until the next slice; without end while there is nothing to count."""
@@ -53,9 +55,11 @@ class Counting:
                     self._forget_at = began + FORGET_SECONDS
             self._state.has_erased = self._state.has_erased or has_erased
         except (DatabaseGone, ClockWrong) as error:
-            log.warning("calls could not be counted for the summary", cause=str(error))
+            if self._problem.is_new(str(error)):
+                log.warning("calls could not be counted for the summary", cause=str(error))
             self._next = self._monotonic() + self._state.limits.round_seconds
             return
+        self._problem.end()
         self._has_more = counted.events == SLICE_EVENTS
         if not self._has_more:
             self._counted = checkpoint

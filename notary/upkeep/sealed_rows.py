@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from math import inf
 
+from ipc.process.lasting_problem import LastingProblem
 from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.ledger.cut import read_cleared
@@ -28,6 +29,7 @@ class SealedRows:
         self._next = monotonic()
         self._has_looked = False
         self._count = 0
+        self._problem = LastingProblem()
 
     def begin(self) -> None:
         """The ledger was cut: there may be rows to delete."""
@@ -49,15 +51,18 @@ class SealedRows:
                 with database.unit(writes=False) as connection:
                     has_rows = read_cleared(connection) is not None
                 self._has_looked = True
+                self._problem.end()
                 if not has_rows:
                     self._next = inf
                     return
             with database.unit(is_durable=False) as connection:
                 done = clear_slice(connection, self._size.rows, is_file=not database.is_shared)
         except DatabaseGone as error:
-            log.warning("sealed rows could not be deleted", cause=str(error))
+            if self._problem.is_new(str(error)):
+                log.warning("sealed rows could not be deleted", cause=str(error))
             self._next = self._monotonic() + self._state.limits.round_seconds
             return
+        self._problem.end()
         ended = self._monotonic()
         self._size.took(ended - began)
         self._state.has_erased = self._state.has_erased or done.has_kept

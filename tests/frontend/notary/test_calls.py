@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -244,3 +245,18 @@ async def test_an_answered_call_is_freed_at_once_without_the_garbage_collector()
             assert freed() is None
         finally:
             gc.enable()
+
+
+async def test_the_times_of_a_call_are_those_that_the_notary_took_for_its_intent_and_for_its_end() -> None:
+    observed: list[tuple[str, float, str | None, str | None]] = []
+    stored: list[tuple[str, float]] = []
+    async with at_work(wait_seconds=10) as (client, nursery):
+        client.observe = lambda *seen: observed.append(seen)
+        client.observe_store = lambda *seen: stored.append(seen)
+        notary, call = attach(client), Call(client)
+        nursery.start_soon(call.wait)
+        ended = answer((await notary.asked()).number, 1, "unavailable", "ledger")
+        await notary.say(msgspec.structs.replace(ended, took_us=(2000, 30_000), store_us={"debit": 4000}))
+        await until(lambda: bool(observed))
+    assert observed == [("Open", 0.002, None, None), ("Close", 0.03, "unavailable", "ledger")]
+    assert stored == [("debit", 0.004)]
