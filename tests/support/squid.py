@@ -23,6 +23,8 @@ from tests.support.ports import free_port
 EXAMPLE = REPOSITORY / "contrib" / "squid" / "gateway.conf"
 FETCHED = REPOSITORY / ".venv" / "servers"
 NOBODY = 65534
+LISTEN = "0A"
+"""The state of a listening socket in /proc/net/tcp."""
 GUARD = 'read -r _ || { kill -9 "$0"; rm -rf "$1" "$2"-*; }'
 """A shell beside a squid: it ends at a line, and kills the squid if the process that started both ends without one. A
 parent-death signal is lost when squid changes its user."""
@@ -159,7 +161,12 @@ class Squid:
     def _is_serving(self, before: int) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, f"squid ended; it said:\n{self.says()[-4000:]}"
-        return self._openings() > before
+        return self._openings() > before and self._is_listening()
+
+    def _is_listening(self) -> bool:
+        """It says that it accepts connections a moment before it listens."""
+        rows = [line.split() for line in Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()]
+        return any(row[1].endswith(f":{self.port:04X}") and row[3] == LISTEN for row in rows)
 
 
 def write_domains(path: Path, names: Iterable[str]) -> None:
