@@ -5,7 +5,7 @@ class LastingProblem:
     """The last cause, until a try meets none."""
 
     def __init__(self) -> None:
-        self._cause = ""
+        self._cause: str | None = None
 
     def is_new(self, cause: str) -> bool:
         """Take the cause of this try; true unless the try before had the same one."""
@@ -14,4 +14,4 @@ class LastingProblem:
 
     def end(self) -> None:
         """This try met none."""
-        self._cause = ""
+        self._cause = None
