@@ -1,13 +1,14 @@
 """Keys of calls with their ends and outputs, and standing approvals: one suite for ledger and Redis."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ipc.operations.standing import StandingRow
+from notary.backends.redis.changes import Outdated
 from notary.store.call_keys import OUTPUT_BYTES_OF_PRINCIPAL, KeyedCall, KeyedEnd, name_of
 from notary.store.contract import Store
 from notary.store.keeping import KEEP_ENDED_SECONDS
@@ -107,8 +108,9 @@ def test_a_sweep_forgets_what_is_over_and_nothing_else(unit: UnitOfStore) -> Non
         assert store.keyed.of_key("a") == CALL
         assert store.keyed.end_of("intent_1") == KeyedEnd()
         assert store.keyed.keys_of("p", NOW) == 1
+    with suppress(Outdated), unit() as store:  # outdated where a server has forgotten it, by its own clock, meanwhile
         found = store.keyed.of_key("over")
-        assert found is None or found.expires_at <= NOW, "a server forgets it by its own clock"
+        assert found is None or found.expires_at <= NOW
 
 
 END = int(NOW) + 600

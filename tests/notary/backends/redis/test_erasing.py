@@ -56,7 +56,10 @@ def keys_with_it(server: RedisServer, store: StoreSettings) -> list[str]:
     """The keys in Redis that hold the value."""
     found = []
     for name in server.names(store.redis_prefix):
-        command, *rest = READERS[server.ask("TYPE", name)]
+        kind = server.ask("TYPE", name)
+        if kind == "none":  # it has expired since it was listed
+            continue
+        command, *rest = READERS[kind]
         if SECRET in str(server.ask(command, name, *rest)):
             found.append(name)
     return found

@@ -209,10 +209,12 @@ def test_braces_without_quotes_and_a_host_that_no_domain_allows_are_said_at_thei
         ],
     )
     learned = LearnedRule("http_post", "upstream.gateway.test", "cli", "2026-01-01T00:00:00.000Z", "ann")
-    (folder / "state").mkdir(mode=0o700)
-    (folder / "state" / "learned.json").write_bytes(encode_rules(Rules(domains=(learned,))))
-    (folder / "state" / "learned.json").chmod(0o600)
-    assert check(folder)[0] == Exit.OK
+    fronts = folder / "state" / "fronts"
+    fronts.mkdir(mode=0o700, parents=True)
+    fronts.parent.chmod(0o700)
+    (fronts / "learned.json").write_bytes(encode_rules(Rules(domains=(learned,))))
+    (fronts / "learned.json").chmod(0o600)
+    assert check(folder) == (Exit.OK, ["gateway.toml: no problems, 7 actions, policy version test-1."])
     transfer = folder / "actions" / "payment_transfer.yaml"
     transfer.write_text(transfer.read_text().replace("to: '{to}'", "to: {to}"))
     code, lines = check(folder)
