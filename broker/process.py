@@ -23,7 +23,7 @@ from ipc.channel.blocking import ChannelClosed
 from ipc.channel.fds import take
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import FRONT_TO_BROKER, SUPERVISOR_TO_BROKER, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_BROKER_FRAME, MAX_CONTROL_FRAME
 from ipc.messages.brokering import (
     AskKeys,
@@ -39,6 +39,7 @@ from ipc.messages.brokering import (
 from ipc.messages.message import Message
 from ipc.process.exits import Exit
 from ipc.process.process_speed import release_collector
+from ipc.protocols.broker import FRONT_TO_BROKER, SUPERVISOR_TO_BROKER
 from ipc.walls.confining import WallRefused, enter
 
 MAX_QUESTIONS: Final = 512

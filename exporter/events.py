@@ -15,9 +15,9 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import Dialect
 from frontend.telemetry.logs import log
-from ipc.channel.protocol_states import NOTARY_TO_EXPORTER
 from ipc.messages.event_reading import AskedByExporter, NotaryToExporter
 from ipc.operations.exporting import MOST_EVENT_BYTES, MOST_EVENTS, EventPosition, FollowingEvents, NextEvents
+from ipc.protocols.exporter import NOTARY_TO_EXPORTER
 from ipc.texts.canonical import sha256_hex
 
 EXPORTERS: Final = Dialect(AskedByExporter, NotaryToExporter, NOTARY_TO_EXPORTER)

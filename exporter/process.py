@@ -24,7 +24,7 @@ from ipc.channel.blocking import ChannelClosed
 from ipc.channel.fds import take
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import FRONT_TO_EXPORTER, SUPERVISOR_TO_EXPORTER, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME, MAX_EXPORT_FRAME
 from ipc.messages.exporting import (
     AttachGiver,
@@ -39,6 +39,7 @@ from ipc.messages.message import Message
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
 from ipc.process.process_speed import release_collector
+from ipc.protocols.exporter import FRONT_TO_EXPORTER, SUPERVISOR_TO_EXPORTER
 from ipc.walls.confining import WallRefused, enter
 
 TOO_LARGE: Final = 413

@@ -15,7 +15,6 @@ from frontend.deadlines import ControlDeadlines
 from frontend.telemetry.logs import log
 from ipc.channel.fds import DescriptorLost, take
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import SUPERVISOR_TO_FRONT
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.brokering import AttachBroker, NeedBroker, ReplaceBroker
 from ipc.messages.control import (
@@ -47,6 +46,7 @@ from ipc.messages.control import (
 from ipc.messages.exporting import AttachExporter, ReplaceExporter
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
+from ipc.protocols.front import SUPERVISOR_TO_FRONT
 from ipc.texts.identifiers import new
 
 MAX_UNSENT = 256

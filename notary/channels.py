@@ -9,14 +9,16 @@ import socket
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from ipc.channel.channels import sessions_of
 from ipc.channel.framing import Decoder, encode_frame
-from ipc.channel.protocol_states import DELIVERER_TO_NOTARY, EXPORTER_TO_NOTARY, FRONT_TO_NOTARY, Table
+from ipc.channel.protocol_states import Table, states_of
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.messages.delivering import AskedByDeliverer, DelivererToNotary
 from ipc.messages.event_reading import AskedByExporter, ExporterToNotary
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import FrontToNotary, NumberedOperation
+from ipc.protocols.deliverer import DELIVERER_TO_NOTARY
+from ipc.protocols.exporter import EXPORTER_TO_NOTARY
+from ipc.protocols.notary import FRONT_TO_NOTARY
 from notary.state import NotaryLimits
 from notary.tasks import Remembered, Task
 
@@ -60,7 +62,7 @@ class FrontChannel:
         self._decoder: Decoder[NumberedOperation | AskedByDeliverer | AskedByExporter] = Decoder(
             kind.union, MAX_NOTARY_FRAME
         )
-        self._session, self._sending = sessions_of(kind.table, "open")
+        self._session, self._sending = states_of(kind.table, "open")
         self._limits = limits
         self._unsent = bytearray()
 

@@ -8,7 +8,7 @@ import socket
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import FrameError
-from ipc.channel.protocol_states import SUPERVISOR_TO_NOTARY, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.notarising import NotaryReady, StartNotary, SupervisorToNotary
 from ipc.process.child import become_child
@@ -18,6 +18,7 @@ from ipc.process.logs import LogWriter, log, write_lines
 from ipc.process.private_files import PrivateFileError
 from ipc.process.process_speed import leave, release_collector
 from ipc.process.stderr import is_read_by_person
+from ipc.protocols.notary import SUPERVISOR_TO_NOTARY
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from setproctitle import setproctitle
 from contract.audit import ChainReport
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import FrameError
-from ipc.channel.protocol_states import FRONT_TO_READER, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_READER_FRAME
 from ipc.messages.reading import ChainVerified, FrontToReader, NotRead, VerifyChain, Walking
 from ipc.process.exits import Exit
@@ -26,6 +26,7 @@ from ipc.process.logs import LogWriter, log, write_lines
 from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process.process_speed import leave
 from ipc.process.stderr import is_read_by_person
+from ipc.protocols.reader import FRONT_TO_READER
 from ipc.walls.confining import WallRefused, enter
 from ipc.walls.given import Given
 from notary.database import OpenTransaction

@@ -12,12 +12,13 @@ import msgspec
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.packets import PACKET_BYTES, PacketChannel
-from ipc.channel.protocol_states import WORKER_TO_NOTARY, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.expected import FileToLeave
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import LOOKS, LookAtFile, NoPermit, NotaryToWorker, Permit, Seen, Tied, WorkerToNotary
 from ipc.messages.calling import Result
 from ipc.messages.message import Message
+from ipc.protocols.worker import WORKER_TO_NOTARY
 
 MAX_PACKETS = 64
 """Taken of one worker at once, so that none holds up all others."""

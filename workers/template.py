@@ -24,7 +24,7 @@ import setproctitle
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.fds import DescriptorLost, take
 from ipc.channel.framing import FrameError
-from ipc.channel.protocol_states import SUPERVISOR_TO_TEMPLATE, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.attesting import NotaryToWorker
 from ipc.messages.calling import FrontToWorker
@@ -43,6 +43,7 @@ from ipc.messages.modules import LoadModules
 from ipc.messages.pinging import Ping, Pong
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
+from ipc.protocols.template import SUPERVISOR_TO_TEMPLATE
 from ipc.walls.confining import WallRefused, enter
 from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave

@@ -19,11 +19,12 @@ from wasmtime import Engine
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.packets import PacketChannel
-from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import NotaryToWorker
 from ipc.messages.calling import FrontToWorker, WorkerReady
 from ipc.process.exits import Exit
+from ipc.protocols.worker import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from workers.crew import Crew

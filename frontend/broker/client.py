@@ -17,11 +17,12 @@ from frontend.telemetry.logs import log
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import BROKER_TO_FRONT, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.configuration.secret_ways import AsToken
 from ipc.limits import MAX_BROKER_FRAME
 from ipc.messages.brokering import AskKeys, AskToken, BrokerRefused, BrokerToFront, KeysGiven, TokenGiven
 from ipc.messages.message import Message
+from ipc.protocols.broker import BROKER_TO_FRONT
 
 MAX_OPEN: Final = 1024
 """The most questions of this front at once."""

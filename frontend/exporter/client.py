@@ -18,10 +18,11 @@ from frontend.telemetry.metrics import DROPPED, EXPORTED, Metrics
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import EXPORTER_TO_FRONT, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_EXPORT_FRAME
 from ipc.messages.exporting import CallsExported, ExportCalls, ExportedCall, ExporterToFront
 from ipc.messages.message import Message
+from ipc.protocols.exporter import EXPORTER_TO_FRONT
 
 MOST_WAITING: Final = 2048
 MOST_IN_BATCH: Final = 512

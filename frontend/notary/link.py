@@ -14,13 +14,13 @@ import trio
 from frontend.notary.pending import PendingOperation
 from frontend.telemetry.logs import log
 from ipc.channel.blocking import ChannelClosed
-from ipc.channel.channels import sessions_of
 from ipc.channel.framing import Decoder, FrameError
-from ipc.channel.protocol_states import NOTARY_TO_FRONT, ProtocolError, Table
+from ipc.channel.protocol_states import ProtocolError, Table, states_of
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.delivering import AskedByDeliverer, Welcome, Woken
 from ipc.messages.event_reading import AskedByExporter
 from ipc.messages.notary_frames import NotaryToFront, NumberedOperation
+from ipc.protocols.notary import NOTARY_TO_FRONT
 
 READ_BYTES = 1 << 18
 
@@ -62,7 +62,7 @@ class Link:
         self._unsent = memoryview(b"")
         self._sock: socket.socket | None = None
         self._decoder: Decoder[Heard] = Decoder(dialect.union, MAX_NOTARY_FRAME)
-        self._session, self._sending = sessions_of(dialect.table, "new")
+        self._session, self._sending = states_of(dialect.table, "new")
         self._attached = trio.Event()
         self._is_pushing = False
         self._push = trio.Event()
@@ -74,7 +74,7 @@ class Link:
         sock.setblocking(False)
         self._sock = sock
         self._decoder = Decoder(self._dialect.union, MAX_NOTARY_FRAME)
-        self._session, self._sending = sessions_of(self._dialect.table, "new")
+        self._session, self._sending = states_of(self._dialect.table, "new")
         self._queue = unanswered
         self._attached.set()
 

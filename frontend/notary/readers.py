@@ -15,11 +15,12 @@ from frontend.notary.progress import LogWalk
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import READER_TO_FRONT, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_READER_FRAME, READER_SECONDS
 from ipc.messages.control import AttachReader, NeedReader
 from ipc.messages.message import Message
 from ipc.messages.reading import ChainVerified, NotRead, ReaderToFront, VerifyChain, Walking
+from ipc.protocols.reader import READER_TO_FRONT
 from ipc.texts.identifiers import new
 
 ATTACH_SECONDS = 30.0

@@ -17,11 +17,12 @@ from frontend.policy.heartbeat import Heartbeat
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import POLICY_TO_FRONT, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
 from ipc.messages.message import Message
 from ipc.messages.pinging import Ping, Pong
+from ipc.protocols.policy import POLICY_TO_FRONT
 
 
 class ProcessLost(Exception):

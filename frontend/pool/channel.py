@@ -15,7 +15,7 @@ from frontend.deadlines import PoolDeadlines
 from ipc.channel.blocking import ChannelClosed, FrameCut
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import WORKER_TO_FRONT, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import AHEAD_BYTES, MAX_AHEAD, MAX_CALL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.calling import (
     FAILED_OUTCOMES,
@@ -30,6 +30,7 @@ from ipc.messages.calling import (
 )
 from ipc.messages.control import AttachWorker
 from ipc.messages.message import Message
+from ipc.protocols.worker import WORKER_TO_FRONT
 
 _OUTCOMES = frozenset({"success", *FAILED_OUTCOMES})
 _VERIFICATIONS = frozenset(

@@ -8,10 +8,10 @@ from typing import Final
 
 from frontend.notary.client import NotaryClient
 from frontend.notary.link import Dialect
-from ipc.channel.protocol_states import NOTARY_TO_DELIVERER
 from ipc.evidence.records import Delivery
 from ipc.messages.delivering import AskedByDeliverer, NotaryToDeliverer
 from ipc.operations.deliveries import ClaimDeliveries, NextDelivery, SettleDelivery
+from ipc.protocols.deliverer import NOTARY_TO_DELIVERER
 
 DELIVERERS: Final = Dialect(AskedByDeliverer, NotaryToDeliverer, NOTARY_TO_DELIVERER)
 

@@ -22,7 +22,6 @@ from frontend.webhooks.walls import NICENESS, walls
 from ipc.backends.webhooks import SecretUnfit
 from ipc.channel.fds import take
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import SUPERVISOR_TO_DELIVERER
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import AttachNotary, Stop, TryWebhook
 from ipc.messages.delivering import DelivererReady, EndpointGone, StartDeliverer, SupervisorToDeliverer
@@ -30,6 +29,7 @@ from ipc.messages.message import Message
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
 from ipc.process.process_speed import release_collector
+from ipc.protocols.deliverer import SUPERVISOR_TO_DELIVERER
 from ipc.walls.confining import WallRefused, enter
 
 Channel = TrioChannel[Message]

@@ -8,10 +8,9 @@ import socket
 from collections import deque
 from typing import Any, Generic, TypeVar
 
-from ipc.channel.channels import sessions_of
 from ipc.channel.fds import ANCILLARY_BYTES, RECEIVE_FLAGS, close_all, unpack_into
 from ipc.channel.framing import Decoder, FrameError, encode_frame
-from ipc.channel.protocol_states import Table
+from ipc.channel.protocol_states import Table, states_of
 from ipc.messages.message import Message
 
 M = TypeVar("M", bound=Message)
@@ -39,7 +38,7 @@ class BlockingChannel(Generic[M]):
     def __init__(self, sock: socket.socket, union: Any, *, table: Table, start: str, cap_in: int, cap_out: int) -> None:
         self._sock = sock
         self._decoder: Decoder[M] = Decoder(union, cap_in)
-        self._session, self._sending = sessions_of(table, start)
+        self._session, self._sending = states_of(table, start)
         self._cap_out = cap_out
         self.fds: deque[int] = deque()
 

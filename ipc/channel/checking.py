@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ipc.channel.channels import pair
-from ipc.channel.protocol_states import Table
+from ipc.channel.protocol_states import Table, pair
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.settings import Settings

@@ -10,10 +10,9 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from ipc.channel.blocking import ChannelClosed, FrameCut
-from ipc.channel.channels import sessions_of
 from ipc.channel.fds import ANCILLARY_BYTES, RECEIVE_FLAGS, close_all, packed, unpack_into
 from ipc.channel.framing import Decoder, encode_frame
-from ipc.channel.protocol_states import Table
+from ipc.channel.protocol_states import Table, states_of
 from ipc.messages.message import Message
 
 M = TypeVar("M", bound=Message)
@@ -35,7 +34,7 @@ class TrioChannel(Generic[M]):
         sock.setblocking(False)
         self._plain = sock
         self._decoder: Decoder[M] = Decoder(union, cap_in)
-        self._session, self._sending = sessions_of(table, start)
+        self._session, self._sending = states_of(table, start)
         self._cap_out = cap_out
         self._carries_fds = carries_fds
         self._send_lock = trio.StrictFIFOLock()

@@ -11,9 +11,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ipc.channel.blocking import ChannelClosed
-from ipc.channel.channels import sessions_of
 from ipc.channel.framing import FrameError
-from ipc.channel.protocol_states import Table
+from ipc.channel.protocol_states import Table, states_of
 from ipc.messages.message import Message
 
 M = TypeVar("M", bound=Message)
@@ -39,7 +38,7 @@ class PacketChannel(Generic[M]):
     def __init__(self, sock: socket.socket, union: Any, *, table: Table, start: str, cap_in: int, cap_out: int) -> None:
         self._sock = sock
         self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(union, strict=True)
-        self._session, self._sending = sessions_of(table, start)
+        self._session, self._sending = states_of(table, start)
         self._cap_in, self._cap_out = cap_in, cap_out
         self._parts: list[bytes] = []
         self._size = 0

@@ -6,11 +6,11 @@ its successor fetches new ones, and the questions that it had not answered fail.
 
 from collections.abc import Callable
 
-from ipc.channel.protocol_states import BROKER_TO_SUPERVISOR
 from ipc.messages.brokering import AttachAsker, AttachBroker, BrokerToSupervisor, ReplaceBroker, StartBroker
 from ipc.messages.message import Message
 from ipc.network.own_servers import own_servers
 from ipc.process.roles import BROKER
+from ipc.protocols.broker import BROKER_TO_SUPERVISOR
 from ipc.settings import EgressSettings
 from supervisor.keepers.fronts import FrontLife
 from supervisor.keepers.network_files import NetworkFiles

@@ -14,12 +14,12 @@ import msgspec
 import trio
 
 from ipc.backends.webhooks import alone
-from ipc.channel.protocol_states import DELIVERER_TO_SUPERVISOR
 from ipc.messages.control import AttachNotary, DelivererStarted, Stop, TryWebhook, WebhookTried
 from ipc.messages.delivering import DelivererReady, DelivererToSupervisor, EndpointGone, StartDeliverer
 from ipc.messages.message import Message
 from ipc.messages.notarising import AttachDeliverer
 from ipc.process.roles import DELIVERER
+from ipc.protocols.deliverer import DELIVERER_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
 from supervisor.children.backoff import Backoff
 from supervisor.children.children import Child

@@ -4,7 +4,6 @@ import secrets
 import socket
 from collections.abc import Callable
 
-from ipc.channel.protocol_states import EXPORTER_TO_SUPERVISOR
 from ipc.messages.event_reading import AttachEventReader
 from ipc.messages.exporting import (
     AttachEvents,
@@ -16,6 +15,7 @@ from ipc.messages.exporting import (
 )
 from ipc.messages.message import Message
 from ipc.process.roles import EXPORTER
+from ipc.protocols.exporter import EXPORTER_TO_SUPERVISOR
 from supervisor.children.children import Child
 from supervisor.children.fd_passing import handing_over
 from supervisor.keepers.fronts import FrontLife

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 import trio
 
 from ipc.backends.webhooks import without_addresses
-from ipc.channel.protocol_states import FRONT_TO_SUPERVISOR
 from ipc.messages import control
 from ipc.messages.control import CrashLoops, Drain, Draining, FrontStatus, FrontToSupervisor, StartFront
 from ipc.messages.message import Message
 from ipc.process.exits import Exit
+from ipc.protocols.front import FRONT_TO_SUPERVISOR
 from supervisor.children.backoff import Backoff, reason_of
 from supervisor.children.children import Child, not_started
 from supervisor.children.control import Control

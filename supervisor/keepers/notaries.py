@@ -11,7 +11,6 @@ from collections.abc import Callable
 import trio
 
 from ipc.backends.webhooks import without_addresses
-from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR
 from ipc.messages.control import AttachNotary, FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.notarising import (
@@ -25,6 +24,7 @@ from ipc.messages.notarising import (
 )
 from ipc.messages.pinging import Ping, Pong
 from ipc.messages.sealing import CutLedger, LedgerCut
+from ipc.protocols.notary import NOTARY_TO_SUPERVISOR
 from supervisor.children.backoff import Backoff, reason_of
 from supervisor.children.children import Child
 from supervisor.children.control import Control

@@ -11,7 +11,6 @@ from pathlib import Path
 import trio
 from msgspec.structs import replace
 
-from ipc.channel.protocol_states import TEMPLATE_TO_SUPERVISOR
 from ipc.configuration.networks import NetworkSettings
 from ipc.messages.forking import (
     StartTemplate,
@@ -25,6 +24,7 @@ from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.messages.pinging import Ping, Pong
 from ipc.network.own_servers import own_servers
+from ipc.protocols.template import TEMPLATE_TO_SUPERVISOR
 from supervisor.children.backoff import Backoff
 from supervisor.children.children import Child
 from supervisor.children.control import Control

@@ -11,11 +11,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from exporter.collector import SPANS, CollectorClient, NotExported, OtlpCollector, OtlpSignal
 from exporter.process import Giver
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import EXPORTER_TO_FRONT
 from ipc.configuration.telemetry import OtlpSettings
 from ipc.limits import MAX_EXPORT_FRAME
 from ipc.messages.exporting import CallsExported, ExportCalls, ExporterToFront
 from ipc.messages.message import Message
+from ipc.protocols.exporter import EXPORTER_TO_FRONT
 from tests.exporter.test_spans import call
 from tests.support.otlp_receiver import receiver
 

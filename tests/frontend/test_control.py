@@ -17,7 +17,7 @@ from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import encode_frame
 from ipc.channel.front_memory import Layout, make_memory
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import FRONT_TO_SUPERVISOR, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.brokering import AttachBroker
 from ipc.messages.control import (
@@ -44,6 +44,7 @@ from ipc.messages.control import (
 from ipc.messages.exporting import AttachExporter
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
+from ipc.protocols.front import FRONT_TO_SUPERVISOR
 from ipc.settings import Settings
 
 

@@ -14,7 +14,6 @@ import msgspec
 
 from contract.audit import ChainReport
 from ipc.channel.blocking import BlockingChannel
-from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR
 from ipc.evidence.records import EventQuery
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.notarising import (
@@ -29,6 +28,7 @@ from ipc.messages.notarising import (
 )
 from ipc.operations.evidence import QueryEvents
 from ipc.process.clock import ClockWrong, iso
+from ipc.protocols.notary import NOTARY_TO_SUPERVISOR
 from ipc.settings import OperatorSettings, Settings
 from notary.backends.sqlite import connect
 from notary.database import OpenTransaction

@@ -16,12 +16,12 @@ import pytest
 import notary.reader
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import encode_frame
-from ipc.channel.protocol_states import READER_TO_FRONT
 from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_READER_FRAME
 from ipc.messages.reading import NotRead, ReaderToFront, VerifyChain, Walking
 from ipc.operations.evidence import WriteEvent
 from ipc.process.exits import Exit
+from ipc.protocols.reader import READER_TO_FRONT
 from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from notary.reading.source import NotReadable, Source

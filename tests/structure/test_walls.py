@@ -152,6 +152,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("host",),
     ),
     "ipc": (
+        ("protocols",),
         ("channel",),
         ("messages",),
         ("keys", "operations", "reloadable"),

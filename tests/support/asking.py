@@ -11,7 +11,7 @@ import msgspec
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import FrameError, encode_frame
-from ipc.channel.protocol_states import NOTARY_TO_DELIVERER, NOTARY_TO_EXPORTER, NOTARY_TO_FRONT, Table
+from ipc.channel.protocol_states import Table
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.messages.calling import Result
 from ipc.messages.delivering import AskedByDeliverer, NotaryToDeliverer, Welcome, Woken
@@ -20,6 +20,9 @@ from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFron
 from ipc.operations.askable import OF_DELIVERERS
 from ipc.operations.calls import Open
 from ipc.operations.operation import answer_type
+from ipc.protocols.deliverer import NOTARY_TO_DELIVERER
+from ipc.protocols.exporter import NOTARY_TO_EXPORTER
+from ipc.protocols.notary import NOTARY_TO_FRONT
 from tests.support.played_workers import PlayedWorker, Workers
 from tests.support.readable import readable
 

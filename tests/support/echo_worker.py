@@ -19,13 +19,13 @@ import msgspec
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import encode_frame
 from ipc.channel.packets import PacketChannel
-from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import NotaryToWorker, Permit
 from ipc.messages.calling import Call, FrontToWorker, ProviderFailure, Result, TokenRefused, Verification, WorkerReady
 from ipc.plan import hash_of
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent
+from ipc.protocols.worker import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from workers.crew import Crew
 from workers.host.http import Renew
 from workers.worker_loop import FrontChannel, NotaryChannel, WorkerLoop

@@ -14,7 +14,6 @@ from typing import Any
 
 from frontend.errors import GateError
 from ipc.channel.blocking import BlockingChannel
-from ipc.channel.protocol_states import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.event_reading import AttachEventReader
@@ -35,6 +34,7 @@ from ipc.messages.notarising import (
 from ipc.operations.calls import Closed, Open
 from ipc.process.clock import ClockWrong, TimeSource, iso
 from ipc.process.exits import Exit
+from ipc.protocols.notary import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.reloadable import Reloadable
 from ipc.settings import Settings
 from notary.backends.sqlite import FileLimits

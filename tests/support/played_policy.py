@@ -15,11 +15,11 @@ from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision
 from ipc.channel.framing import encode_frame
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import FRONT_TO_POLICY
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy
 from ipc.messages.message import Message
 from ipc.messages.pinging import Ping, Pong
+from ipc.protocols.policy import FRONT_TO_POLICY
 from tests.support.patience import PATIENCE, PATIENT
 from tests.support.policy import ALLOW_ALL, question
 

@@ -17,7 +17,6 @@ import msgspec
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import encode_frame
-from ipc.channel.protocol_states import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
 from ipc.messages.calling import Result
@@ -34,6 +33,7 @@ from ipc.messages.notarising import (
 from ipc.messages.notary_frames import Answered, Begun, FrontFacts, NotaryToFront, NumberedOperation
 from ipc.operations.calls import Closed, Open
 from ipc.operations.evidence import WriteEvent
+from ipc.protocols.notary import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.reloadable import Reloadable
 from ipc.settings import OperatorSettings, Settings, WebhookSettings
 from notary.programs import offline

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from ipc.channel.packets import PacketChannel, packet_pair
-from ipc.channel.protocol_states import NOTARY_TO_WORKER
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Result, Verification
 from ipc.messages.message import Message
 from ipc.messages.notarising import TieWorker, WorkerEnded
 from ipc.operations.calls import Open
+from ipc.protocols.worker import NOTARY_TO_WORKER
 from tests.support.readable import readable
 
 SECONDS = 60.0

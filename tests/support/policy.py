@@ -14,9 +14,9 @@ from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import PolicySources
 from frontend.policy.question import Question
 from ipc.channel.blocking import BlockingChannel
-from ipc.channel.protocol_states import POLICY_TO_FRONT
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages.deciding import LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
+from ipc.protocols.policy import POLICY_TO_FRONT
 from tests.support.patience import PATIENT
 
 REPOSITORY = Path(__file__).parents[2]

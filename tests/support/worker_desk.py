@@ -14,13 +14,13 @@ from frontend.pool.pool import Pools
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import FrameError
 from ipc.channel.packets import PacketChannel, packet_pair
-from ipc.channel.protocol_states import WORKER_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Call, Result
 from ipc.messages.control import AttachWorker
 from ipc.messages.notarising import WorkerBroke
 from ipc.plan import CallLimits, Plan, PlanEgress, hash_of, seal
+from ipc.protocols.worker import WORKER_TO_NOTARY
 from supervisor.children.backoff import reason_of
 from tests.support.echo_template import EchoProcess, echo_template
 from tests.support.echo_worker import GO_ON

@@ -13,12 +13,12 @@ import psutil
 
 from ipc.channel.blocking import BlockingChannel
 from ipc.channel.packets import PacketChannel
-from ipc.channel.protocol_states import WORKER_TO_FRONT, WORKER_TO_NOTARY
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.attesting import Tied, WorkerToNotary
 from ipc.messages.calling import Result, Secrets, WorkerReady, WorkerToFront
 from ipc.messages.message import Message
 from ipc.plan import Plan
+from ipc.protocols.worker import WORKER_TO_FRONT, WORKER_TO_NOTARY
 from tests.support.readable import readable
 from tests.support.worker_plans import call_of, word_for
 

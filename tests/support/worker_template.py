@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from ipc.channel.blocking import BlockingChannel
 from ipc.channel.packets import packet_pair
-from ipc.channel.protocol_states import TEMPLATE_TO_SUPERVISOR
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.forking import (
     SpawnWorker,
@@ -27,6 +26,7 @@ from ipc.messages.forking import (
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
+from ipc.protocols.template import TEMPLATE_TO_SUPERVISOR
 from ipc.walls.given import Given
 from supervisor.programs import INTERPRETER
 from tests.support.worker_peers import WAIT_SECONDS, Worker

@@ -19,12 +19,13 @@ import pytest
 import workers.worker_loop
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.packets import PacketChannel, packet_pair
-from ipc.channel.protocol_states import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME
 from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit
 from ipc.messages.calling import Call, Drop, FrontToWorker, Observation, Result, Verification, WorkerReady
 from ipc.plan import CallLimits, SecretUse
 from ipc.process.exits import Exit
+from ipc.protocols.worker import FRONT_TO_WORKER, NOTARY_TO_WORKER
 from tests.support.readable import readable
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan

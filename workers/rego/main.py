@@ -16,13 +16,14 @@ import setproctitle
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.framing import FrameError
-from ipc.channel.protocol_states import FRONT_TO_POLICY, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from ipc.messages.pinging import Ping, Pong
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process.process_speed import leave
+from ipc.protocols.policy import FRONT_TO_POLICY
 from ipc.walls.confining import WallRefused
 from ipc.walls.given import Given
 from workers.log import SAYS_DETAILS, write_line

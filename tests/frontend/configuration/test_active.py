@@ -25,11 +25,11 @@ from frontend.pool.pool import Pools
 from frontend.shared.memory import SharedMemory
 from ipc.channel.front_memory import Layout, make_memory
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import FRONT_TO_SUPERVISOR
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import FrontToSupervisor, StartFront
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded, ModuleVerdict
+from ipc.protocols.front import FRONT_TO_SUPERVISOR
 from notary.signing.keys import rotate
 from notary.signing.make_keys import make_keys
 from tests.support.dying_rotation import places_in

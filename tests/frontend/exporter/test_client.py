@@ -11,10 +11,10 @@ from frontend.exporter import client as giving
 from frontend.exporter.client import MOST_IN_BATCH, MOST_WAITING, ExporterClient
 from frontend.telemetry.metrics import DROPPED, EXPORTED, Metrics
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import FRONT_TO_EXPORTER
 from ipc.limits import MAX_EXPORT_FRAME
 from ipc.messages.exporting import CallsExported, ExportCalls, ExportedCall, FrontToExporter, TimedStep
 from ipc.messages.message import Message
+from ipc.protocols.exporter import FRONT_TO_EXPORTER
 from tests.support.logs import capture_logs
 from tests.support.worker_desk import until
 

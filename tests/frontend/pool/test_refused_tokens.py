@@ -14,12 +14,12 @@ import trio.testing
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from ipc.channel.blocking import BlockingChannel
 from ipc.channel.framing import encode_frame
-from ipc.channel.protocol_states import FRONT_TO_WORKER
 from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
 from ipc.messages.calling import Call, FrontToWorker, Secrets, TokenRefused, WorkerReady
 from ipc.messages.control import AttachWorker
 from ipc.messages.message import Message
 from ipc.plan import SecretUse
+from ipc.protocols.worker import FRONT_TO_WORKER
 from tests.support.echo_worker import result_of
 from tests.support.worker_desk import DEADLINE, Desk, Pooling, call, until
 

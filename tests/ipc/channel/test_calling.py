@@ -11,9 +11,10 @@ import trio
 from ipc.channel.blocking import BlockingChannel
 from ipc.channel.framing import FrameError, encode_frame
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import FRONT_TO_WORKER, WORKER_TO_FRONT, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.messages.calling import Drop, FrontToWorker, Result, Retire, Secrets, Verification, WorkerReady, WorkerToFront
 from ipc.messages.message import Message
+from ipc.protocols.worker import FRONT_TO_WORKER, WORKER_TO_FRONT
 from tests.support.worker_plans import call_of, make_plan
 
 CAP = 65536

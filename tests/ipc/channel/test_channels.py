@@ -13,7 +13,7 @@ from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.channel.fds import DescriptorLost, take
 from ipc.channel.framing import FrameError, encode_frame
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import SUPERVISOR_TO_TEMPLATE, TEMPLATE_TO_SUPERVISOR, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.messages.calling import FrontToWorker
 from ipc.messages.forking import (
     KillForked,
@@ -25,6 +25,7 @@ from ipc.messages.forking import (
     WorkerStarted,
 )
 from ipc.messages.modules import LoadModules, ModuleFile
+from ipc.protocols.template import SUPERVISOR_TO_TEMPLATE, TEMPLATE_TO_SUPERVISOR
 
 CAP = 65536
 START = StartTemplate("/cache", "/files", 10)

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ipc.channel.framing import FrameError
 from ipc.channel.packets import PACKET_BYTES, PacketChannel, packet_pair
-from ipc.channel.protocol_states import NOTARY_TO_WORKER, WORKER_TO_NOTARY, ProtocolError
+from ipc.channel.protocol_states import ProtocolError
 from ipc.messages.attesting import NoPermit, NotaryToWorker, Permit, Tied, WorkerToNotary
 from ipc.messages.calling import Result, Verification
+from ipc.protocols.worker import NOTARY_TO_WORKER, WORKER_TO_NOTARY
 
 CAP = 500_000
 WORD = Permit("c1", "sha256:00", is_approved=False, settled=("c0",))

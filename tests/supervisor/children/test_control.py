@@ -7,10 +7,10 @@ import pytest
 import trio
 
 from ipc.channel.blocking import BlockingChannel
-from ipc.channel.protocol_states import FRONT_TO_SUPERVISOR, SUPERVISOR_TO_FRONT
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import AttachPolicy, Drain, Draining, FrontToSupervisor, StartFront, SupervisorToFront
 from ipc.messages.message import Message
+from ipc.protocols.front import FRONT_TO_SUPERVISOR, SUPERVISOR_TO_FRONT
 from ipc.settings import Settings
 from supervisor.children.control import MAX_QUEUED, Control
 

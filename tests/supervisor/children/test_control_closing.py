@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from ipc.channel.protocol_states import FRONT_TO_SUPERVISOR
 from ipc.messages.control import FrontToSupervisor, StartFront
 from ipc.messages.message import Message
 from ipc.process.logs import LogWriter, write_lines
+from ipc.protocols.front import FRONT_TO_SUPERVISOR
 from ipc.settings import Settings
 from supervisor.children.children import Child
 from supervisor.children.control import Control

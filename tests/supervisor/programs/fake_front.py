@@ -17,7 +17,6 @@ from setproctitle import setproctitle
 
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.nonblocking import TrioChannel
-from ipc.channel.protocol_states import SUPERVISOR_TO_FRONT
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import (
     AttachNotary,
@@ -44,6 +43,7 @@ from ipc.messages.control import (
 )
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded
+from ipc.protocols.front import SUPERVISOR_TO_FRONT
 from tests.support.child_program import played_child
 
 

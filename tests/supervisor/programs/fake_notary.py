@@ -18,13 +18,13 @@ from pathlib import Path
 from setproctitle import setproctitle
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
-from ipc.channel.protocol_states import SUPERVISOR_TO_NOTARY
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.messages.notarising import AttachFront, FrontDetached, NotaryReady, StartNotary, StopNotary, SupervisorToNotary
 from ipc.messages.pinging import Ping, Pong
 from ipc.messages.sealing import CutLedger, LedgerCut
+from ipc.protocols.notary import SUPERVISOR_TO_NOTARY
 from tests.support.child_program import played_child
 
 

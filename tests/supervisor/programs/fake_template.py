@@ -14,7 +14,6 @@ from pathlib import Path
 from setproctitle import setproctitle
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
-from ipc.channel.protocol_states import SUPERVISOR_TO_TEMPLATE
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.forking import (
     KillForked,
@@ -29,6 +28,7 @@ from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded, ModuleVerdict
 from ipc.messages.pinging import Ping, Pong
 from ipc.process.parent import die_with_parent
+from ipc.protocols.template import SUPERVISOR_TO_TEMPLATE
 from tests.support.child_program import played_child
 
 
