@@ -58,7 +58,7 @@ def run(sock: socket.socket) -> Exit:
 
 async def _serve(sock: socket.socket) -> Exit:
     control: Channel = TrioChannel(
-        sock, SupervisorToBroker, table=SUPERVISOR_TO_BROKER, start="new", cap_in=MAX_CONTROL_FRAME,
+        sock, SupervisorToBroker, table=SUPERVISOR_TO_BROKER, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME, carries_fds=True,
     )  # fmt: skip
     start = await control.receive()
@@ -96,7 +96,7 @@ class Desk:
     async def serve(self, sock: socket.socket, front_id: str) -> None:
         """Answer one front until its channel ends. Raises nothing."""
         channel: Channel = TrioChannel(
-            sock, FrontToBroker, table=FRONT_TO_BROKER, start="open", cap_in=MAX_BROKER_FRAME, cap_out=MAX_BROKER_FRAME
+            sock, FrontToBroker, table=FRONT_TO_BROKER, cap_in=MAX_BROKER_FRAME, cap_out=MAX_BROKER_FRAME
         )
         try:
             async with trio.open_nursery() as nursery:

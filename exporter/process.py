@@ -57,7 +57,7 @@ def run(sock: socket.socket) -> Exit:
 
 async def _serve(sock: socket.socket) -> Exit:
     control: Channel = TrioChannel(
-        sock, SupervisorToExporter, table=SUPERVISOR_TO_EXPORTER, start="new", cap_in=MAX_CONTROL_FRAME,
+        sock, SupervisorToExporter, table=SUPERVISOR_TO_EXPORTER, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME, carries_fds=True,
     )  # fmt: skip
     start = await control.receive()
@@ -97,7 +97,7 @@ class Giver:
 
     def __init__(self, sock: socket.socket, front_id: str, collector: OtlpCollector, version: str) -> None:
         self._channel: Channel = TrioChannel(
-            sock, FrontToExporter, table=FRONT_TO_EXPORTER, start="open", cap_in=MAX_EXPORT_FRAME,
+            sock, FrontToExporter, table=FRONT_TO_EXPORTER, cap_in=MAX_EXPORT_FRAME,
             cap_out=MAX_EXPORT_FRAME,
         )  # fmt: skip
         self._front_id = front_id

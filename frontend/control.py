@@ -120,7 +120,7 @@ class SupervisorLink:
         self.deadlines = deadlines
         """For what is asked from now on."""
         self._channel: TrioChannel[Message] = TrioChannel(
-            sock, SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new", cap_in=MAX_CONTROL_FRAME,
+            sock, SupervisorToFront, table=SUPERVISOR_TO_FRONT, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME, carries_fds=True,
         )  # fmt: skip
         self._unsent_in, self._unsent_out = trio.open_memory_channel[Message](MAX_UNSENT)

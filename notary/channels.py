@@ -62,7 +62,7 @@ class FrontChannel:
         self._decoder: Decoder[NumberedOperation | AskedByDeliverer | AskedByExporter] = Decoder(
             kind.union, MAX_NOTARY_FRAME
         )
-        self._session, self._sending = states_of(kind.table, "open")
+        self._session, self._sending = states_of(kind.table)
         self._limits = limits
         self._unsent = bytearray()
 

@@ -41,7 +41,7 @@ def run(sock: socket.socket) -> Exit:
     from notary.walls import notary_walls
 
     control: Control = BlockingChannel(
-        sock, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
+        sock, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     try:

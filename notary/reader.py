@@ -66,7 +66,7 @@ def run(sock: socket.socket, source: Source, walls: Given | None = None, *, tell
     """Answer the front at the other end, behind walls of this kind; return why it ended. `tell_seconds`: between two
     words of how far the walk is."""
     channel: Channel = BlockingChannel(
-        sock, FrontToReader, table=FRONT_TO_READER, start="new", cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
+        sock, FrontToReader, table=FRONT_TO_READER, cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
     )
     try:
         try:

@@ -58,7 +58,7 @@ class WorkerLink:
         self._repeated: set[str] = set()
         """Calls whose word it may have taken from the notary before: none of them can be called unbegun."""
         self._packets: PacketChannel[WorkerToNotary] = PacketChannel(
-            sock, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
+            sock, WorkerToNotary, table=WORKER_TO_NOTARY, cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self.tell(Tied())

@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.set_inheritable(sock.fileno(), False)
         union: Any = LoadModules
         channel: BlockingChannel[LoadModules] = BlockingChannel(
-            sock, union, table=TO_MODULE_CHECKER, start="open", cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
+            sock, union, table=TO_MODULE_CHECKER, cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
         )
         try:
             while True:

@@ -176,7 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.set_inheritable(sock.fileno(), False)
         union: Any = ToExaminer
         channel: _Channel = BlockingChannel(
-            sock, union, table=TO_EXAMINER, start="empty", cap_in=MAX_POLICY_FRAME, cap_out=MAX_VALUE_FRAME
+            sock, union, table=TO_EXAMINER, cap_in=MAX_POLICY_FRAME, cap_out=MAX_VALUE_FRAME
         )
         return Examiner(channel).serve()
 

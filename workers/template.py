@@ -247,7 +247,7 @@ def main(arguments: list[str]) -> int:
     control.set_inheritable(False)
     control.settimeout(SEND_SECONDS)
     channel: _Channel = BlockingChannel(
-        control, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=MAX_CONTROL_FRAME,
+        control, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     template = Template(channel)

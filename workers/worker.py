@@ -133,11 +133,11 @@ def _open_channels(descriptors: tuple[int, int]) -> tuple[FrontChannel, NotaryCh
     for stream in streams:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
     front: FrontChannel = BlockingChannel(
-        streams[0], FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME,
+        streams[0], FrontToWorker, table=FRONT_TO_WORKER, cap_in=MAX_CALL_FRAME,
         cap_out=MAX_RESULT_FRAME,
     )  # fmt: skip
     notary: NotaryChannel = PacketChannel(
-        streams[1], NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME,
+        streams[1], NotaryToWorker, table=NOTARY_TO_WORKER, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_RESULT_FRAME,
     )  # fmt: skip
     return front, notary

@@ -150,7 +150,7 @@ class BrokerClient:
 
     async def _hear(self, sock: socket.socket, pid: int) -> None:
         channel: TrioChannel[Message] = TrioChannel(
-            sock, BrokerToFront, table=BROKER_TO_FRONT, start="open", cap_in=MAX_BROKER_FRAME, cap_out=MAX_BROKER_FRAME
+            sock, BrokerToFront, table=BROKER_TO_FRONT, cap_in=MAX_BROKER_FRAME, cap_out=MAX_BROKER_FRAME
         )
         self._channel, self._pid = channel, pid
         self._is_up.set()

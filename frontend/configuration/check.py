@@ -76,7 +76,7 @@ def serve(control: socket.socket) -> Exit:
     """Answer the one request."""
     union: Any = CheckFiles
     channel: BlockingChannel[CheckFiles] = BlockingChannel(
-        control, union, table=SUPERVISOR_TO_CHECKER, start="new", cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
+        control, union, table=SUPERVISOR_TO_CHECKER, cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
     )
     request = channel.receive()
     policy, modules = (socket.socket(fileno=one) for one in take(channel.fds, 2))

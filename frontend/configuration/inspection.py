@@ -79,7 +79,7 @@ async def look_at_actions(
 def module_channel(sock: socket.socket) -> "TrioChannel[ModulesLoaded]":
     """The channel to a module checker (workers/check.py)."""
     return TrioChannel(
-        sock, ModulesLoaded, table=FROM_MODULE_CHECKER, start="open", cap_in=MAX_CONTROL_FRAME,
+        sock, ModulesLoaded, table=FROM_MODULE_CHECKER, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
 

@@ -74,7 +74,7 @@ class ExporterClient:
 
     async def _feed(self, sock: socket.socket, pid: int) -> None:
         channel: TrioChannel[Message] = TrioChannel(
-            sock, ExporterToFront, table=EXPORTER_TO_FRONT, start="open", cap_in=MAX_EXPORT_FRAME,
+            sock, ExporterToFront, table=EXPORTER_TO_FRONT, cap_in=MAX_EXPORT_FRAME,
             cap_out=MAX_EXPORT_FRAME,
         )  # fmt: skip
         calls: tuple[ExportedCall, ...] = ()

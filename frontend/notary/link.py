@@ -62,7 +62,7 @@ class Link:
         self._unsent = memoryview(b"")
         self._sock: socket.socket | None = None
         self._decoder: Decoder[Heard] = Decoder(dialect.union, MAX_NOTARY_FRAME)
-        self._session, self._sending = states_of(dialect.table, "new")
+        self._session, self._sending = states_of(dialect.table)
         self._attached = trio.Event()
         self._is_pushing = False
         self._push = trio.Event()
@@ -74,7 +74,7 @@ class Link:
         sock.setblocking(False)
         self._sock = sock
         self._decoder = Decoder(self._dialect.union, MAX_NOTARY_FRAME)
-        self._session, self._sending = states_of(self._dialect.table, "new")
+        self._session, self._sending = states_of(self._dialect.table)
         self._queue = unanswered
         self._attached.set()
 

@@ -68,7 +68,7 @@ class Readers:
 
     async def _ask(self, question: VerifyChain, progress: LogWalk) -> ChainReport:
         channel: TrioChannel[Walking | ChainVerified | NotRead] = TrioChannel(
-            await self._reader(), ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+            await self._reader(), ReaderToFront, table=READER_TO_FRONT, cap_in=MAX_READER_FRAME,
             cap_out=MAX_READER_FRAME,
         )  # fmt: skip
         try:

@@ -95,7 +95,7 @@ class PolicyProcess:
         self._compiling: str | None = None
         self._compiled: tuple[trio.Event, list[PolicyCompiled]] = (trio.Event(), [])
         self._channel: TrioChannel[PolicyToFront] = TrioChannel(
-            sock, PolicyToFront, table=POLICY_TO_FRONT, start="open",
+            sock, PolicyToFront, table=POLICY_TO_FRONT,
             cap_in=MAX_VERDICT_FRAME, cap_out=MAX_POLICY_FRAME,
         )  # fmt: skip
 

@@ -56,7 +56,6 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
             sock,
             WorkerToFront,
             table=WORKER_TO_FRONT,
-            start="starting",
             cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CALL_FRAME,
         )

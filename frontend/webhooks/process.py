@@ -42,7 +42,7 @@ def run(sock: socket.socket) -> Exit:
 
 async def _serve(sock: socket.socket) -> Exit:
     control: Channel = TrioChannel(
-        sock, SupervisorToDeliverer, table=SUPERVISOR_TO_DELIVERER, start="new", cap_in=MAX_CONTROL_FRAME,
+        sock, SupervisorToDeliverer, table=SUPERVISOR_TO_DELIVERER, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME, carries_fds=True,
     )  # fmt: skip
     start = await control.receive()

@@ -30,15 +30,15 @@ class FrameCut(FrameError):
 
 
 class BlockingChannel(Generic[M]):
-    """Receives messages of `union` as `table` allows from state `start`, sends what the opposite table allows.
+    """Receives messages of `union` as `table` allows, sends what the opposite table allows.
 
     Descriptors that came along wait in `fds`, oldest first. Caps are in bytes of a frame.
     """
 
-    def __init__(self, sock: socket.socket, union: Any, *, table: Table, start: str, cap_in: int, cap_out: int) -> None:
+    def __init__(self, sock: socket.socket, union: Any, *, table: Table, cap_in: int, cap_out: int) -> None:
         self._sock = sock
         self._decoder: Decoder[M] = Decoder(union, cap_in)
-        self._session, self._sending = states_of(table, start)
+        self._session, self._sending = states_of(table)
         self._cap_out = cap_out
         self.fds: deque[int] = deque()
 
@@ -48,7 +48,7 @@ class BlockingChannel(Generic[M]):
 
     @property
     def state(self) -> str:
-        """State of the receiving session."""
+        """The state for what it receives."""
         return self._session.state
 
     def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:

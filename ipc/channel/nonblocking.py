@@ -21,20 +21,20 @@ _CHUNK = 65536
 
 
 class TrioChannel(Generic[M]):
-    """Receives messages of `union` as `table` allows from state `start`, sends what the opposite table allows.
+    """Receives messages of `union` as `table` allows, sends what the opposite table allows.
 
     One task receives; any number may send (frames never mix). With `carries_fds` descriptors travel along and wait in
     `fds`, oldest first; without, plain reads are used. Caps are in bytes of a frame.
     """
 
     def __init__(
-        self, sock: socket.socket, union: Any, *, table: Table, start: str, cap_in: int, cap_out: int,
+        self, sock: socket.socket, union: Any, *, table: Table, cap_in: int, cap_out: int,
         carries_fds: bool = False,
     ) -> None:  # fmt: skip
         sock.setblocking(False)
         self._plain = sock
         self._decoder: Decoder[M] = Decoder(union, cap_in)
-        self._session, self._sending = states_of(table, start)
+        self._session, self._sending = states_of(table)
         self._cap_out = cap_out
         self._carries_fds = carries_fds
         self._send_lock = trio.StrictFIFOLock()

@@ -30,15 +30,15 @@ def packet_pair() -> tuple[socket.socket, socket.socket]:
 
 
 class PacketChannel(Generic[M]):
-    """Receives messages of `union` as `table` allows from state `start`, sends what the opposite table allows.
+    """Receives messages of `union` as `table` allows, sends what the opposite table allows.
 
     Blocks as its socket does. Caps are in bytes of a message.
     """
 
-    def __init__(self, sock: socket.socket, union: Any, *, table: Table, start: str, cap_in: int, cap_out: int) -> None:
+    def __init__(self, sock: socket.socket, union: Any, *, table: Table, cap_in: int, cap_out: int) -> None:
         self._sock = sock
         self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(union, strict=True)
-        self._session, self._sending = states_of(table, start)
+        self._session, self._sending = states_of(table)
         self._cap_in, self._cap_out = cap_in, cap_out
         self._parts: list[bytes] = []
         self._size = 0

@@ -32,21 +32,23 @@ class ProtocolState:
         self.state = following
 
 
-_OPPOSITES: dict[int, tuple[Table, str]] = {}
-"""By the identity of the table for receiving: the table for sending and its first state."""
+_CHANNELS: dict[int, tuple[tuple[Table, str], tuple[Table, str]]] = {}
+"""By the identity of the table for receiving: it and its first state, and those for sending."""
 
 
 def pair(one: Table, one_start: str, other: Table, other_start: str) -> None:
     """Make two directions one channel. The states are those in which each begins."""
-    _OPPOSITES[id(one)] = (other, other_start)
-    _OPPOSITES[id(other)] = (one, one_start)
+    first, second = (one, one_start), (other, other_start)
+    _CHANNELS[id(one)] = (first, second)
+    _CHANNELS[id(other)] = (second, first)
 
 
-def states_of(table: Table, start: str) -> tuple[ProtocolState, ProtocolState]:
-    """The states of one end that receives by `table`: for what it receives, and for what it sends.
+def states_of(table: Table) -> tuple[ProtocolState, ProtocolState]:
+    """The first states of one end that receives by `table`: for what it receives, and for what it sends.
 
     Raises LookupError for a table that is no direction of a channel.
     """
-    if id(table) not in _OPPOSITES:
+    if id(table) not in _CHANNELS:
         raise LookupError("this table is no direction of a channel: see pair()")
-    return ProtocolState(table, start), ProtocolState(*_OPPOSITES[id(table)])
+    receiving, sending = _CHANNELS[id(table)]
+    return ProtocolState(*receiving), ProtocolState(*sending)

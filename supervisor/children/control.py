@@ -35,11 +35,11 @@ _Item = tuple[Message, tuple[int, ...]]
 class Control(Generic[M]):
     """Both directions of a socket pair. `child_end` is the child's; the code that starts the child closes it."""
 
-    def __init__(self, union: Any, table: Table, start: str, pair: Pair) -> None:
+    def __init__(self, union: Any, table: Table, pair: Pair) -> None:
         ours, self.child_end = pair
         # SECURITY: no descriptors are read from a child; the kernel drops any that it sends.
         self._channel: TrioChannel[M] = TrioChannel(
-            ours, union, table=table, start=start, cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
+            ours, union, table=table, cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
         )
         self._queue, self._queued = trio.open_memory_channel[_Item](MAX_QUEUED)
         self._broken = trio.Event()

@@ -146,7 +146,7 @@ class DelivererKeeper:
         state.standings.started(DELIVERER, child.pid)
         if pair is None:
             return child
-        control: Control[Message] = Control(DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, "starting", pair)
+        control: Control[Message] = Control(DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, pair)
         self._control, self._child = control, child
         self._id, self._rows = f"{DELIVERER}-{secrets.token_hex(4)}", state.settings.webhooks
         control.post(StartDeliverer(self._id, self._without_gone(alone(state.settings)), is_successor))

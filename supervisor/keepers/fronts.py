@@ -63,7 +63,7 @@ class FrontLife:
         self._is_successor = is_successor
         self._spare = state.spares.take()
         pair = socket.socketpair() if self._spare is None else self._spare.pair
-        self._control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", pair)
+        self._control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, pair)
 
     def post(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         """Queue a message; see Control.post."""

@@ -185,7 +185,7 @@ class NotaryKeeper:
         state.standings.started(child.name, child.pid)
         if pair is None:
             return child
-        control: Control[Message] = Control(NotaryToSupervisor, NOTARY_TO_SUPERVISOR, "starting", pair)
+        control: Control[Message] = Control(NotaryToSupervisor, NOTARY_TO_SUPERVISOR, pair)
         self._control, self._child = control, child
         control.post(StartNotary(without_addresses(state.settings)))
         with handing_over(child):

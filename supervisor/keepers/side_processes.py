@@ -116,7 +116,7 @@ class SideProcessKeeper:
         state.standings.started(self.role, child.pid)
         if pair is None:
             return child
-        control: Control[Message] = Control(self.hears, self.table, "starting", pair)
+        control: Control[Message] = Control(self.hears, self.table, pair)
         self._control, self._child = control, child
         control.post(self.first_message())
         async with trio.open_nursery() as nursery:

@@ -130,7 +130,7 @@ class TemplateKeeper:
         state.standings.started(child.name, child.pid)
         if pair is None:
             return child
-        control: Control[Message] = Control(TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting", pair)
+        control: Control[Message] = Control(TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, pair)
         self._control, self._child = control, child
         settings = state.settings
         cache_dir = str(Path(settings.state_dir) / "modules-cache")

@@ -39,7 +39,7 @@ async def giving(collector: OtlpCollector) -> AsyncIterator[TrioChannel[Message]
     """The channel of a front to an exporter with this collector."""
     ours, theirs = socket.socketpair()
     channel: TrioChannel[Message] = TrioChannel(
-        ours, ExporterToFront, table=EXPORTER_TO_FRONT, start="open", cap_in=MAX_EXPORT_FRAME, cap_out=MAX_EXPORT_FRAME
+        ours, ExporterToFront, table=EXPORTER_TO_FRONT, cap_in=MAX_EXPORT_FRAME, cap_out=MAX_EXPORT_FRAME
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(Giver(theirs, "front-1", collector, "1").serve)

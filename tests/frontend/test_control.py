@@ -105,7 +105,7 @@ class Supervisor:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.channel: TrioChannel[Message] = TrioChannel(
-            sock, FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            sock, FrontToSupervisor, table=FRONT_TO_SUPERVISOR, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
 

@@ -243,7 +243,7 @@ class NotaryProcess:
             self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=(theirs.fileno(),), text=True, **popen)
         ours.settimeout(60)
         self._control: BlockingChannel[NotaryReady | FrontDetached | WorkerBroke] = BlockingChannel(
-            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self._path = Path(settings.state_dir) / "ledger.sqlite3"

@@ -64,7 +64,7 @@ class PlayedFront:
             )  # fmt: skip
         self.sock = ours
         self.channel: BlockingChannel[Any] = BlockingChannel(
-            ours, ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+            ours, ReaderToFront, table=READER_TO_FRONT, cap_in=MAX_READER_FRAME,
             cap_out=MAX_READER_FRAME,
         )  # fmt: skip
 
@@ -180,7 +180,7 @@ def test_a_refused_wall_and_an_internal_error_have_exit_codes_of_their_own(
 def test_a_long_walk_tells_how_far_it_is(ledger: Path) -> None:
     ours, theirs = socket.socketpair()
     channel: BlockingChannel[Any] = BlockingChannel(
-        ours, ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+        ours, ReaderToFront, table=READER_TO_FRONT, cap_in=MAX_READER_FRAME,
         cap_out=MAX_READER_FRAME,
     )  # fmt: skip
     with closing(channel), theirs:

@@ -68,7 +68,7 @@ class Asker:
         self.workers = workers or Workers()
         self._sock = sock
         self._channel: BlockingChannel[Any] = BlockingChannel(
-            sock, self._union, table=self._table, start="new", cap_in=MAX_NOTARY_FRAME,
+            sock, self._union, table=self._table, cap_in=MAX_NOTARY_FRAME,
             cap_out=MAX_NOTARY_FRAME,
         )  # fmt: skip
         self._deliverer = deliverer

@@ -191,10 +191,10 @@ def main(given: list[str] | None = None) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {GO_ON})
     sock = socket.socket(fileno=arguments.channel_fd)
     front: FrontChannel = BlockingChannel(
-        sock, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME, cap_out=MAX_RESULT_FRAME
+        sock, FrontToWorker, table=FRONT_TO_WORKER, cap_in=MAX_CALL_FRAME, cap_out=MAX_RESULT_FRAME
     )
     notary: NotaryChannel = PacketChannel(
-        socket.socket(fileno=arguments.notary_fd), NotaryToWorker, table=NOTARY_TO_WORKER, start="new",
+        socket.socket(fileno=arguments.notary_fd), NotaryToWorker, table=NOTARY_TO_WORKER,
         cap_in=MAX_CONTROL_FRAME, cap_out=MAX_RESULT_FRAME,
     )  # fmt: skip
     worker_id = "another" if arguments.first == "another id" else arguments.worker_id

@@ -70,11 +70,11 @@ class NotaryThread:
         ours, theirs = socket.socketpair()
         ours.settimeout(END_SECONDS)
         self._control: BlockingChannel[NotaryReady | FrontDetached | WorkerBroke] = BlockingChannel(
-            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         notarys: Control = BlockingChannel(
-            theirs, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
+            theirs, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self._control.send(StartNotary(settings))

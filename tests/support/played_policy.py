@@ -34,7 +34,7 @@ class PlayedPeer:
 
     def __init__(self, sock: socket.socket) -> None:
         self.channel: TrioChannel[FrontToPolicy] = TrioChannel(
-            sock, FrontToPolicy, table=FRONT_TO_POLICY, start="empty",
+            sock, FrontToPolicy, table=FRONT_TO_POLICY,
             cap_in=MAX_POLICY_FRAME, cap_out=MAX_VERDICT_FRAME,
         )  # fmt: skip
         self.reads: tuple[str, ...] | None = None

@@ -73,7 +73,7 @@ class PlayedFront:
         self._numbers_of: dict[str, int] = {}
         self._numbers = itertools.count(first)
         self._channel: BlockingChannel[Any] = BlockingChannel(
-            sock, NotaryToFront, table=NOTARY_TO_FRONT, start="new", cap_in=MAX_NOTARY_FRAME,
+            sock, NotaryToFront, table=NOTARY_TO_FRONT, cap_in=MAX_NOTARY_FRAME,
             cap_out=MAX_NOTARY_FRAME,
         )  # fmt: skip
 
@@ -185,7 +185,7 @@ class PlayedSupervisor:
                 pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/",
             )  # fmt: skip
         self._control: BlockingChannel[Heard] = BlockingChannel(
-            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self._control.send(StartNotary(settings))

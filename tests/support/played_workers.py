@@ -58,7 +58,7 @@ class PlayedWorker:
         self.own.settimeout(SECONDS)
         self._told: deque[Result] = deque(maxlen=MAX_AHEAD)
         self._channel: PacketChannel[Any] = PacketChannel(
-            self.own, NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME,
+            self.own, NotaryToWorker, table=NOTARY_TO_WORKER, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_RESULT_FRAME,
         )  # fmt: skip
 

@@ -95,7 +95,7 @@ class PolicyPeer:
         sock.settimeout(60)
         self.sock = sock
         self.channel: BlockingChannel[PolicyToFront] = BlockingChannel(
-            sock, PolicyToFront, table=POLICY_TO_FRONT, start="open",
+            sock, PolicyToFront, table=POLICY_TO_FRONT,
             cap_in=MAX_VERDICT_FRAME, cap_out=MAX_POLICY_FRAME,
         )  # fmt: skip
 

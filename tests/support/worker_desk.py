@@ -90,7 +90,7 @@ class PlayedNotary:
         ours = notarys.dup()
         ours.setblocking(False)
         channel: PacketChannel[Result] = PacketChannel(
-            ours, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
+            ours, WorkerToNotary, table=WORKER_TO_NOTARY, cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         channel.send(Tied())

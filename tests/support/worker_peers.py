@@ -47,14 +47,14 @@ class Worker:
         for sock in (self.sock, self.attesting):
             sock.settimeout(WAIT_SECONDS)
         self.channel: BlockingChannel[Any] = BlockingChannel(
-            self.sock, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=MAX_RESULT_FRAME,
+            self.sock, WorkerToFront, table=WORKER_TO_FRONT, cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CALL_FRAME,
         )  # fmt: skip
 
     def tie(self) -> None:
         """Replace the notary by a new one, which has none of the earlier messages, nor half of one."""
         self.notary: PacketChannel[WorkerToNotary] = PacketChannel(
-            self.attesting, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
+            self.attesting, WorkerToNotary, table=WORKER_TO_NOTARY, cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self.notary.send(Tied())

@@ -113,7 +113,7 @@ def template(
             start_new_session=True,
         )  # fmt: skip
     channel: BlockingChannel[Any] = BlockingChannel(
-        ours, TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        ours, TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     running = Template(process, ours, channel)

@@ -33,7 +33,7 @@ class Checker:
                 cwd=REPOSITORY, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self.channel: BlockingChannel[ModulesLoaded] = BlockingChannel(
-            self.sock, ModulesLoaded, table=FROM_MODULE_CHECKER, start="open", cap_in=MAX_CONTROL_FRAME,
+            self.sock, ModulesLoaded, table=FROM_MODULE_CHECKER, cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
 

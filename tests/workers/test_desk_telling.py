@@ -88,10 +88,10 @@ def seat(request: pytest.FixtureRequest) -> Seating:
         fronts, workers = socket.socketpair()
         attesting, attested = packet_pair()
         front: BlockingChannel[Any] = BlockingChannel(
-            workers, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME, cap_out=CAP
+            workers, FrontToWorker, table=FRONT_TO_WORKER, cap_in=MAX_CALL_FRAME, cap_out=CAP
         )
         notary: PacketChannel[Any] = PacketChannel(
-            attested, NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME, cap_out=CAP
+            attested, NotaryToWorker, table=NOTARY_TO_WORKER, cap_in=MAX_CONTROL_FRAME, cap_out=CAP
         )
         peers = Worker("w", 1, fronts, attesting, attested.dup())
         peers.tie()

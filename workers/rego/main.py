@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
         sock.setblocking(True)
         os.set_inheritable(sock.fileno(), False)
         channel: Channel = BlockingChannel(
-            sock, FrontToPolicy, table=FRONT_TO_POLICY, start="empty",
+            sock, FrontToPolicy, table=FRONT_TO_POLICY,
             cap_in=MAX_POLICY_FRAME, cap_out=MAX_VERDICT_FRAME,
         )  # fmt: skip
         try:

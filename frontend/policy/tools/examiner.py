@@ -33,7 +33,7 @@ class ExaminerClient:
         union: Any = FromExaminer
         self._sock = sock
         self._channel: BlockingChannel[Examined | Evaluated] = BlockingChannel(
-            sock, union, table=FROM_EXAMINER, start="open", cap_in=MAX_VALUE_FRAME, cap_out=MAX_POLICY_FRAME
+            sock, union, table=FROM_EXAMINER, cap_in=MAX_VALUE_FRAME, cap_out=MAX_POLICY_FRAME
         )
 
     def compile(

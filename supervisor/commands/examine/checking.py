@@ -155,7 +155,7 @@ def _look(request: CheckFiles, document: Document, environ: Mapping[str, str]) -
             theirs.close()
         union: Any = CheckerToSupervisor
         channel: BlockingChannel[FoundProblem | FilesChecked] = BlockingChannel(
-            ours, union, table=CHECKER_TO_SUPERVISOR, start="open", cap_in=MAX_PROBLEM_FRAME, cap_out=MAX_CONTROL_FRAME
+            ours, union, table=CHECKER_TO_SUPERVISOR, cap_in=MAX_PROBLEM_FRAME, cap_out=MAX_CONTROL_FRAME
         )
         try:
             channel.send(request, (policy_front.fileno(), module_front.fileno()))

@@ -65,7 +65,7 @@ async def loading(
     ours, theirs = socket.socketpair()
     control = SupervisorLink(ours)
     channel: TrioChannel[Message] = TrioChannel(
-        theirs, FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        theirs, FrontToSupervisor, table=FRONT_TO_SUPERVISOR, cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
 

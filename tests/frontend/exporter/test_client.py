@@ -43,7 +43,7 @@ class Scene:
         ours, theirs = socket.socketpair()
         self.client.attach(ours, PID)
         made: TrioChannel[Message] = TrioChannel(
-            theirs, FrontToExporter, table=FRONT_TO_EXPORTER, start="open", cap_in=MAX_EXPORT_FRAME,
+            theirs, FrontToExporter, table=FRONT_TO_EXPORTER, cap_in=MAX_EXPORT_FRAME,
             cap_out=MAX_EXPORT_FRAME,
         )  # fmt: skip
         self.exporters.append(made)

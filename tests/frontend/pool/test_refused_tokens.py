@@ -173,7 +173,7 @@ async def test_a_call_that_has_ended_or_is_given_up_meanwhile_gets_no_token(
 def heard(at: Played) -> list[type[Message]]:
     at.sock.setblocking(False)
     channel: BlockingChannel[FrontToWorker] = BlockingChannel(
-        at.sock, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME, cap_out=MAX_RESULT_FRAME
+        at.sock, FrontToWorker, table=FRONT_TO_WORKER, cap_in=MAX_CALL_FRAME, cap_out=MAX_RESULT_FRAME
     )
     kinds: list[type[Message]] = []
     while True:

@@ -27,10 +27,10 @@ def worker_and_front() -> tuple[BlockingChannel[FrontToWorker], TrioChannel[Work
     left, right = socket.socketpair()
     left.settimeout(60)
     worker: BlockingChannel[FrontToWorker] = BlockingChannel(
-        left, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=CAP, cap_out=CAP
+        left, FrontToWorker, table=FRONT_TO_WORKER, cap_in=CAP, cap_out=CAP
     )
     front: TrioChannel[WorkerToFront] = TrioChannel(
-        right, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
+        right, WorkerToFront, table=WORKER_TO_FRONT, cap_in=CAP, cap_out=CAP
     )
     return worker, front
 
@@ -42,8 +42,8 @@ def blocking_ends() -> tuple[BlockingChannel[FrontToWorker], BlockingChannel[Wor
         for which in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             sock.setsockopt(socket.SOL_SOCKET, which, struct.pack("ll", 20, 0))
     return (
-        BlockingChannel(left, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=CAP, cap_out=LARGE),
-        BlockingChannel(right, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=LARGE, cap_out=CAP),
+        BlockingChannel(left, FrontToWorker, table=FRONT_TO_WORKER, cap_in=CAP, cap_out=LARGE),
+        BlockingChannel(right, WorkerToFront, table=WORKER_TO_FRONT, cap_in=LARGE, cap_out=CAP),
     )
 
 
@@ -66,7 +66,7 @@ async def test_a_worker_says_once_that_it_is_ready_and_results_after_that_alone(
 async def test_a_front_takes_nothing_of_a_worker_out_of_turn(first: Message, second: Message | None) -> None:
     left, right = socket.socketpair()
     front: TrioChannel[WorkerToFront] = TrioChannel(
-        right, WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
+        right, WorkerToFront, table=WORKER_TO_FRONT, cap_in=CAP, cap_out=CAP
     )
     for message in (first, second) if second else (first,):
         left.sendall(encode_frame(message, CAP))

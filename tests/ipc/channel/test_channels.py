@@ -34,14 +34,12 @@ STARTED = WorkerStarted("w", 1, 1)
 
 def blocking_end(sock: socket.socket) -> BlockingChannel[SupervisorToTemplate]:
     sock.settimeout(60)
-    return BlockingChannel(
-        sock, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=CAP, cap_out=CAP
-    )
+    return BlockingChannel(sock, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, cap_in=CAP, cap_out=CAP)
 
 
 def trio_end(sock: socket.socket) -> TrioChannel[TemplateToSupervisor]:
     return TrioChannel(
-        sock, TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=CAP, cap_out=CAP,
+        sock, TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, cap_in=CAP, cap_out=CAP,
         carries_fds=True,
     )  # fmt: skip
 
@@ -130,7 +128,7 @@ async def test_a_message_that_is_too_large_is_not_sent_and_moves_nothing() -> No
 def test_no_channel_is_made_whose_sent_messages_nothing_checks() -> None:
     left, right = socket.socketpair()
     with left, right, pytest.raises(LookupError):
-        BlockingChannel(left, FrontToWorker, table={}, start="open", cap_in=CAP, cap_out=CAP)
+        BlockingChannel(left, FrontToWorker, table={}, cap_in=CAP, cap_out=CAP)
 
 
 async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:

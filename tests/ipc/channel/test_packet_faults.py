@@ -20,11 +20,17 @@ RESULT = Result("c1", "success", "{}", None, Verification("skipped"), (), 1, 2, 
 
 
 def notary_end(sock: socket.socket) -> PacketChannel[Result]:
-    return PacketChannel(sock, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=CAP, cap_out=CAP)
+    return PacketChannel(sock, WorkerToNotary, table=WORKER_TO_NOTARY, cap_in=CAP, cap_out=CAP)
 
 
-def worker_end(sock: socket.socket) -> PacketChannel[NotaryToWorker]:
-    return PacketChannel(sock, NotaryToWorker, table=NOTARY_TO_WORKER, start="tied", cap_in=CAP, cap_out=CAP)
+def tied_end(sock: socket.socket, notary: socket.socket) -> PacketChannel[NotaryToWorker]:
+    """A worker's, which has heard the first message."""
+    worker: PacketChannel[NotaryToWorker] = PacketChannel(
+        sock, NotaryToWorker, table=NOTARY_TO_WORKER, cap_in=CAP, cap_out=CAP
+    )
+    notary.send(b"\x03" + msgspec.msgpack.encode(Tied()))
+    assert worker.receive() == Tied()
+    return worker
 
 
 def long_result(size: int) -> bytes:
@@ -90,7 +96,7 @@ def test_arbitrary_packets_are_messages_or_refused_and_nothing_else(packets: lis
         left, right = packet_pair()
         with left, right:
             left.setblocking(False)
-            channel = worker_end(left)
+            channel = tied_end(left, right)
             for packet in packets:
                 right.send((part or b"") + packet)
             try:
@@ -106,9 +112,10 @@ def test_a_mutated_word_is_a_message_of_a_notary_or_refused(noise: bytes, at: in
     packet[at % len(packet) : at % len(packet) + len(noise)] = noise
     left, right = packet_pair()
     with left, right:
+        worker = tied_end(left, right)
         right.send(b"\x03" + bytes(packet))
         try:
-            message = worker_end(left).receive()
+            message = worker.receive()
         except FrameError:
             return
     assert isinstance(message, Tied | Permit | NoPermit)

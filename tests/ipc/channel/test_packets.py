@@ -32,11 +32,11 @@ Worker = PacketChannel[NotaryToWorker]
 
 
 def notary_end(sock: socket.socket, cap: int = CAP) -> Notary:
-    return PacketChannel(sock, WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=cap, cap_out=cap)
+    return PacketChannel(sock, WorkerToNotary, table=WORKER_TO_NOTARY, cap_in=cap, cap_out=cap)
 
 
-def worker_end(sock: socket.socket, start: str = "new") -> Worker:
-    return PacketChannel(sock, NotaryToWorker, table=NOTARY_TO_WORKER, start=start, cap_in=CAP, cap_out=CAP)
+def worker_end(sock: socket.socket) -> Worker:
+    return PacketChannel(sock, NotaryToWorker, table=NOTARY_TO_WORKER, cap_in=CAP, cap_out=CAP)
 
 
 def result_of(call_id: str = "c1", output: str = "{}") -> Result:
@@ -102,9 +102,7 @@ def test_a_message_takes_no_more_packets_than_it_needs(ends: Ends, size: int, pa
 def test_a_message_larger_than_the_socket_holds_arrives_whole(ends: Ends) -> None:
     cap = 8_000_000
     notary = notary_end(ends[0], cap)
-    worker: Worker = PacketChannel(
-        ends[1], NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=cap, cap_out=cap
-    )
+    worker: Worker = PacketChannel(ends[1], NotaryToWorker, table=NOTARY_TO_WORKER, cap_in=cap, cap_out=cap)
     large = result_of(output="x" * 5_000_000)
     sending = threading.Thread(target=worker.send, args=(large,), daemon=True)
     sending.start()
@@ -210,9 +208,7 @@ def test_a_message_over_the_cap_is_refused_before_it_is_whole(ends: Ends) -> Non
 
 def test_a_message_of_exactly_the_cap_is_sent_and_taken(ends: Ends) -> None:
     size = 2 * PACKET_BYTES
-    sender = PacketChannel[NotaryToWorker](
-        ends[1], NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=CAP, cap_out=size
-    )
+    sender = PacketChannel[NotaryToWorker](ends[1], NotaryToWorker, table=NOTARY_TO_WORKER, cap_in=CAP, cap_out=size)
     sender.send(sized(size))
     assert whole(notary_end(ends[0], cap=size)) == sized(size)
 

@@ -18,12 +18,12 @@ SETTINGS = Settings(state_dir="/s", public_base_url="http://h")
 
 
 def control() -> Control[Message]:
-    return Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
+    return Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, socket.socketpair())
 
 
 def front_end(one: Control[Message]) -> BlockingChannel[Message]:
     return BlockingChannel(
-        one.child_end, SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new",
+        one.child_end, SupervisorToFront, table=SUPERVISOR_TO_FRONT,
         cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
 

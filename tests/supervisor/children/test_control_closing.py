@@ -21,7 +21,7 @@ from tests.support.supervised import told
 @pytest.mark.parametrize("has_unsent", [False, True], ids=["nothing to send", "a message on the way"])
 async def test_a_channel_that_the_child_closed_is_known_as_closed(has_unsent: bool) -> None:
     """Otherwise `serve_until_end` kills the child at once, and its exit code is lost."""
-    control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
+    control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, socket.socketpair())
     control.child_end.close()
     if has_unsent:
         control.post(StartFront("front-1-a", (), Settings(state_dir="/nowhere", public_base_url="http://h"), ()))
@@ -42,7 +42,7 @@ async def test_a_child_that_closed_its_channel_and_stays_is_killed(
     sleeper: "subprocess.Popen[bytes]", capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_lines(LogWriter())
-    control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
+    control: Control[Message] = Control(FrontToSupervisor, FRONT_TO_SUPERVISOR, socket.socketpair())
     child = Child("front 1", sleeper)
 
     async def reap() -> None:

@@ -51,7 +51,7 @@ class FakeFront:
     def __init__(self, control: socket.socket) -> None:
         self.raw = control.dup()
         self.channel: TrioChannel[Message] = TrioChannel(
-            control, SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new",
+            control, SupervisorToFront, table=SUPERVISOR_TO_FRONT,
             cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME, carries_fds=True,
         )  # fmt: skip
         self.workers: dict[str, AttachWorker] = {}

@@ -77,7 +77,7 @@ def main() -> None:
     setproctitle("gateway: notary")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     control: BlockingChannel[Message] = BlockingChannel(
-        control_socket, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new",
+        control_socket, SupervisorToNotary, table=SUPERVISOR_TO_NOTARY,
         cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
     with contextlib.suppress(ChannelClosed):

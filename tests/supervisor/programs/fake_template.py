@@ -47,7 +47,7 @@ class FakeTemplate:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.channel: BlockingChannel[Message] = BlockingChannel(
-            sock, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new",
+            sock, SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE,
             cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self.alive: dict[int, str] = {}
