@@ -172,6 +172,8 @@ class Attempt:
     async def _unanswered(self, error: NotaryUnavailable | NotaryRefused | ClockError) -> GateError:
         """The error of a call without evidence of its end."""
         record, worker, asked = self.record, self.worker, self.opening
+        if isinstance(error, NotarySilent):
+            record.unanswered = asked.intent_id
         if isinstance(error, NotaryUnavailable) and error.is_begun:
             record.is_dispatched, record.proof = True, None  # it was used by this very call
             if not isinstance(error, NotarySilent):

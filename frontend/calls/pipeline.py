@@ -223,7 +223,7 @@ class Pipeline:
         try:
             with trio.CancelScope(shield=True):  # a refusal is written even if its task is cancelled now
                 key = None if record.proof is None else record.key  # without a proof it is this call that has the key
-                refusal = Refuse(event, record.proof, record.unless_held, record.kept, key)
+                refusal = Refuse(event, record.proof, record.unless_held, record.kept, key, record.unanswered)
                 answer = await self.notary.ask(refusal)
         except (NotaryUnavailable, NotaryRefused) as problem:
             told = GateError(unavailable, cause=str(problem))

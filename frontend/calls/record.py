@@ -79,6 +79,8 @@ class CallRecord:
     """The question that withdraws the call, which is asked once."""
     opening: PendingOperation[CallEnd] | None = None
     """The question that opens the call, as it was asked last."""
+    unanswered: str | None = None
+    """Id of the intent or the approval of an operation that had no answer: the event may be written already."""
     unheard: Open | None = None
     """The question that opened the call, if the notary hangs: the caller is answered before the withdrawal is."""
     trace: CallTrace | None = None

@@ -245,3 +245,6 @@ class Refuse(FrontOperation[WrittenRefusal], frozen=True):
     kept: KeptValues | None = None
     """As in Open."""
     idempotency: CallKey | None = None
+    unanswered: str | None = None
+    """Id of the intent or the approval of an operation of this call that had no answer. If that operation was
+    performed, the call has its evidence, or its intent is still to end: nothing is written then."""

@@ -5,6 +5,7 @@ import math
 from msgspec.structs import replace
 
 from ipc.approvals import PENDING, TTL_SECONDS, summary_of
+from ipc.evidence.events import AuditEvent
 from ipc.keys.shown import shown_quorum
 from ipc.operations.calls import Refusal, Refuse, RepeatedCall, WrittenRefusal
 from ipc.operations.holds import Hold, HoldInForce
@@ -17,6 +18,7 @@ from notary.operations.idempotency import give_key_to_hold, known, repeated
 from notary.operations.refusing import checked, held_already, is_used, refused, without_body, write_refusal
 from notary.operations.standing import lifted
 from notary.performing import performs
+from notary.reading import queries
 from notary.store.outcomes import kept_of
 from notary.tasks import NotAllowed
 from notary.unit import Transaction
@@ -30,6 +32,8 @@ def refuse(unit: Transaction, asked: Refuse) -> WrittenRefusal:
     """See Refuse. Raises NotAllowed."""
     event = asked.event
     check_refusal(event)
+    if asked.unanswered is not None and _was_performed(unit, event, asked.unanswered):
+        return WrittenRefusal()
     if is_used(unit, asked.proof):
         write_refusal(
             unit, replace(event, decision="deny", error_code="replay_detected", reason=None, deny_reason=None)
@@ -48,6 +52,12 @@ def refuse(unit: Transaction, asked: Refuse) -> WrittenRefusal:
         return WrittenRefusal(repeated=answer)
     write_refusal(unit, event)
     return WrittenRefusal()
+
+
+def _was_performed(unit: Transaction, event: AuditEvent, begun: str) -> bool:
+    """The operation that began this intent or approval was performed, so that the call has its one event, or will."""
+    unit.settle()
+    return unit.intent(begun) is not None or queries.has_call_event(unit.connection, event.trace_id or "")
 
 
 @performs(Hold, writes=True)

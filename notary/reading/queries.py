@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from contract.intents import UnresolvedIntent
-from ipc.evidence.events import INTENT_VERIFICATION, AuditEvent
+from ipc.evidence.events import ACTION_CALL, INTENT_VERIFICATION, AuditEvent
 from ipc.evidence.records import EventQuery
 from ipc.process.clock import parse_iso
 from notary.database import DatabaseGone, OpenTransaction
@@ -90,6 +90,15 @@ def dispatched(connection: OpenTransaction) -> Iterable[tuple[str, str]]:
     return connection.execute(
         "SELECT intents.intent_id, dispatched_at FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq"
     )
+
+
+def has_call_event(connection: OpenTransaction, trace_id: str) -> bool:
+    """The call of this trace was refused, held or executed, and the event says so."""
+    row = connection.execute(
+        "SELECT 1 FROM events INDEXED BY events_by_trace WHERE trace_id = ? AND event_type = ?",
+        (trace_id, ACTION_CALL),
+    ).fetchone()  # fmt: skip
+    return row is not None
 
 
 def last_look(connection: OpenTransaction, intent_id: str, trace_id: str) -> AuditEvent | None:

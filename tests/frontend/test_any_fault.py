@@ -32,7 +32,7 @@ KINDS = (
     "clock breaks after", "cut before", "cut after", "cut meanwhile",
 )  # fmt: skip
 UNKNOWN = "silent, done"
-"""With this fault the caller can't know the outcome, so it may be reported twice."""
+"""With this fault the caller can't know the outcome, so its answer may differ from the evidence."""
 CALLS = {"allowed": ALLOW, "held": HOLD, "denied": DENY, "no worker": ALLOW}
 OF_CALLS = ("ReadBudget", "Open", "Close", "Refuse", "Hold", "GetHold")
 OF_DECISIONS = ("UseProof", "GetHold", "MoveHold", "Open", "Close")
@@ -145,7 +145,7 @@ async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unreso
         if one.session_id == agent.session_id
     ]
     assert codes or (answer is not None and answer[0] >= 500), "no evidence, and nothing that says so"
-    assert len(codes) <= (2 if kind == UNKNOWN else 1), codes
+    assert len(codes) <= 1, codes
     assert len(receipts) + len(pending) + unresolved <= 1
     assert ran == bool(receipts) or unresolved, "what ran has a receipt, or an intent that shows"
     assert "replay_detected" not in codes, "a call was held for a copy of itself"

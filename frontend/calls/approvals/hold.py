@@ -79,6 +79,7 @@ class HoldWriter:
             held = await self._held(asked)
         except (NotaryUnavailable, NotaryRefused) as error:
             if isinstance(error, NotarySilent):
+                record.unanswered = approval.approval_id
                 record.proof = None  # it may have been used by this very call, which would look like a replay then
             raise unavailable(asked, error) from None
         if record.trace is not None:
