@@ -19,8 +19,8 @@ from notary.opening import open_state
 from notary.operations.closing import Reported
 from notary.operations.table import PERFORMERS
 from notary.signing.make_keys import make_keys
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 
 DIGEST = "sha256:" + "0" * 64
 TERMS = GrantTerms(

@@ -15,9 +15,9 @@ from ipc.configuration.issuers import IssuerSettings
 from ipc.configuration.networks import NetworkSettings
 from ipc.configuration.quorum import QuorumRule
 from ipc.configuration.quotas import Quota
+from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.configuration.telemetry import TelemetrySettings
 from ipc.process.log_level import INFO
-from ipc.roles import OPERATOR_ROLES
 from ipc.walls.given import Given
 
 Auto = Literal["auto"]

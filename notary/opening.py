@@ -24,9 +24,9 @@ from notary.signing.rotation import Signers
 from notary.state import DEFAULT_LIMITS, NotaryLimits, NotaryState
 from notary.store import proofs, sessions
 from notary.store.marker import read_marker
-from notary.tasks import Remembered
 from notary.tree import tiles
-from notary.units import count_backlog, remembered
+from notary.units.runner import count_backlog, remembered
+from notary.units.tasks import Remembered
 
 
 def open_state(

@@ -17,12 +17,12 @@ from notary.backends.redis.stores import Stores
 from notary.database import DatabaseGone
 from notary.ledger import gateways
 from notary.operations.reconciling import StoreChanged
-from notary.performing import Performer
 from notary.state import NotaryState
 from notary.store.contract import StoreGone
 from notary.store.marker import read_doubt, read_marker
-from notary.tasks import Task, TaskOutcome
-from notary.units import TransactionRunner
+from notary.units.performing import Performer
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task, TaskOutcome
 
 ATTEMPTS: Final = 8
 """Attempts at one unit that other gateways outdate."""

@@ -38,16 +38,16 @@ from ipc.process.logs import log
 from ipc.reloadable import with_reloadable
 from notary.checkpoints import Checkpoints
 from notary.database import DatabaseGone
-from notary.executions import Executions
-from notary.fronts import Fronts
 from notary.operations.closing import Lost, Reported
 from notary.operations.leases_and_keys import issue_again
 from notary.operations.reconciling import StoreChanged
 from notary.operations.table import PERFORMERS, PROVING, WRITING
+from notary.peers.executions import Executions
+from notary.peers.fronts import Fronts
 from notary.sealing.asked import cut_ledger
 from notary.state import NotaryState, UnderWay
-from notary.tasks import Looking, Remembered, Started, Task, TaskOutcome
-from notary.units import TransactionRunner, count_backlog
+from notary.units.runner import TransactionRunner, count_backlog
+from notary.units.tasks import Looking, Remembered, Started, Task, TaskOutcome
 from notary.upkeep.aging import AgedValues
 from notary.upkeep.announcing import Announcements
 from notary.upkeep.counting import Counting

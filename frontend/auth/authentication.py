@@ -20,9 +20,9 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.errors import notary_errors_as
 from frontend.notary.in_force import NotaryFacts
 from frontend.telemetry.logs import log
+from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.operations import calls
 from ipc.operations.calls import UseProof
-from ipc.roles import OPERATOR_ROLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from frontend.errors import GateError
-from ipc.roles import OPERATOR_ROLES
+from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.settings import OperatorSettings
 
 MAX_KEY_CHARACTERS = 512

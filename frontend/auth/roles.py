@@ -1,6 +1,6 @@
 """Sets of operators' roles, one of which a request needs. Routes name them (frontend/api/routes.py)."""
 
-from ipc.roles import ADMINISTER_ROLE, APPROVE_ROLE, READ_ROLE
+from ipc.configuration.roles import ADMINISTER_ROLE, APPROVE_ROLE, READ_ROLE
 
 APPROVERS = frozenset({APPROVE_ROLE})
 READERS = frozenset({READ_ROLE})

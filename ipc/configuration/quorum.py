@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ipc.roles import APPROVE_ROLE
+from ipc.configuration.roles import APPROVE_ROLE
 
 MOST_GROUPS: Final = 8
 MOST_APPROVALS: Final = 32

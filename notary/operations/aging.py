@@ -10,8 +10,8 @@ from ipc.texts.identifiers import new
 from notary.database import OpenTransaction
 from notary.operations.erasing import AT_ONCE, ErasedSlice, call_of, erased, with_open
 from notary.operations.open_kept import OpenKept
-from notary.performing import performs
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.transaction import Transaction
 
 DAY: Final = 24 * 3600.0
 REASON: Final = "older than evidence.keep_days"

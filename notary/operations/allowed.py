@@ -17,8 +17,8 @@ from notary.operations.signed import check_approver
 from notary.reading.queries import has_intent_of_approval
 from notary.store.contract import is_claimed_by
 from notary.store.outcomes import kept_of, outcome_of
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 NOTED: Final[dict[str, frozenset[str]]] = {
     events.LEASE_ISSUED: frozenset({"deny", "error"}),  # Issue writes the event of a lease that was issued

@@ -6,11 +6,11 @@ approval of several, the claim that grants the call, and its opening.
 
 from ipc.approvals import DecisionOutcome
 from ipc.configuration.quorum import GivenApproval, in_force
-from ipc.roles import APPROVE_ROLE
+from ipc.configuration.roles import APPROVE_ROLE
 from ipc.settings import OperatorSettings
 from notary.store.outcomes import KeptMembers
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 
 def approving_operator(unit: Transaction, name: str | None, jkt: str, kept: KeptMembers) -> OperatorSettings:

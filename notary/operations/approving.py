@@ -17,10 +17,10 @@ from ipc.operations.quorum import ApprovalNoted, GiveApproval
 from notary.operations.allowed import check_event
 from notary.operations.approvers import approving_operator, counting_approvals
 from notary.operations.signed import check_claim
-from notary.performing import performs
 from notary.store.outcomes import KeptMembers, kept_of, outcome_of
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 
 @performs(GiveApproval, writes=True)

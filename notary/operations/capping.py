@@ -15,11 +15,11 @@ from ipc.operations.calls import Refusal
 from ipc.operations.caps import LISTED_SUBJECTS, CapSums, ReadCaps, ReadHeldCaps, SumCap
 from notary.ledger.intents import waiting_contexts
 from notary.operations.refusing import refused
-from notary.performing import performs
 from notary.store.caps import HELD_SECONDS, CapAmount, CapCounter, gone_at
 from notary.store.outcomes import kept_of
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 RULE = "cap"
 NO_ROOM = "the cap on {} counts as many subjects as it may"

@@ -9,7 +9,7 @@ from ipc.operations.calls import Open, Refusal
 from ipc.operations.holds import Hold
 from notary.operations.refusing import debited, refused
 from notary.store import quotas
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 
 HOUR = "max_calls_per_hour"
 

@@ -25,11 +25,11 @@ from notary.operations.allowed import REFUSALS, check_code, check_event, check_o
 from notary.operations.ending import end_hold
 from notary.operations.idempotency import keep_end, keep_resolved, keep_withdrawn
 from notary.operations.standing import give_back_use
-from notary.performing import performs
 from notary.reading import queries
 from notary.store.outcomes import ended
-from notary.tasks import NotAllowed, NotOpen
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed, NotOpen
+from notary.units.transaction import Transaction
 
 
 class Reported(Operation[Closed], frozen=True):

@@ -12,7 +12,7 @@ from ipc.operations.leases import Issue
 from notary.signing.leases import end_of
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.contract import LastSession
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 
 
 def holder_of(asked: Issue) -> str:

@@ -19,10 +19,10 @@ from notary.database import OpenTransaction
 from notary.ledger import kept_values, segments
 from notary.ledger.chain import event_hash
 from notary.ledger.cut import BEGINNING, CLEARED, Cut, read_cleared, read_cut, write_cut
-from notary.performing import performs
-from notary.tasks import NotAllowed
 from notary.tree.tiles import Tree
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 LEAST_AGE_SECONDS: Final = 86_400.0
 """Holds, polls and receipts that agents still ask for are younger."""

@@ -14,9 +14,9 @@ from ipc.operations.operation import Operation
 from notary.ledger import dead_letters, outbox
 from notary.ledger.sent_summaries import has_summary, with_summary
 from notary.operations.allowed import check_event
-from notary.performing import performs
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 MAX_LISTED = 500
 _ENDPOINT = "SELECT endpoint FROM outbox WHERE seq = ? AND attempts = ? AND event_id = ?"

@@ -3,7 +3,7 @@
 import msgspec
 
 from ipc.backends.store import ApprovalRecord
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 
 
 def end_hold(unit: Transaction, approval: ApprovalRecord, state: str, outcome: str) -> ApprovalRecord | None:

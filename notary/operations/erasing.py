@@ -20,10 +20,10 @@ from notary.ledger.activity import forget_values
 from notary.ledger.encrypted_values import ValueOpener, forget_keys, number_of
 from notary.operations.allowed import check_event
 from notary.operations.open_kept import OpenKept, OpenKeptCall, open_kept_calls
-from notary.performing import performs
 from notary.store.own_pages import erasing
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 AT_ONCE: Final = 32
 """Events whose values one operation erases: its own event lists so many times 32 commitments at most."""

@@ -1,9 +1,9 @@
 """The operation of the exporter: events in the order of the chain."""
 
 from ipc.operations.exporting import FollowingEvents, NextEvents
-from notary.performing import performs
 from notary.reading.following import Following, continues, end_of, follow
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.transaction import Transaction
 
 
 @performs(NextEvents, is_paced=True)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ipc.backends.store import ApprovalRecord
 from notary.store.contract import Moment, Waiting
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 
 FEW: Final = 10
 """Little waits of a principal: a tenth of its part, or nothing."""

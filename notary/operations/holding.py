@@ -17,11 +17,11 @@ from notary.operations.hold_room import what_is_full
 from notary.operations.idempotency import give_key_to_hold, known, repeated
 from notary.operations.refusing import checked, held_already, is_used, refused, without_body, write_refusal
 from notary.operations.standing import lifted
-from notary.performing import performs
 from notary.reading import queries
 from notary.store.outcomes import kept_of
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 SKEW_SECONDS = 60.0
 """How far the clock of a front may be ahead, between its look and the notary's."""

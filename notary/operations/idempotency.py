@@ -17,13 +17,13 @@ from ipc.operations.calls import CallKey, Closed, GrantTerms, Refusal, RepeatedC
 from ipc.operations.idempotency import ReadKeptOutput
 from notary.ledger.intents import OpenIntent
 from notary.operations.refusing import refused, without_body, write_refusal
-from notary.performing import performs
 from notary.reading.queries import intent_id_of_approval
 from notary.store.call_keys import MAX_KEYS, KeyedCall, KeyedEnd, name_of
 from notary.store.contract import as_of
 from notary.store.keeping import LONGEST_CALL_SECONDS
 from notary.store.outcomes import outcome_of
-from notary.unit import ENDED_SECONDS, Transaction
+from notary.units.performing import performs
+from notary.units.transaction import ENDED_SECONDS, Transaction
 
 FULL_SECONDS = 3600
 """The longest `Retry-After` for a principal with too many keys."""

@@ -16,12 +16,12 @@ from notary.operations.continuing import keep_for_the_next, session_to_continue
 from notary.operations.refusing import write_refusal
 from notary.operations.standing import REVOKED as EPOCH_OVER
 from notary.operations.standing import end_all
-from notary.performing import performs
 from notary.signing.leases import RememberedLease, digest_of, new_terms, sign_lease
 from notary.signing.rotation import KeyFiles
 from notary.store.contract import LastSession
-from notary.tasks import NotAllowed, SecretAnswer, TaskOutcome
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed, SecretAnswer, TaskOutcome
+from notary.units.transaction import Transaction
 
 _decode_kept = msgspec.msgpack.Decoder(RememberedLease | TooManySessions).decode
 

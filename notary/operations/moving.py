@@ -30,12 +30,12 @@ from notary.operations.approving import claimed_outcome, evidence_of
 from notary.operations.capping import give_back_hold
 from notary.operations.ending import end_hold
 from notary.operations.signed import check_claim, check_denial
-from notary.performing import performs
 from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
 from notary.store.contract import ELSEWHERE
 from notary.store.outcomes import decoded, kept_of, outcome_of
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 _EVENTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
     # state after the move: type of its event, decisions, whether there must be one

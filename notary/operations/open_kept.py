@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from ipc.process.clock import iso
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 
 _OPEN: Final = """
 SELECT intents.intent_id, intents.approval_id FROM unresolved CROSS JOIN intents USING (seq)

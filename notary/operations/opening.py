@@ -26,9 +26,9 @@ from notary.operations.closing import Lost, lose_call
 from notary.operations.idempotency import give_key, repeated
 from notary.operations.refusing import checked, is_used
 from notary.operations.standing import count_use, used
-from notary.performing import performs
-from notary.tasks import NotAllowed, NotOpen, Started
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed, NotOpen, Started
+from notary.units.transaction import Transaction
 
 
 @performs(UseProof, writes=True)

@@ -16,10 +16,10 @@ from ipc.evidence.records import EventQuery
 from ipc.operations.own_calls import ListOwnCalls, OwnCall, OwnCalls
 from ipc.process.clock import parse_iso
 from notary.ledger.intents import OpenIntent, without_end
-from notary.performing import performs
 from notary.reading import queries
 from notary.reading.summaries import summary_in
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.transaction import Transaction
 
 EVENTS_AT_ONCE: Final = 2000
 """Events of the principal that one page looks at. A page that finds none of the key in so many is the last one."""

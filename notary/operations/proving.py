@@ -16,14 +16,14 @@ from notary.checkpoints import public_keys
 from notary.database import DatabaseGone
 from notary.ledger import history
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
-from notary.performing import performs
 from notary.reading.kept_proofs import KeptPart, kept_part
 from notary.reading.queries import newest_note, note_of, read_note
 from notary.tree.checkpoint import Checkpoint
 from notary.tree.cosignatures import count_cosignatures
 from notary.tree.notes import verifier_key
 from notary.tree.tiles import Tree
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.transaction import Transaction
 
 _EVENT = "SELECT seq, bytes, leaf FROM events WHERE event_id = ?"
 _EVENT_OF_RECEIPT = "SELECT seq, events.bytes, leaf FROM events JOIN receipts USING (seq) WHERE receipt_id = ?"

@@ -25,13 +25,13 @@ from ipc.process.clock import ClockWrong
 from notary.database import DatabaseGone
 from notary.ledger import outbox
 from notary.ledger.intents import OpenIntent
-from notary.performing import performs
 from notary.reading import queries
 from notary.reading.following import end_of
 from notary.reading.shown_kept import with_kept
 from notary.store.contract import Moment, as_of
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)"
 """Something else each time: SQLite does not write a page that stays as it is."""

@@ -7,9 +7,9 @@ revoked, so that every earlier lease ends.
 from ipc.evidence.events import ADMIN_REVOKE_ALL, AuditEvent
 from ipc.operations.operation import Operation
 from ipc.texts.identifiers import new
-from notary.performing import performs
 from notary.store.marker import read_marker
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.transaction import Transaction
 
 
 class StoreChanged(Operation[bool], frozen=True):

@@ -9,8 +9,8 @@ from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import Operation
 from notary.ledger import refused as counts
-from notary.performing import performs
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.transaction import Transaction
 
 
 class TellRefusals(Operation[None], frozen=True):

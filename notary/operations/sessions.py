@@ -10,12 +10,12 @@ from ipc.evidence.events import SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
 from ipc.operations.leases import ListedSessions, ListSessions, RevokeSession, SessionRevocation, SessionView
 from notary.operations.allowed import check_event
-from notary.performing import performs
 from notary.store import sessions
 from notary.store.continued import CONTINUES_SECONDS
 from notary.store.sessions import IssuedLease, ListPosition
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 MAX_NEWER = 50_000
 """Leases that are looked at to know which sessions earlier pages have shown."""

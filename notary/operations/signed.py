@@ -20,8 +20,8 @@ from ipc.texts.foreign_texts import clean_reason
 from notary.operations.approvers import approving_operator, counting_approvals
 from notary.signing.operators import signed_by
 from notary.store.outcomes import kept_of, outcome_of
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 PATIENCE_SECONDS: Final = 30.0
 """A signature that was in its window when a front looked may be so much older here: another notary may have been

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.configuration.roles import APPROVE_ROLE
 from ipc.evidence.events import STANDING_ADDED, STANDING_ENDED, STANDING_REVOKED, AuditEvent
 from ipc.keys.signed_approvals import SignatureRefused
 from ipc.keys.standing_approvals import StandingTerms, check_ledger, check_standing, told
@@ -27,20 +28,19 @@ from ipc.operations.standing import (
     StandingUse,
 )
 from ipc.process.clock import iso
-from ipc.roles import APPROVE_ROLE
 from ipc.settings import OperatorSettings
 from ipc.texts.identifiers import new
 from ipc.texts.pointers import Values
 from notary.ledger.intents import StandingWord
 from notary.operations.allowed import check_event
 from notary.operations.signed import PATIENCE_SECONDS
-from notary.performing import performs
 from notary.signing.operators import check_owner, operator_named
 from notary.signing.standing_texts import checked_standing, tell_once
 from notary.store.outcomes import kept_of
 from notary.store.standing import KEPT_REVOKED_SECONDS, MAX_OF_OPERATOR, MAX_REVOKED, MAX_STANDING
-from notary.tasks import NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 TIME_OVER: Final = "its time is over"
 REVOKED: Final = "everything of before was revoked"

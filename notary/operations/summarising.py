@@ -5,9 +5,9 @@ from typing import Final
 from contract.activity import AuditSummary
 from ipc.operations.activity import SummariseAudit
 from notary.ledger.activity import count_slice
-from notary.performing import performs
 from notary.reading.activity import summary_of
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.transaction import Transaction
 
 COUNTED_AT_ONCE: Final = 5000
 """Events that an answer counts before it is made: many more than come within the second between two countings."""

@@ -27,7 +27,7 @@ from notary.operations import (
     verifying,
     witnessing,
 )
-from notary.performing import PERFORMERS
+from notary.units.performing import PERFORMERS
 
 __all__ = ["MODULES", "PACED", "PERFORMERS", "PROVING", "WRITING"]
 

@@ -14,10 +14,10 @@ from ipc.operations.calls import NoSuchWorker
 from ipc.operations.intents import Looked, Unverifiable, VerifyIntent
 from ipc.operations.operation import Operation
 from notary.operations.allowed import check_event, check_worker
-from notary.performing import performs
 from notary.reading import queries
-from notary.tasks import Looking, NotAllowed
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import Looking, NotAllowed
+from notary.units.transaction import Transaction
 
 NOT_FOUND, UNDER_WAY, NOT_VERIFIABLE = (
     Unverifiable("intent_not_found"),

@@ -16,13 +16,13 @@ from ipc.process.private_files import PrivateFileError
 from notary import checkpoint_file
 from notary.ledger import witnesses
 from notary.ledger.witnesses import Cosigned
-from notary.performing import performs
 from notary.reading.queries import newest_note, note_of, read_note
-from notary.tasks import NotAllowed
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.cosignatures import cosignature_in, with_cosignature
 from notary.tree.tiles import Tree
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import NotAllowed
+from notary.units.transaction import Transaction
 
 SKEW_SECONDS: Final = 300
 """By how much the clock of a witness may be wrong."""

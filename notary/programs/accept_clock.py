@@ -20,7 +20,7 @@ from notary.opening import open_state
 from notary.programs.accepting import NothingToAccept, run
 from notary.state import NotaryState
 from notary.store import cap_rows, quotas
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 
 
 def accept(settings: Settings, reason: str, by: str) -> str:

@@ -21,7 +21,7 @@ from notary.ledger import witnesses
 from notary.opening import open_state
 from notary.programs.accepting import NothingToAccept, run
 from notary.tree.tiles import Tree
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 from notary.upkeep import announcing
 
 

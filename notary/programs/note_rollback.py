@@ -15,7 +15,7 @@ from ipc.texts.identifiers import new
 from notary.checkpoints import Checkpoints
 from notary.opening import open_state
 from notary.programs.accepting import outcome
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 
 
 def note(settings: Settings, told: argparse.Namespace) -> str:

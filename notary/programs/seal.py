@@ -35,8 +35,8 @@ from notary.sealing.clearing import clear_all, clear_slice
 from notary.sealing.copying import CopiedRange, copy
 from notary.sealing.segment import NotSealed
 from notary.state import NotaryState
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 
 _NO_SEGMENT = (NothingToSeal, NotSealed, CannotCheck, NotReadable)
 

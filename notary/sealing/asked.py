@@ -5,8 +5,8 @@ import msgspec
 from ipc.messages.sealing import CutLedger, LedgerCut
 from ipc.process.logs import log
 from notary.operations.cutting import CutOff, SealedRange
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 
 
 def cut_ledger(units: TransactionRunner, asked: CutLedger) -> LedgerCut:

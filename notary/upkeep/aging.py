@@ -14,7 +14,7 @@ from ipc.process.logs import log
 from notary.database import DatabaseGone
 from notary.operations.aging import DAY, EraseAged, has_aged
 from notary.state import NotaryState
-from notary.tasks import Task, TaskOutcome
+from notary.units.tasks import Task, TaskOutcome
 from notary.upkeep.round_timer import RoundTimer
 
 PAUSE: Final = 9.0

@@ -15,7 +15,7 @@ from notary.database import DatabaseGone
 from notary.ledger.outbox import waiting
 from notary.operations.delivering import Orphaned
 from notary.state import NotaryState
-from notary.tasks import Task, TaskOutcome
+from notary.units.tasks import Task, TaskOutcome
 from notary.upkeep.round_timer import RoundTimer
 
 AGAIN_SECONDS: Final = 1.0

@@ -13,7 +13,7 @@ from typing import Final
 from ipc.channel.fair_queue import FairQueue
 from ipc.limits import MAX_OPERATIONS
 from notary.operations.table import PACED
-from notary.tasks import Task
+from notary.units.tasks import Task
 
 SLICE_SECONDS: Final = 0.005
 

@@ -7,7 +7,7 @@ from ipc.process.clock import ClockWrong
 from notary.ledger.refused import is_due
 from notary.operations.refusing import TellRefusals
 from notary.state import NotaryState
-from notary.tasks import Task
+from notary.units.tasks import Task
 from notary.upkeep.round_timer import RoundTimer
 
 

@@ -15,7 +15,7 @@ from notary.state import NotaryState
 from notary.store.contract import StoreGone
 from notary.store.keeping import KEEP_ENDED_SECONDS, TRIMMED_AT_ONCE, bounds_at
 from notary.store.sessions import living
-from notary.tasks import Task
+from notary.units.tasks import Task
 
 
 class Upkeep:

@@ -14,8 +14,8 @@ from ipc.backends.servers import BACKENDS
 from ipc.configuration.issuers import ALGORITHMS
 from ipc.configuration.quorum import MOST_APPROVALS
 from ipc.configuration.quotas import MAX_QUOTA
+from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.process.log_level import DEBUG, INFO
-from ipc.roles import OPERATOR_ROLES
 from ipc.settings import MOST_CALLS, WEBHOOK_KINDS
 from supervisor.settings import value_kinds
 from supervisor.settings.kind import PathContext, ValueKind, Wrong, kind, place

@@ -22,7 +22,7 @@ from ipc.operations.leases import ReadEpoch
 from ipc.operations.status import ReadLedger
 from ipc.settings import LimitSettings
 from notary.ledger.settling import unsettled
-from notary.workers import WorkerLink
+from notary.peers.workers import WorkerLink
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, Fault, does_and_says, front_core, refuses, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.proofs import Key

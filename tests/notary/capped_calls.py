@@ -22,7 +22,7 @@ from ipc.operations.caps import ReadCaps, SumCap
 from ipc.operations.holds import Hold, HoldInForce
 from ipc.operations.intents import INTENT_OUTCOMES, ResolveIntent
 from notary.store.caps import HELD_SECONDS
-from notary.unit import ENDED_SECONDS
+from notary.units.transaction import ENDED_SECONDS
 from tests.notary.lost import lost_call
 from tests.notary.running import Running
 from tests.notary.samples import (

@@ -5,7 +5,7 @@ from typing import Any
 
 from ipc.caps import CapUse
 from ipc.evidence.kept_values import KeptValues
-from notary.unit import ENDED_SECONDS
+from notary.units.transaction import ENDED_SECONDS
 from tests.notary.running import Running
 from tests.notary.samples import call_event, make_open
 from tests.support.logs import capture_logs

@@ -17,7 +17,7 @@ from ipc.operations.holds import GetHold
 from ipc.operations.keys import FollowKeys
 from ipc.operations.leases import Issue, SignedLease
 from notary.backends.sqlite import connect
-from notary.units import remembered
+from notary.units.runner import remembered
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (

@@ -14,11 +14,11 @@ from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.page_ring import SLOT_BYTES
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
-from notary.performing import Performer
 from notary.state import NotaryState
-from notary.tasks import Task, TaskOutcome
-from notary.unit import Transaction
-from notary.units import TransactionRunner, remembered
+from notary.units.performing import Performer
+from notary.units.runner import TransactionRunner, remembered
+from notary.units.tasks import Task, TaskOutcome
+from notary.units.transaction import Transaction
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import make_claim, make_denial, make_hold, make_issue, make_revoke
 from tests.support.notary_thread import LIMITS

@@ -23,12 +23,12 @@ from ipc.operations.holds import GetHold, OrphanedHolds
 from ipc.operations.leases import ReadEpoch, RevokeSession
 from ipc.process.exits import Exit
 from ipc.settings import ApprovalSettings
-from notary.channels import FrontChannel
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
+from notary.peers.channels import FrontChannel
 from notary.service import Service
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, settings_in, walk
 from tests.notary.samples import (

@@ -11,7 +11,7 @@ from notary.checkpoints import Checkpoints
 from notary.ledger.witnesses import Cosigned
 from notary.opening import open_state
 from notary.tree.checkpoint import Checkpoint
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import NOW, own_event
 from tests.support.logs import capture_logs

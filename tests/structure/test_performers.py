@@ -11,9 +11,9 @@ from ipc.operations.calls import Recall, UseProof
 from ipc.operations.operation import DelivererOperation, ExporterOperation, FrontOperation, Operation, answer_type
 from notary.operations import table
 from notary.operations.table import MODULES, PERFORMERS
-from notary.performing import performs
-from notary.tasks import Looking, SecretAnswer, Started
-from notary.unit import Transaction
+from notary.units.performing import performs
+from notary.units.tasks import Looking, SecretAnswer, Started
+from notary.units.transaction import Transaction
 
 ACCEPTED = {*OF_FRONTS, *OF_DELIVERERS, *OF_EXPORTERS}
 WITHOUT_UNIT = {Recall}

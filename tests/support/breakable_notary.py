@@ -19,7 +19,7 @@ from frontend.notary.pending import CallHooks, PendingOperation
 from ipc.operations.calls import Assign, Open, Withdraw
 from ipc.operations.operation import Operation
 from notary.database import DatabaseGone
-from notary.tasks import NotOpen
+from notary.units.tasks import NotOpen
 from tests.support.notary_thread import NotaryThread
 
 Asking = Callable[..., Awaitable[Any]]

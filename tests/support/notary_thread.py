@@ -44,7 +44,7 @@ from notary.operations.opening import open_call
 from notary.servers.table import NOT_LOOKED_UP, Places
 from notary.service import Control, Service
 from notary.state import NotaryLimits
-from notary.unit import Transaction
+from notary.units.transaction import Transaction
 from tests.support.readable import readable
 
 END_SECONDS = 60.0

@@ -28,7 +28,7 @@ from frontend.api.openapi.texts import (
 )
 from frontend.api.route import Route
 from frontend.contract.identifiers import IDENTIFIERS
-from ipc.roles import OPERATOR_ROLES
+from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.settings import Settings
 
 LINE = 120

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ipc.configuration.quorum import MOST_GROUPS, QuorumRule, is_met, needed
-from ipc.roles import APPROVE_ROLE
+from ipc.configuration.roles import APPROVE_ROLE
 from ipc.settings import OperatorSettings
 
 AT = ("approvals", "quorum")

@@ -9,7 +9,7 @@ from frontend.api.routes import ROUTES
 from frontend.auth.operators import Operators
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
-from ipc.roles import OPERATOR_ROLES
+from ipc.configuration.roles import OPERATOR_ROLES
 from ipc.settings import IdentitySettings, OperatorSettings, PrincipalMapping
 from tests.support.front_core import API_KEY, HOLD, Agent, Core, front_core
 from tests.support.held_calls import held, state_of

@@ -23,8 +23,8 @@ from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.programs.offline import main
 from notary.reading.whole import WholeWalk
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 from tests.notary.conftest import StartNotary
 from tests.notary.lost import lost_call
 from tests.notary.running import Running, settings_in, walk

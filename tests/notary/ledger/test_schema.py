@@ -22,8 +22,8 @@ from notary.ledger.head import Head
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.writing import write_event
 from notary.programs.offline import main
-from notary.tasks import TaskOutcome
-from notary.units import remembered
+from notary.units.runner import remembered
+from notary.units.tasks import TaskOutcome
 from tests.notary.running import ROOT, stored
 from tests.support.notary_thread import SMALL_WAL
 

@@ -7,8 +7,8 @@ from notary.ledger.settling import settle_all
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.store.proofs import REPLAY_SECONDS
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 from tests.notary.running import Running
 from tests.notary.samples import answered, call_event, make_approval, make_hold, make_revoke
 

@@ -17,12 +17,12 @@ from notary.reading.audit import Findings, check, neighbours, open_read_only
 from notary.reading.ends import epoch_raised
 from notary.reading.kept_checkpoints import KeptCheckpoint, keys_by_name, problem_of, read_kept
 from notary.signing.receipt_keys import ReceiptKeys
-from notary.tasks import Task
 from notary.tree import tiles
 from notary.tree.checkpoint import Checkpoint
 from notary.tree.merkle import leaf_hash
 from notary.tree.notes import Keys, verifier_key
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import make_note
 from tests.support.naive_tree import naive_root

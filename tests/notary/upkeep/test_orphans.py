@@ -17,8 +17,8 @@ from notary.opening import open_state
 from notary.operations.delivering import Orphaned
 from notary.operations.table import PERFORMERS
 from notary.state import NotaryState
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 from notary.upkeep.orphans import Orphans
 from tests.notary.conftest import StartNotary
 from tests.notary.running import HandClock, Running, settings_in

@@ -7,7 +7,7 @@ from ipc.operations.exporting import NextEvents
 from ipc.operations.holds import ListHolds
 from ipc.operations.leases import ReadBudget
 from ipc.operations.status import ReadLedger
-from notary.tasks import Task
+from notary.units.tasks import Task
 from notary.upkeep.pace import SLICE_SECONDS, PacedReads
 
 

@@ -17,8 +17,8 @@ from notary.opening import open_state
 from notary.operations.table import PERFORMERS
 from notary.state import DEFAULT_LIMITS, NotaryState
 from notary.store import holds, proofs
-from notary.tasks import Task
-from notary.units import TransactionRunner
+from notary.units.runner import TransactionRunner
+from notary.units.tasks import Task
 from notary.upkeep.rounds import Upkeep
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import changed, make_approval, make_note

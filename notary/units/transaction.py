@@ -1,6 +1,6 @@
 """One unit: the writes of several operations, in one transaction that is durable with one flush.
 
-Memory changes only after the commit. notary/units.py performs units.
+Memory changes only after the commit. notary/units/runner.py performs units.
 """
 
 import time

@@ -11,7 +11,7 @@ from ipc.limits import MAX_AHEAD
 from ipc.messages import attesting
 from ipc.messages.attesting import LookAtFile, NoPermit, Permit, Seen, WorkerToNotary
 from ipc.messages.calling import Result
-from notary.workers import WorkerFault, WorkerLink
+from notary.peers.workers import WorkerFault, WorkerLink
 from tests.notary.samples import DIGEST, make_result
 from tests.support.played_workers import PlayedWorker
 

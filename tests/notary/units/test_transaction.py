@@ -21,9 +21,9 @@ from ipc.process.logs import log
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import PERFORMERS
-from notary.tasks import Task
-from notary.unit import Transaction
-from notary.units import TransactionRunner, count_backlog
+from notary.units.runner import TransactionRunner, count_backlog
+from notary.units.tasks import Task
+from notary.units.transaction import Transaction
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (

@@ -20,7 +20,7 @@ from ipc.protocols.deliverer import DELIVERER_TO_NOTARY
 from ipc.protocols.exporter import EXPORTER_TO_NOTARY
 from ipc.protocols.notary import FRONT_TO_NOTARY
 from notary.state import NotaryLimits
-from notary.tasks import Remembered, Task
+from notary.units.tasks import Remembered, Task
 
 READ_BYTES = 1 << 18
 

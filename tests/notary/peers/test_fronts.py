@@ -15,11 +15,11 @@ from ipc.messages.delivering import Woken
 from ipc.messages.notary_frames import Answered, FrontFacts, NumberedOperation
 from ipc.operations.holds import GetHold
 from ipc.operations.leases import ReadEpoch
-from notary.channels import READ_BYTES, FrontChannel, FrontGone
-from notary.fronts import Fronts
 from notary.opening import open_state
+from notary.peers.channels import READ_BYTES, FrontChannel, FrontGone
+from notary.peers.fronts import Fronts
 from notary.state import NotaryState
-from notary.tasks import Task, TaskOutcome
+from notary.units.tasks import Task, TaskOutcome
 from tests.notary.running import HandClock, settings_in
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS

@@ -16,9 +16,9 @@ from ipc.messages.delivering import Welcome, Woken
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import Answered, FrontFacts
 from ipc.process.logs import log
-from notary.channels import DELIVERER, EXPORTER, FRONT, FrontChannel, FrontGone, PeerKind
+from notary.peers.channels import DELIVERER, EXPORTER, FRONT, FrontChannel, FrontGone, PeerKind
 from notary.state import NotaryState
-from notary.tasks import Remembered, Task, TaskOutcome
+from notary.units.tasks import Remembered, Task, TaskOutcome
 
 _NOTHING = msgspec.Raw(msgspec.msgpack.encode(None))
 

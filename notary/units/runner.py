@@ -21,11 +21,11 @@ from notary.database import DatabaseGone, NotStorable, OpenTransaction
 from notary.ledger import page_ring
 from notary.ledger.outbox import waiting
 from notary.ledger.page_ring import RingContent
-from notary.performing import Performer
 from notary.state import NotaryState
 from notary.store.contract import StoreGone
-from notary.tasks import NotAllowed, NotOpen, Remembered, SecretAnswer, Started, Task, TaskOutcome
-from notary.unit import Transaction
+from notary.units.performing import Performer
+from notary.units.tasks import NotAllowed, NotOpen, Remembered, SecretAnswer, Started, Task, TaskOutcome
+from notary.units.transaction import Transaction
 
 _encode = msgspec.msgpack.Encoder().encode
 

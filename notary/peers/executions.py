@@ -23,9 +23,9 @@ from ipc.operations.intents import VerifyIntent
 from ipc.process.logs import log
 from notary.operations.closing import Lost, Reported
 from notary.operations.verifying import LookedAgain
+from notary.peers.workers import WorkerFault, WorkerLink
 from notary.state import NotaryState, UnderWay
-from notary.tasks import Looking, Started, Task
-from notary.workers import WorkerFault, WorkerLink
+from notary.units.tasks import Looking, Started, Task
 
 _encode = msgspec.msgpack.Encoder().encode
 _UNBEGUN = msgspec.Raw(_encode(Unbegun()))

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ipc.operations.operation import Operation
-from notary.unit import Handler, Transaction
+from notary.units.transaction import Handler, Transaction
 
 O = TypeVar("O", bound=Operation[Any])  # noqa: E741
 R = TypeVar("R")

@@ -18,11 +18,11 @@ from ipc.messages.notary_frames import Answered, Begun
 from ipc.operations.calls import Approver, Open, Unbegun
 from ipc.operations.intents import VerifyIntent
 from ipc.process.clock import iso
-from notary.executions import Executions
 from notary.ledger.intents import OpenIntent
 from notary.operations.closing import Reported
 from notary.operations.verifying import LookedAgain
-from notary.tasks import Looking, Started, Task
+from notary.peers.executions import Executions
+from notary.units.tasks import Looking, Started, Task
 from tests.notary.running import Running
 from tests.notary.samples import DIGEST, NOW, make_open, make_result
 from tests.support.notary_thread import LIMITS

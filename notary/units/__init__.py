@@ -1,0 +1,1 @@
+"""Operations performed together, in one transaction that is durable with one flush."""
