@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import psutil
 
+from frontend.notary.client import WAIT_SECONDS
 from ipc.process.exits import Exit
 from tests.chaos.world import World
 
@@ -73,6 +74,19 @@ def _freeze(kind: str) -> Event:
             victim.resume()
 
     return event
+
+
+def _leave_fronts_unheard(world: World, dice: random.Random) -> None:
+    """No notary answers for longer than fronts wait."""
+    supervisor = _victim(world, "supervisor", dice)
+    if supervisor is None:
+        return
+    supervisor.suspend()
+    try:
+        _kill("notary")(world, dice)
+        threading.Event().wait(WAIT_SECONDS + 1)
+    finally:
+        supervisor.resume()
 
 
 @contextmanager
@@ -161,6 +175,7 @@ EVENTS: dict[str, tuple[float, Event]] = {
     "kill all workers": (2.0, _kill_all_workers),
     "kill front and notary": (2.0, _kill_front_and_notary),
     "kill supervisor": (0.5, _kill_supervisor),
+    "no notary": (0.5, _leave_fronts_unheard),
     **{f"freeze {kind}": (2.0, _freeze(kind)) for kind in (*PROCESSES, "supervisor")},
     **{f"descriptors {kind}": (1.5, _exhaust(kind)) for kind in ("front", "notary", "template", "supervisor")},
     "full disk": (4.0, _fill_disk),
