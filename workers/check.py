@@ -18,7 +18,6 @@ import setproctitle
 from wasmtime import Engine
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
-from ipc.channel.checking import TO_MODULE_CHECKER
 from ipc.channel.framing import FrameError
 from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
@@ -26,6 +25,7 @@ from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleV
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
 from ipc.process.process_speed import leave
+from ipc.protocols.checking import TO_MODULE_CHECKER
 from ipc.walls.found import missing_walls
 from ipc.walls.given import Given
 from workers.cache import Cache, NotTrusted

@@ -19,21 +19,21 @@ import msgspec
 import setproctitle
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
-from ipc.channel.checking import (
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import ProtocolError
+from ipc.limits import MAX_POLICY_FRAME
+from ipc.messages.checking import (
     MAX_VALUE_CHARACTERS,
     MAX_VALUE_FRAME,
-    TO_EXAMINER,
     Evaluate,
     Evaluated,
     Examine,
     Examined,
     ToExaminer,
 )
-from ipc.channel.framing import FrameError
-from ipc.channel.protocol_states import ProtocolError
-from ipc.limits import MAX_POLICY_FRAME
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
+from ipc.protocols.checking import TO_EXAMINER
 from workers.forking import Forked, fork, leave, settle
 from workers.rego.candidate import candidate
 from workers.rego.deadline import EVALUATION_SECONDS, OVERTIME, Deadline, be_ended_by_overtime

@@ -1,6 +1,6 @@
 """`python -m frontend.configuration.asking --asking-fd N --parent PID`: makes the input of `gateway policy explain`.
 
-Reads an Asking (ipc/channel/checking.py) and writes an Asked to standard output. Manifests, learned rules and identity
+Reads an Asking (ipc/messages/checking.py) and writes an Asked to standard output. Manifests, learned rules and identity
 mappings are read by the code that a front reads them with, and the question is made as a call's is; what only a running
 gateway knows is assumed, and said. Serves nothing, opens no store, writes nothing else.
 """
@@ -25,7 +25,7 @@ from frontend.errors import GateError
 from frontend.files.problems import did_you_mean, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.schemas.parser import parse_body
-from ipc.channel.checking import Asking, ExplainedInput
+from ipc.messages.checking import Asking, ExplainedInput
 from ipc.messages.modules import ModuleVerdict
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps

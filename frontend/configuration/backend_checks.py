@@ -8,7 +8,7 @@ from frontend.configuration.inspection import found
 from frontend.egress.proxy import ProxyDown, asker, show
 from frontend.files.problems import FileProblem
 from frontend.secrets.files import SecretFile, SecretMissing, SecretsUnavailable
-from ipc.channel.checking import FoundProblem
+from ipc.messages.checking import FoundProblem
 from ipc.plan import SecretUse
 from ipc.process.private_files import PrivateFileError
 from ipc.settings import Settings

@@ -25,15 +25,16 @@ from frontend.configuration.upstream_checks import look_at_upstreams
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.telemetry.logs import configure_logs, log
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
-from ipc.channel.checking import MAX_PROBLEMS, SUPERVISOR_TO_CHECKER, CheckFiles, FilesChecked, FoundProblem
 from ipc.channel.fds import take
 from ipc.channel.framing import FrameError
 from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.checking import MAX_PROBLEMS, CheckFiles, FilesChecked, FoundProblem
 from ipc.process.child import inherited
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
 from ipc.process.process_speed import leave
+from ipc.protocols.checking import SUPERVISOR_TO_CHECKER
 
 
 def _no_replacement(_pid: int, _reason: str) -> None:

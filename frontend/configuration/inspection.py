@@ -29,14 +29,15 @@ from frontend.policy.problems import policy_problems
 from frontend.secrets.files import SecretFile, SecretsUnavailable
 from frontend.webhooks.endpoints import key_in
 from ipc.channel.blocking import ChannelClosed
-from ipc.channel.checking import FROM_MODULE_CHECKER, FoundProblem
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import ProtocolError
 from ipc.keys.secret_values import MIN_SECRET_CHARACTERS
 from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.checking import FoundProblem
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.process.private_files import PrivateFileError
+from ipc.protocols.checking import FROM_MODULE_CHECKER
 from ipc.settings import Settings
 
 MODULE_SECONDS = 300.0

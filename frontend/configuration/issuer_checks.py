@@ -3,7 +3,7 @@
 from frontend.configuration.inspection import found
 from frontend.configuration.upstream_checks import PRIVATE_NETWORKS, UpstreamDoubt, fixed_host, look_at_hosts
 from frontend.files.problems import FileProblem
-from ipc.channel.checking import FoundProblem
+from ipc.messages.checking import FoundProblem
 from ipc.settings import Settings
 
 _START = "Start the server there, or correct the address."

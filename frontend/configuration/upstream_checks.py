@@ -23,9 +23,9 @@ from frontend.configuration.inspection import found
 from frontend.files.problems import FileProblem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
-from ipc.channel.checking import FoundProblem
 from ipc.configuration.networks import NetworkTls, PlanNetwork
 from ipc.configuration.secret_ways import AsToken
+from ipc.messages.checking import FoundProblem
 from ipc.network.name_addresses import MAX_ADDRESSES
 from ipc.network.own_servers import own_servers
 from ipc.network.reach import NEVER, Reach, ReachRefused, hidden_in, networks_for, networks_of, reach_of

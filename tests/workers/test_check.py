@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ipc.channel.blocking import BlockingChannel
-from ipc.channel.checking import FROM_MODULE_CHECKER
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.protocols.checking import FROM_MODULE_CHECKER
 from tests.support.manifests import PROVIDERS, REPOSITORY
 from workers.cache import Cache, code_digest
 

@@ -9,7 +9,7 @@ import pytest
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.tools.examiner import ExaminerClient, ExaminerLost
 from frontend.policy.tools.testing import ORDINARY
-from ipc.channel.checking import Evaluated
+from ipc.messages.checking import Evaluated
 from tests.support.examining import RunningExaminer
 from tests.support.policy import HEADER, document
 

@@ -24,7 +24,7 @@ from frontend.policy.tools.explain import ExplainStep, Explanation, explain
 from frontend.policy.tools.question_file import QuestionRefused, read_question
 from frontend.policy.tools.testing import Tried, run_tests
 from frontend.policy.tools.value_steps import ByValues, judged_by_values, lines_of, untested
-from ipc.channel.checking import ExplainedInput
+from ipc.messages.checking import ExplainedInput
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from frontend.policy.engine import PolicyRefused
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
-from ipc.channel.checking import FROM_EXAMINER, MAX_VALUE_FRAME, Evaluate, Evaluated, Examine, Examined, FromExaminer
 from ipc.channel.framing import FrameError
 from ipc.channel.protocol_states import ProtocolError
 from ipc.limits import MAX_POLICY_FRAME
+from ipc.messages.checking import MAX_VALUE_FRAME, Evaluate, Evaluated, Examine, Examined, FromExaminer
+from ipc.protocols.checking import FROM_EXAMINER
 
 COMPILE_SECONDS = 60.0
 """The start of the examiner and the probes are part of it: ten, of at most a second of processor time each."""

@@ -17,7 +17,7 @@ from frontend.policy.question import Decision, parse_decision
 from frontend.policy.references import MISSING, NoValue, resolve
 from frontend.policy.rules import RegoRule, reads_of, rules_of
 from frontend.policy.tools.examiner import ExaminerClient
-from ipc.channel.checking import Evaluated
+from ipc.messages.checking import Evaluated
 
 PACKAGE = "gateway"
 CONDITION = "applies_"
@@ -44,7 +44,7 @@ class ExplainStep(msgspec.Struct, frozen=True):
 
 
 class Value(msgspec.Struct, frozen=True):
-    """One rule of a policy without conditions. `outcome`: see ipc/channel/checking.py; `text`: JSON, or the error."""
+    """One rule of a policy without conditions. `outcome`: see ipc/messages/checking.py; `text`: JSON, or the error."""
 
     rule: str
     outcome: str

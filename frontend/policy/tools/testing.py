@@ -17,7 +17,7 @@ from frontend.policy.engine import PolicyRefused
 from frontend.policy.question import Question
 from frontend.policy.rules import RegoRule, rules_of
 from frontend.policy.tools.examiner import ExaminerClient
-from ipc.channel.checking import Evaluated
+from ipc.messages.checking import Evaluated
 
 MAX_TESTS = 2000
 COMPILE_SECONDS = 120.0

@@ -16,8 +16,11 @@ import msgspec
 
 from ipc.backends.servers import BACKENDS
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
-from ipc.channel.checking import (
-    CHECKER_TO_SUPERVISOR,
+from ipc.channel.framing import FrameError
+from ipc.channel.protocol_states import ProtocolError
+from ipc.keys.key_reports import BackendProblem
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages.checking import (
     MAX_PROBLEM_FRAME,
     MAX_PROBLEMS,
     CheckerToSupervisor,
@@ -25,11 +28,8 @@ from ipc.channel.checking import (
     FilesChecked,
     FoundProblem,
 )
-from ipc.channel.framing import FrameError
-from ipc.channel.protocol_states import ProtocolError
-from ipc.keys.key_reports import BackendProblem
-from ipc.limits import MAX_CONTROL_FRAME
 from ipc.process.exits import Exit
+from ipc.protocols.checking import CHECKER_TO_SUPERVISOR
 from ipc.settings import Settings
 from supervisor.children.helpers import Helpers
 from supervisor.commands.rotation import key_problems

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from ipc.channel.checking import Asking, ExplainedInput
+from ipc.messages.checking import Asking, ExplainedInput
 from ipc.process.exits import Exit
 from ipc.settings import Settings
 from supervisor.children.helpers import Helpers

@@ -11,9 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ipc.channel.protocol_states import Table, pair
 from ipc.messages.message import Message
-from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.settings import Settings
 
 
@@ -110,21 +108,6 @@ class Evaluated(Message, frozen=True):
 CheckerToSupervisor = FoundProblem | FilesChecked
 ToExaminer = Examine | Evaluate
 FromExaminer = Examined | Evaluated
-
-SUPERVISOR_TO_CHECKER: Table = {("new", CheckFiles): "asked"}
-CHECKER_TO_SUPERVISOR: Table = {("open", FoundProblem): "open", ("open", FilesChecked): "done"}
-TO_MODULE_CHECKER: Table = {("open", LoadModules): "open"}
-FROM_MODULE_CHECKER: Table = {("open", ModulesLoaded): "open"}
-TO_EXAMINER: Table = {
-    ("empty", Examine): "loaded",
-    ("loaded", Examine): "loaded",
-    ("loaded", Evaluate): "loaded",
-}
-FROM_EXAMINER: Table = {("open", Examined): "open", ("open", Evaluated): "open"}
-
-pair(SUPERVISOR_TO_CHECKER, "new", CHECKER_TO_SUPERVISOR, "open")
-pair(TO_MODULE_CHECKER, "open", FROM_MODULE_CHECKER, "open")
-pair(TO_EXAMINER, "empty", FROM_EXAMINER, "open")
 
 MAX_PROBLEM_FRAME = 64 * 1024
 MAX_PROBLEMS = 2000
