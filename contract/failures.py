@@ -4,7 +4,7 @@
 Names and meanings stand here alone; gateway, client library and documents take them from here.
 """
 
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 import msgspec
 
@@ -15,8 +15,6 @@ FailureName = Literal[
 MayHaveRun = Literal["no", "yes", "unknown"]
 """`no`: no byte of a request left for the upstream, and no file was opened for writing. `yes`: an answer came, or a
 file was changed. `unknown`: neither is known."""
-
-FAILURE_NAMES: Final[frozenset[str]] = frozenset(get_args(FailureName))
 
 FAILURE_HEADER: Final = "X-Failure"
 MAY_HAVE_RUN_HEADER: Final = "X-May-Have-Run"

@@ -52,11 +52,6 @@ def value_at(document: Any, pointer: str) -> Any:
     return value
 
 
-def scalar_at(document: Any, pointer: str) -> Scalar:
-    """The scalar that the pointer names, of at most MAX_SCALAR_BYTES. Raises LookupError, NotScalar."""
-    return _scalar(value_at(document, pointer), pointer)
-
-
 def values_at(document: Any, pointers: Iterable[str]) -> Values:
     """The scalar, or the list of at most MAX_SCALARS scalars, at each pointer. Pointers to nothing are left out.
     Raises NotScalar for any other value."""

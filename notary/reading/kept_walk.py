@@ -24,8 +24,6 @@ _COUNT: Final = "SELECT count(*) FROM kept_values WHERE coalesce(seq, ?) > ?"
 _WAITING: Final = "SELECT key, count(*) FROM kept_values WHERE key IN (SELECT intent_id FROM unresolved) GROUP BY key"
 _LAST: Final = 2**62
 _EVENT: Final = "SELECT bytes FROM events WHERE seq = ?"
-KnownRows = Mapping[str, list[tuple[Any, ...]]]
-"""key -> rows of _ROWS."""
 
 
 class _ErasedList(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from gateway_client.contract.admin import AdminStatus, CurrentEpoch, ReloadResul
 from gateway_client.contract.approvals import ApprovalList, ApprovalPoll, Denied, ListedApproval
 from gateway_client.contract.audit import ChainReport
 from gateway_client.contract.calls import RecentCalls
-from gateway_client.contract.execution import ApprovalNote, ExecutionResult, PendingApproval, VerificationOutcome
+from gateway_client.contract.execution import ExecutionResult, PendingApproval, VerificationOutcome
 from gateway_client.contract.intents import IntentView, UnresolvedIntent
 from gateway_client.contract.noun import Noun
 from gateway_client.contract.policy import AclEntryView, PrincipalView
@@ -25,7 +25,6 @@ from gateway_client.errors import ActionFailed
 Held = PendingApproval
 Poll = ApprovalPoll
 Manifest = ActionManifest
-ApprovalBinding = ApprovalNote
 Approval = ListedApproval
 ApprovalPage = ApprovalList
 Denial = Denied

@@ -11,13 +11,16 @@ import pytest
 from gateway_client import GatewayError, Unreachable
 from gateway_client.cli.complaints import complaint, line_of
 from gateway_client.cli.exits import BY_ERROR, ScriptExit, exit_of
+from gateway_client.contract.failures import MEANINGS
 
 from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.gateway import wait_for
 from tests.support.scripted_gateway import scripted_gateway
 from tests.support.upstream import Upstream
 
-MANUAL = Path(__file__).resolve().parents[2] / "docs" / "gatectl.md"
+DOCUMENTS = Path(__file__).resolve().parents[2] / "docs"
+MANUAL = DOCUMENTS / "gatectl.md"
+ERRORS = DOCUMENTS / "errors.md"
 HELD = {"decision": "pending_approval", "approval_id": "apr_1", "request_hash": "sha256:00", "trace_id": "trc_1"}
 LEASE = {
     "lease_jwt": "a.b.c", "session_id": "ses_1", "lease_jti": "lea_1", "principal": "p", "owner": None,
@@ -182,3 +185,16 @@ def test_a_call_that_waits_for_an_operator_is_no_success(gatectl: Gatectl, tmp_p
     first, second = ended.err.splitlines()
     assert first.startswith("gatectl: held as apr_")
     assert second.startswith("gatectl: approval_pending")
+
+
+def test_a_failure_is_told_by_its_meaning_unless_the_gateway_gives_a_reason() -> None:
+    error = GatewayError("action_execution_failed", status=502)
+    error.failure = "limit_fuel"
+    assert "action_execution_failed (limit_fuel): the provider used up its fuel" in line_of(error)
+    error.reason = "the answer is no JSON"
+    assert "(limit_fuel): the answer is no JSON" in line_of(error)
+
+
+def test_the_page_of_errors_has_the_meaning_of_each_failure() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+\.) \|", ERRORS.read_text(), re.MULTILINE)
+    assert {name: meaning for name, meaning in rows if name in MEANINGS} == MEANINGS

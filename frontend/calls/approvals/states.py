@@ -9,8 +9,6 @@ from typing import Final
 from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, FAILED, MOVES, PENDING
 
 STATES: Final = (PENDING, CLAIMED, APPROVED, DENIED, EXPIRED, FAILED)
-LISTABLE: Final = (PENDING, CLAIMED, APPROVED, DENIED, FAILED)
-"""Values of the `status` filter of the operator's list (docs/contract.md, "Approval states")."""
 
 MAX_PENDING_PER_SESSION: Final = 20
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway_client.cli.exits import Failure, ScriptExit, exit_of
 from gateway_client.cli.safe import json_text, safe
+from gateway_client.contract.failures import MEANINGS
 from gateway_client.errors import ActionFailed, GatewayError, Unreachable
 
 NEXT = {
@@ -134,6 +135,9 @@ def line_of(error: GatewayError | Failure) -> str:
             parts[0] += f" ({error.failure})"
         if error.reason:
             parts.append(safe(error.reason))
+        elif error.failure:
+            meaning = MEANINGS[error.failure].removesuffix(".")
+            parts.append(meaning[0].lower() + meaning[1:])
         if error.suggestions:
             parts.append(f"did you mean {' or '.join(safe(one) for one in error.suggestions)}?")
         if error.trace_id:
