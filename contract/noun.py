@@ -3,7 +3,7 @@
 A field without a default must be given to make the answer, and is always sent. A field whose default is LEFT_OUT is
 sent only where it is given. The OpenAPI document follows from the same (frontend/api/openapi/schemas.py). A client
 ignores members that it does not know, takes any value of a literal's type, and reads as None a missing member that may
-be null (gateway_client/decoding.py).
+be null (gateway_client/wire/decoding.py).
 """
 
 from collections.abc import Mapping

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import anyio
 import trio
-from gateway_client.address import Address
 from gateway_client.agents import AsyncAgentClient
-from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, LeaseTerms
+from gateway_client.calling.leases import RENEW_SECONDS, WAIT_SECONDS, LeaseTerms
 from gateway_client.mcp_server.holds import McpHolds
 from gateway_client.mcp_server.serving import McpOptions, server_for
+from gateway_client.wire.address import Address
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from edge.gateway import ClientSocket

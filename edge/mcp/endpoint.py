@@ -11,9 +11,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
-from gateway_client.address import Address
 from gateway_client.errors import GatewayError
 from gateway_client.mcp_server.frames import messages_of
+from gateway_client.wire.address import Address
 
 from edge.connection import CONNECTION
 from edge.gateway import ClientSocket

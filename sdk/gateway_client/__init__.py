@@ -1,13 +1,10 @@
 """Client of the action enforcement gateway: agents, operators, and evidence verified offline."""
 
-from gateway_client.address import Address
 from gateway_client.agents import AgentClient, AsyncAgentClient
-from gateway_client.bundles import BundleVerdict, ProvenCall, verify_bundle
-from gateway_client.chain import ExportReport as ChainReport
-from gateway_client.chain import verify_chain
+from gateway_client.calling.core import Limits
+from gateway_client.calling.leases import LeaseTerms
 from gateway_client.contract.evidence import Bundle, Consistency, ShownCheckpoint
 from gateway_client.contract.receipts import Receipt
-from gateway_client.core import Limits
 from gateway_client.errors import (
     ActionFailed,
     AlreadyExecuted,
@@ -29,15 +26,18 @@ from gateway_client.errors import (
     Unavailable,
     Unreachable,
 )
-from gateway_client.flows import Clock
+from gateway_client.evidence.bundles import BundleVerdict, ProvenCall, verify_bundle
+from gateway_client.evidence.chain import ExportReport as ChainReport
+from gateway_client.evidence.chain import verify_chain
+from gateway_client.evidence.notes import Checkpoint, VerifierKey, open_checkpoint, open_note
+from gateway_client.evidence.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
+from gateway_client.evidence.tree import check_consistency, check_inclusion
 from gateway_client.keys import KeyFileError, OperatorCredential, ProofKey
-from gateway_client.leases import LeaseTerms
-from gateway_client.notes import Checkpoint, VerifierKey, open_checkpoint, open_note
 from gateway_client.operators import AsyncOperatorClient, OperatorClient
-from gateway_client.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
 from gateway_client.results import EventFilter, Executed, Held, Poll
-from gateway_client.tree import check_consistency, check_inclusion
 from gateway_client.version import __version__
+from gateway_client.wire.address import Address
+from gateway_client.wire.flows import Clock
 
 __all__ = [
     "ActionFailed",

@@ -1,6 +1,6 @@
 """The agent's clients: `AgentClient` for threads, `AsyncAgentClient` for asyncio and trio. One instance may be shared.
 
-Both run the flows of gateway_client/agent_core.py. Guarantees: every request has a proof of its own; an execute that
+Both run the flows of gateway_client/calling/agent.py. Guarantees: every request has a proof of its own; an execute that
 may have been dispatched is sent again under its idempotency key alone; every wait has an end; closing closes every
 connection.
 """
@@ -9,15 +9,15 @@ connection.
 
 from typing import Literal, overload
 
-from gateway_client.address import Address
-from gateway_client.agent_core import AgentCore, OnHeld
-from gateway_client.blocking import BlockingClient, BlockingRunner, blocking
-from gateway_client.core import DEFAULT_LIMITS, Limits
-from gateway_client.flows import SYSTEM_CLOCK, Clock
+from gateway_client.calling.agent import AgentCore, OnHeld
+from gateway_client.calling.core import DEFAULT_LIMITS, Limits
+from gateway_client.calling.leases import LeaseTerms
 from gateway_client.keys import ProofKey
-from gateway_client.leases import LeaseTerms
-from gateway_client.nonblocking import NonblockingClient, NonblockingRunner, nonblocking
 from gateway_client.results import Executed, Held, Session
+from gateway_client.running.blocking import BlockingClient, BlockingRunner, blocking
+from gateway_client.running.nonblocking import NonblockingClient, NonblockingRunner, nonblocking
+from gateway_client.wire.address import Address
+from gateway_client.wire.flows import SYSTEM_CLOCK, Clock
 
 
 class _Agent:

@@ -1,20 +1,20 @@
 """The operator's clients: `OperatorClient` for threads, `AsyncOperatorClient` for asyncio and trio. May be shared.
 
-Both run the flows of gateway_client/operator_core.py and gateway_client/operator_authority.py, where every method is
+Both run the flows of gateway_client/operating/core.py and gateway_client/operating/authority.py, where every method is
 described. Guarantees: every request has a proof of its own; a mutation that may have happened is never sent again.
 """
 
 from collections.abc import AsyncIterator, Iterator
 
-from gateway_client.address import Address
-from gateway_client.blocking import BlockingClient, BlockingRunner, blocking
-from gateway_client.core import DEFAULT_LIMITS, Limits
-from gateway_client.flows import SYSTEM_CLOCK, Clock
+from gateway_client.calling.core import DEFAULT_LIMITS, Limits
 from gateway_client.keys import OperatorCredential
-from gateway_client.nonblocking import NonblockingClient, NonblockingRunner, nonblocking
-from gateway_client.operator_core import EVERY_EVENT, OperatorCore
-from gateway_client.paging import MAX_PAGE, Paging
+from gateway_client.operating.core import EVERY_EVENT, OperatorCore
+from gateway_client.operating.paging import MAX_PAGE, Paging
 from gateway_client.results import AuditEvent, EventFilter
+from gateway_client.running.blocking import BlockingClient, BlockingRunner, blocking
+from gateway_client.running.nonblocking import NonblockingClient, NonblockingRunner, nonblocking
+from gateway_client.wire.address import Address
+from gateway_client.wire.flows import SYSTEM_CLOCK, Clock
 
 
 class OperatorClient(BlockingClient):

@@ -15,8 +15,8 @@ import trio
 from ipc.messages.manifests import ManifestsLoaded
 from ipc.process.clock import iso
 from ipc.process.private_files import PrivateFileError
-from supervisor.archive import ArchiveDamaged, ManifestArchive
 from supervisor.keepers.fronts import FrontLife
+from supervisor.life.archive import ArchiveDamaged, ManifestArchive
 from supervisor.logs import log
 from supervisor.state import SupervisorState
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from gateway_client.address import Address
+from gateway_client.wire.address import Address
 
 from edge.gateway import ClientSocket
 from edge.mcp import callers

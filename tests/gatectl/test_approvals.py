@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 
 import pytest
 from gateway_client import Held, OperatorClient, OperatorCredential, ProofKey
-from gateway_client.approval_signatures import hash_of_shown
 from gateway_client.contract.approvals import ApprovalDetail
-from gateway_client.decoding import decode
+from gateway_client.evidence.approval_signatures import hash_of_shown
+from gateway_client.wire.decoding import decode
 
 from tests.support.gatectl import INTERRUPT, Gatectl, pointed_at
 from tests.support.gateway import Gateway

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from gateway_client import Address, AgentClient, Held
-from gateway_client.canonical import canonical_bytes, sha256
+from gateway_client.evidence.canonical import canonical_bytes, sha256
 
 from tests.gatectl.test_terminal import EVIL, evil_answers
 from tests.support.gatectl import SCRIPT, Gatectl, pointed_at

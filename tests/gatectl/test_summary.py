@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from gateway_client.cli.paging import by_principal
-from gateway_client.decoding import decode
 from gateway_client.results import Approval
+from gateway_client.wire.decoding import decode
 
 from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.scripted_gateway import scripted_gateway

@@ -16,7 +16,7 @@ from gateway_client import (
     Unavailable,
     Unreachable,
 )
-from gateway_client.wire import SentRequest
+from gateway_client.wire.exchange import SentRequest
 from hypothesis import given
 from hypothesis import strategies as st
 

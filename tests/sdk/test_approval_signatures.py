@@ -14,8 +14,8 @@ from gateway_client import (
     ProtocolViolation,
     verify_bundle,
 )
-from gateway_client.approval_signatures import hash_of_shown, sign_decision, thumbprint
 from gateway_client.contract.approvals import ApprovalDetail
+from gateway_client.evidence.approval_signatures import hash_of_shown, sign_decision, thumbprint
 from msgspec.structs import replace
 
 from ipc.keys.shown import NOT_HASHED

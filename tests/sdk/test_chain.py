@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import rfc8785
 from gateway_client import verify_chain
-from gateway_client.canonical import canonical_bytes
+from gateway_client.evidence.canonical import canonical_bytes
 from gateway_client.results import AuditEvent
 
 from tests.support.gateway import Gateway

@@ -4,7 +4,7 @@ import socket
 from typing import Any
 
 import pytest
-from gateway_client.deadlines import _dialled
+from gateway_client.running.deadlines import _dialled
 
 from tests.support.names import SERVICE, resolve_to
 

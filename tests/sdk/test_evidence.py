@@ -17,7 +17,7 @@ from gateway_client import (
     open_checkpoint,
     verify_bundle,
 )
-from gateway_client.notes import unbase64
+from gateway_client.evidence.notes import unbase64
 
 from tests.support.gateway import Gateway
 

@@ -16,7 +16,7 @@ from gateway_client import (
     RateLimited,
     Unreachable,
 )
-from gateway_client.idempotency import key_header
+from gateway_client.calling.idempotency import key_header
 
 from tests.support.played_gateway import (
     EXECUTED,

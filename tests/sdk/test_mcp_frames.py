@@ -6,11 +6,11 @@ import threading
 from typing import Any
 
 import pytest
-from gateway_client.decoding import decode
 from gateway_client.mcp_server import answers
 from gateway_client.mcp_server.frames import MAX_BATCH, MAX_LINE, line_of, messages_of
 from gateway_client.mcp_server.stdio import lines
 from gateway_client.results import Executed
+from gateway_client.wire.decoding import decode
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage

@@ -2,7 +2,7 @@
 
 import pytest
 from gateway_client import Checkpoint, EvidenceRefused, VerifierKey, open_checkpoint, open_note
-from gateway_client.notes import MAX_NOTE, WITNESS, Note
+from gateway_client.evidence.notes import MAX_NOTE, WITNESS, Note
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -17,10 +17,10 @@ from gateway_client import (
     OperatorCredential,
     ProofKey,
 )
-from gateway_client.core import DEFAULT_LIMITS
-from gateway_client.flows import SYSTEM_CLOCK
-from gateway_client.operator_core import OperatorCore
-from gateway_client.paging import Paging
+from gateway_client.calling.core import DEFAULT_LIMITS
+from gateway_client.operating.core import OperatorCore
+from gateway_client.operating.paging import Paging
+from gateway_client.wire.flows import SYSTEM_CLOCK
 
 from tests.sdk.conftest import until
 from tests.support.gateway import wait_for

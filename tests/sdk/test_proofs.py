@@ -6,8 +6,8 @@ import uuid
 import jwt
 from gateway_client import ProofKey
 from gateway_client.keys import b64url
-from gateway_client.proofs import Prover, uuid7
-from gateway_client.wire import UnprovenCall, path_of, query_of
+from gateway_client.wire.exchange import UnprovenCall, path_of, query_of
+from gateway_client.wire.proofs import Prover, uuid7
 from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from gateway_client import EvidenceRefused
-from gateway_client.approval_signatures import check_approval
-from gateway_client.records import Record
+from gateway_client.evidence.approval_signatures import check_approval
+from gateway_client.evidence.records import Record
 
 from tests.support.proofs import Key
 from tests.support.signed_approvals import signature_of

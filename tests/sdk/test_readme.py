@@ -8,7 +8,7 @@ from typing import Any
 import gateway_client
 import pytest
 from gateway_client import OperatorClient
-from gateway_client.core import DEFAULT_LIMITS
+from gateway_client.calling.core import DEFAULT_LIMITS
 
 from tests.support.gateway import Gateway, wait_for
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from gateway_client import EvidenceRefused
-from gateway_client.records import Record
-from gateway_client.standing_signatures import check_standing
+from gateway_client.evidence.records import Record
+from gateway_client.evidence.standing_signatures import check_standing
 
 from tests.support.proofs import Key
 from tests.support.signed_approvals import tampered

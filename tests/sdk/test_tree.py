@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from gateway_client import EvidenceRefused
-from gateway_client.tree import EMPTY_ROOT, check_consistency, check_inclusion, leaf_hash
+from gateway_client.evidence.tree import EMPTY_ROOT, check_consistency, check_inclusion, leaf_hash
 from hypothesis import given
 from hypothesis import strategies as st
 

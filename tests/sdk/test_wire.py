@@ -25,10 +25,10 @@ from gateway_client import (
 from gateway_client.contract.learned import Cleared, Removed
 from gateway_client.contract.noun import LEFT_OUT, Listed, NeverNull, Noun
 from gateway_client.contract.receipts import Receipt
-from gateway_client.decoding import decode, parse_json
 from gateway_client.hints import HINTS, OF_FAULT, OF_UNAVAILABLE
-from gateway_client.sending import http_request
-from gateway_client.wire import ReceivedAnswer, SentRequest, path_of, query_of
+from gateway_client.running.sending import http_request
+from gateway_client.wire.decoding import decode, parse_json
+from gateway_client.wire.exchange import ReceivedAnswer, SentRequest, path_of, query_of
 from hypothesis import given
 from hypothesis import strategies as st
 

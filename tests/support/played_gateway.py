@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from gateway_client import Address, Executed, Held, LeaseTerms, Limits, ProofKey
-from gateway_client.agent_core import AgentCore
+from gateway_client.calling.agent import AgentCore
 from gateway_client.errors import GatewayError
-from gateway_client.flows import Alone, Clock, Flow, Pause, Send
-from gateway_client.wire import ReceivedAnswer, SentRequest
+from gateway_client.wire.exchange import ReceivedAnswer, SentRequest
+from gateway_client.wire.flows import Alone, Clock, Flow, Pause, Send
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ import pytest
 import trio
 import trio.testing
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from gateway_client.notes import WITNESS, Note
-from gateway_client.notes import VerifierKey as SdkKey
+from gateway_client.evidence.notes import WITNESS, Note
+from gateway_client.evidence.notes import VerifierKey as SdkKey
 
 from tests.support.logs import capture_logs
 from tests.support.logs_of_others import ANOTHER_ROOT, PlayedLog

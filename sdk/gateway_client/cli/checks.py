@@ -14,19 +14,19 @@ from pathlib import Path
 
 import httpx
 
-from gateway_client.address import Address
 from gateway_client.agents import AgentClient
+from gateway_client.calling.core import Limits
 from gateway_client.cli.complaints import line_of
 from gateway_client.cli.desk import CliContext
 from gateway_client.cli.exits import Failure
 from gateway_client.cli.safe import plain, safe
 from gateway_client.cli.settings import FIRST, CliSettings
-from gateway_client.core import Limits
-from gateway_client.deadlines import DeadlineTransport, until
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, check_private
 from gateway_client.operators import OperatorClient
-from gateway_client.sending import FAILURES, tls_context
+from gateway_client.running.deadlines import DeadlineTransport, until
+from gateway_client.running.sending import FAILURES, tls_context
+from gateway_client.wire.address import Address
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 CLOCK_WARN, CLOCK_FAIL = 2.0, 5.0

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from gateway_client.approval_signatures import is_as_shown
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import GatewayError, NotFound
+from gateway_client.evidence.approval_signatures import is_as_shown
 from gateway_client.operators import OperatorClient
 from gateway_client.results import Denial, Executed
 

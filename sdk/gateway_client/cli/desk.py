@@ -11,16 +11,16 @@ from typing import Any
 
 import click
 
-from gateway_client.address import Address
 from gateway_client.agents import AgentClient
+from gateway_client.calling.core import Limits
 from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.output import Output, note
 from gateway_client.cli.safe import safe
 from gateway_client.cli.settings import CliSettings
-from gateway_client.core import Limits
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, OperatorCredential, ProofKey
 from gateway_client.operators import OperatorClient
+from gateway_client.wire.address import Address
 
 OPTIONS = (
     ("context", "NAME", "Use this context instead of the current one."),

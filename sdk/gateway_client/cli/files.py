@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway_client.cli.exits import usage
-from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
-from gateway_client.receipts import ed25519_keys
+from gateway_client.evidence.receipts import ed25519_keys
+from gateway_client.wire.decoding import parse_json
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_KEYS_BYTES = 4 * 1024 * 1024

@@ -10,12 +10,12 @@ from pathlib import Path
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.safe import json_text
 from gateway_client.contract.evidence import Consistency, ShownCheckpoint
-from gateway_client.decoding import parse_json
 from gateway_client.errors import EvidenceRefused, NotFound, ProtocolViolation
+from gateway_client.evidence.notes import Checkpoint, VerifierKey, open_checkpoint, unbase64
+from gateway_client.evidence.tree import check_consistency
 from gateway_client.keys import KeyFileError, read_private, replace_private
-from gateway_client.notes import Checkpoint, VerifierKey, open_checkpoint, unbase64
 from gateway_client.operators import OperatorClient
-from gateway_client.tree import check_consistency
+from gateway_client.wire.decoding import parse_json
 
 MAX_STATE = 262_144
 NEVER_OF_THIS_SIZE = "evidence_not_found"

@@ -8,9 +8,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from gateway_client.approval_signatures import thumbprint
 from gateway_client.cli.exits import usage
 from gateway_client.cli.files import read
+from gateway_client.evidence.approval_signatures import thumbprint
 from gateway_client.keys import b64url
 
 MAX_FILE = 65_536

@@ -11,9 +11,9 @@ from typing import Any
 from gateway_client.agents import AgentClient
 from gateway_client.cli.exits import usage
 from gateway_client.cli.safe import safe
-from gateway_client.decoding import parse_json
 from gateway_client.errors import NotFound, ProtocolViolation
 from gateway_client.operators import OperatorClient
+from gateway_client.wire.decoding import parse_json
 
 MAX_REQUEST = 1_048_576
 """docs/contract.md, "Limits"."""

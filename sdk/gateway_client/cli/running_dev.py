@@ -12,9 +12,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from gateway_client.cli.contexts import GatewayContext
-from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
 from gateway_client.keys import KeyFileError, read_private
+from gateway_client.wire.decoding import parse_json
 
 SOURCE = "running dev gateway"
 FILE = "running.json"

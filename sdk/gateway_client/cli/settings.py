@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gateway_client.address import Address
 from gateway_client.cli.contexts import MEMBERS, Contexts, GatewayContext, contexts_file, load
 from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.running_dev import SOURCE, running_dev
 from gateway_client.cli.safe import safe
+from gateway_client.wire.address import Address
 
 CREDENTIALS = {"operator_key_file": "operator.key", "private_key_file": "operator.pem"}
 """Names below $CREDENTIALS_DIRECTORY."""

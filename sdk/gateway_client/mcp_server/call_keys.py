@@ -10,8 +10,8 @@ from typing import Any
 from mcp.server import ServerRequestContext
 from mcp_types import CallToolRequestParams
 
+from gateway_client.calling.idempotency import HEADER, key_header
 from gateway_client.errors import Invalid
-from gateway_client.idempotency import HEADER, key_header
 
 META = "action-gateway/idempotency_key"
 _QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')

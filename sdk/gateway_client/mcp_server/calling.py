@@ -22,7 +22,7 @@ from gateway_client.mcp_server.names import CALLS_TOOL, RECEIPT_TOOL, STATUS_TOO
 from gateway_client.mcp_server.tasks import created, has_tasks
 from gateway_client.mcp_server.tools import MAX_WAIT
 from gateway_client.results import Held
-from gateway_client.trace_context import HEADER, caller_trace, first_traceparent
+from gateway_client.wire.trace_context import HEADER, caller_trace, first_traceparent
 
 PROGRESS_SECONDS = 2.0
 Context = ServerRequestContext[Any, Any]

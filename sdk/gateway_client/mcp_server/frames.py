@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
-from gateway_client.decoding import object_of_unique_names, refuse_constant
+from gateway_client.wire.decoding import object_of_unique_names, refuse_constant
 
 MAX_LINE = 4_194_304
 """Bytes of a line that is parsed, several times the largest request that the gateway takes."""

@@ -18,11 +18,18 @@ from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError, hold_folder
 from ipc.settings import Settings
 from ipc.texts.visible import visible
-from supervisor.archive import ArchiveDamaged, ManifestArchive, ManifestVersion, digest_of, module_file, read_bounded
 from supervisor.commands.inspect.file_changes import FileChanges
 from supervisor.commands.inspect.rollback import local_user
 from supervisor.commands.rotation import with_key_paths
 from supervisor.dev.keys import run_key_program
+from supervisor.life.archive import (
+    ArchiveDamaged,
+    ManifestArchive,
+    ManifestVersion,
+    digest_of,
+    module_file,
+    read_bounded,
+)
 from supervisor.life.asking import ask_gateway
 from supervisor.refusal import Refused
 from supervisor.state_dir import hold_state_dir

@@ -9,10 +9,10 @@ import msgspec
 
 from ipc.process.exits import Exit
 from ipc.texts.visible import visible
-from supervisor.archive import ArchiveDamaged, ManifestArchive, ManifestVersion
 from supervisor.commands import Commands
 from supervisor.commands.inspect.action_rollback import roll_back
 from supervisor.commands.named import add_gateway, named_settings
+from supervisor.life.archive import ArchiveDamaged, ManifestArchive, ManifestVersion
 from supervisor.refusal import Refused
 
 _COLUMNS = ("", "IN FORCE FROM", "VERSION", "MANIFEST", "MODULE")

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 from gateway_client import verify_bundle
-from gateway_client.notes import VerifierKey as SdkKey
-from gateway_client.notes import open_checkpoint
+from gateway_client.evidence.notes import VerifierKey as SdkKey
+from gateway_client.evidence.notes import open_checkpoint
 
 from ipc.operations.evidence import Prove, ReadCheckpoint
 from ipc.operations.status import ReadLedger

@@ -2,9 +2,9 @@
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from gateway_client.notes import WITNESS as SDK_WITNESS
-from gateway_client.notes import Note
-from gateway_client.notes import VerifierKey as SdkKey
+from gateway_client.evidence.notes import WITNESS as SDK_WITNESS
+from gateway_client.evidence.notes import Note
+from gateway_client.evidence.notes import VerifierKey as SdkKey
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from gateway_client.calling.idempotency import key_header
 from gateway_client.cli import completing
 from gateway_client.cli.approval_counts import asked_for
 from gateway_client.cli.cap_lines import cap_line
@@ -13,7 +14,6 @@ from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.requests import request_of, schema_of
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import one_line, plain, safe
-from gateway_client.idempotency import key_header
 from gateway_client.results import Held
 
 NO_CALLS = "no calls of this key; where the context names an agent_key_file, calls keep their key"

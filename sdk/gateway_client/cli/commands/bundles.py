@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from gateway_client.bundles import MAX_BYTES, ProvenCall, verify_bundle
 from gateway_client.cli.commands.receipts import receipts
 from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
 from gateway_client.cli.exits import usage
@@ -15,7 +14,8 @@ from gateway_client.cli.operator_keys import thumbprint_in, thumbprint_of
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import plain
 from gateway_client.cli.verifier_keys import key_of, keys_in
-from gateway_client.notes import WITNESS
+from gateway_client.evidence.bundles import MAX_BYTES, ProvenCall, verify_bundle
+from gateway_client.evidence.notes import WITNESS
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

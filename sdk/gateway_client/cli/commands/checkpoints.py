@@ -16,7 +16,7 @@ from gateway_client.cli.safe import lines, short
 from gateway_client.cli.times import clock
 from gateway_client.cli.verifier_keys import key_of
 from gateway_client.errors import EvidenceRefused
-from gateway_client.notes import Checkpoint, Note
+from gateway_client.evidence.notes import Checkpoint, Note
 
 DAY = 86_400
 

@@ -12,11 +12,11 @@ from gateway_client.cli.files import jwks_in, read
 from gateway_client.cli.kept_view import kept_pairs, proven_call
 from gateway_client.cli.results_view import show_receipt
 from gateway_client.cli.times import clock
-from gateway_client.decoding import parse_json
 from gateway_client.errors import NotFound, ProtocolViolation
+from gateway_client.evidence.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
 from gateway_client.operators import OperatorClient
-from gateway_client.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
 from gateway_client.results import AuditEvent
+from gateway_client.wire.decoding import parse_json
 
 receipts = noun("receipts", "Signed receipts of calls.", default="list")
 

@@ -13,8 +13,8 @@ from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.following import Follow
 from gateway_client.cli.output import ProgressLine
 from gateway_client.errors import GatewayError
+from gateway_client.operating.paging import MAX_PAGE
 from gateway_client.operators import OperatorClient
-from gateway_client.paging import MAX_PAGE
 from gateway_client.results import AuditEvent
 
 PATIENCE_SECONDS = 300.0

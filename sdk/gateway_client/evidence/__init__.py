@@ -1,0 +1,1 @@
+"""What a gateway signs, verified offline: bundles, receipts, checkpoints, signatures of operators. Makes no request."""

@@ -1,0 +1,1 @@
+"""The operator's calls, by what they are about. No I/O."""

@@ -1,0 +1,1 @@
+"""Requests and answers as values: addresses, proofs, and how JSON is read. No I/O."""
