@@ -51,7 +51,7 @@ RUNNING = "running.json"
 
 
 class _Running(msgspec.Struct, frozen=True):
-    """The content of `running.json`, for gatectl (sdk/gateway_client/cli/running_dev.py)."""
+    """The content of `running.json`, for gatectl (sdk/gateway_client/cli/contexts/running_dev.py)."""
 
     pid: int
     public_base_url: str

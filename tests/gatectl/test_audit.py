@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from gateway_client import AgentClient, Executed
-from gateway_client.cli.tailing import Tail
+from gateway_client.cli.watching.tailing import Tail
 from gateway_client.results import AuditEvent, EventFilter
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from gateway_client.cli.contexts import Contexts, GatewayContext, load, save
+from gateway_client.cli.contexts.contexts import Contexts, GatewayContext, load, save
 from gateway_client.cli.exits import Failure
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from gateway_client import OperatorClient, OperatorCredential, ProofKey
-from gateway_client.cli.times import brief
+from gateway_client.cli.display.times import brief
 from gateway_client.cli.tui.feed import LONGEST_PAUSE, MOST_EVENTS, Feed, News, errand
 from gateway_client.cli.tui.pools import MOST_POOLS, Pool, pools_of
 from gateway_client.cli.tui.words import row, shared_out

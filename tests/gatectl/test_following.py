@@ -2,7 +2,7 @@
 
 import pytest
 from gateway_client import Denied, RateLimited, Unavailable, Unreachable
-from gateway_client.cli.following import MAX_SECONDS, MIN_SECONDS, Follow
+from gateway_client.cli.watching.following import MAX_SECONDS, MIN_SECONDS, Follow
 
 
 class Time:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gateway_client.cli.running_dev import running_dev
+from gateway_client.cli.contexts.running_dev import running_dev
 
 from tests.support.gatectl import Gatectl
 from tests.support.gateway import Gateway

@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 from gateway_client import ProofKey
 from gateway_client.cli.desk import CliContext
+from gateway_client.cli.display.safe import json_text, safe
 from gateway_client.cli.main import cli
-from gateway_client.cli.safe import json_text, safe
 from hypothesis import given
 from hypothesis import strategies as st
 

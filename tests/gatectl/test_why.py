@@ -4,7 +4,7 @@ import re
 
 import pytest
 from gateway_client import ActionFailed, AgentClient, Denied, Executed, Held
-from gateway_client.cli import ids
+from gateway_client.cli.arguments import ids
 from gateway_client.cli.exits import Failure
 
 from tests.support.gatectl import Gatectl, pointed_at

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from gateway_client import Held
-from gateway_client.cli.tables import flowing, labelled, slices, stacked, table
+from gateway_client.cli.display.tables import flowing, labelled, slices, stacked, table
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len

@@ -7,8 +7,8 @@ until nothing is left, a bounded number of times.
 from gateway_client.cli import deciding
 from gateway_client.cli.deciding import to_sign
 from gateway_client.cli.desk import CliContext
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.safe import safe
 from gateway_client.errors import NotFound
 from gateway_client.operators import OperatorClient
 

@@ -17,10 +17,10 @@ import httpx
 from gateway_client.agents import AgentClient
 from gateway_client.calling.core import Limits
 from gateway_client.cli.complaints import line_of
+from gateway_client.cli.contexts.settings import FIRST, CliSettings
 from gateway_client.cli.desk import CliContext
+from gateway_client.cli.display.safe import plain, safe
 from gateway_client.cli.exits import Failure
-from gateway_client.cli.safe import plain, safe
-from gateway_client.cli.settings import FIRST, CliSettings
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, check_private
 from gateway_client.operators import OperatorClient

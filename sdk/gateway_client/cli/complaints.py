@@ -5,8 +5,8 @@ import shlex
 import sys
 from typing import Any
 
+from gateway_client.cli.display.safe import json_text, safe
 from gateway_client.cli.exits import Failure, ScriptExit, exit_of
-from gateway_client.cli.safe import json_text, safe
 from gateway_client.contract.failures import MEANINGS
 from gateway_client.errors import ActionFailed, GatewayError, Unreachable
 

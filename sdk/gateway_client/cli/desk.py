@@ -13,10 +13,10 @@ import click
 
 from gateway_client.agents import AgentClient
 from gateway_client.calling.core import Limits
+from gateway_client.cli.contexts.settings import CliSettings
+from gateway_client.cli.display.output import Output, note
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.output import Output, note
-from gateway_client.cli.safe import safe
-from gateway_client.cli.settings import CliSettings
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, OperatorCredential, ProofKey
 from gateway_client.operators import OperatorClient

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from gateway_client.cli.display.output import ProgressLine
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.output import ProgressLine
 from gateway_client.evidence.chain import chained
 from gateway_client.results import AuditEvent
 

@@ -6,14 +6,14 @@ from typing import Any
 import click
 
 from gateway_client.calling.idempotency import key_header
-from gateway_client.cli import completing
-from gateway_client.cli.approval_counts import asked_for
-from gateway_client.cli.cap_lines import cap_line
+from gateway_client.cli.arguments import completing
+from gateway_client.cli.arguments.requests import request_of, schema_of
 from gateway_client.cli.desk import CliContext, Command, Group, noun, pass_desk
+from gateway_client.cli.display.safe import one_line, plain, safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.requests import request_of, schema_of
-from gateway_client.cli.results_view import ended, show_executed
-from gateway_client.cli.safe import one_line, plain, safe
+from gateway_client.cli.views.approval_counts import asked_for
+from gateway_client.cli.views.cap_lines import cap_line
+from gateway_client.cli.views.results import ended, show_executed
 from gateway_client.results import Held
 
 NO_CALLS = "no calls of this key; where the context names an agent_key_file, calls keep their key"

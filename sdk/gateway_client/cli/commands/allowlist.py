@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from gateway_client.cli import completing
+from gateway_client.cli.arguments import completing
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
-from gateway_client.cli.safe import safe
+from gateway_client.cli.display.safe import safe
 
 allowlist = noun("allowlist", "Agents that need no approval for an action.", default="list")
 

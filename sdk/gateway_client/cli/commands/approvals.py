@@ -9,20 +9,21 @@ from contextlib import suppress
 
 import click
 
-from gateway_client.cli import deciding, ids
-from gateway_client.cli.approval_counts import counted
+from gateway_client.cli import deciding
+from gateway_client.cli.arguments import ids
+from gateway_client.cli.arguments.completing import held
 from gateway_client.cli.bulk_denials import deny_all
-from gateway_client.cli.call_names import named
-from gateway_client.cli.completing import held
 from gateway_client.cli.deciding import LONGEST, described, require_same_plan, signed_by, to_sign, undecided
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
+from gateway_client.cli.display.output import note
+from gateway_client.cli.display.safe import safe
+from gateway_client.cli.display.times import bound, countdown
 from gateway_client.cli.exits import usage
-from gateway_client.cli.output import note
 from gateway_client.cli.paging import by_principal
-from gateway_client.cli.plan_view import PlanView
-from gateway_client.cli.results_view import ended, show_executed
-from gateway_client.cli.safe import safe
-from gateway_client.cli.times import bound, countdown
+from gateway_client.cli.views.approval_counts import counted
+from gateway_client.cli.views.call_names import named
+from gateway_client.cli.views.plan import PlanView
+from gateway_client.cli.views.results import ended, show_executed
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import ActionFailed, ApprovalsMissing, GatewayError
 from gateway_client.operators import OperatorClient

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
-from gateway_client.cli.event_view import kept_of, reason_of
+from gateway_client.cli.display.output import Output, ProgressLine, note
+from gateway_client.cli.display.safe import safe, short
+from gateway_client.cli.display.times import bound, clock
 from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified, usage
 from gateway_client.cli.exporting import export, exported
-from gateway_client.cli.following import Follow
-from gateway_client.cli.output import Output, ProgressLine, note
-from gateway_client.cli.safe import safe, short
-from gateway_client.cli.tailing import Tail
-from gateway_client.cli.times import bound, clock
+from gateway_client.cli.views.event import kept_of, reason_of
+from gateway_client.cli.watching.following import Follow
+from gateway_client.cli.watching.tailing import Tail
 from gateway_client.evidence.chain import verify_chain
 from gateway_client.results import AuditEvent, EventFilter
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import click
 
+from gateway_client.cli.arguments.files import jwks_in, read
+from gateway_client.cli.arguments.operator_keys import thumbprint_in, thumbprint_of
+from gateway_client.cli.arguments.verifier_keys import key_of, keys_in
 from gateway_client.cli.commands.receipts import receipts
 from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
+from gateway_client.cli.display.output import Output
+from gateway_client.cli.display.safe import plain
 from gateway_client.cli.exits import usage
-from gateway_client.cli.files import jwks_in, read
-from gateway_client.cli.kept_view import kept_pairs, not_proven
-from gateway_client.cli.operator_keys import thumbprint_in, thumbprint_of
-from gateway_client.cli.output import Output
-from gateway_client.cli.safe import plain
-from gateway_client.cli.verifier_keys import key_of, keys_in
+from gateway_client.cli.views.kept import kept_pairs, not_proven
 from gateway_client.evidence.bundles import MAX_BYTES, ProvenCall, verify_bundle
 from gateway_client.evidence.notes import WITNESS
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
+from gateway_client.cli.arguments.verifier_keys import key_of
 from gateway_client.cli.commands.audit import audit
 from gateway_client.cli.desk import CliContext, Group, pass_desk
+from gateway_client.cli.display.output import Output, note
+from gateway_client.cli.display.safe import lines, short
+from gateway_client.cli.display.times import clock
 from gateway_client.cli.exits import usage
-from gateway_client.cli.following import Follow
-from gateway_client.cli.log_watch import Alarm, LastVerified, LogWatch
-from gateway_client.cli.output import Output, note
-from gateway_client.cli.safe import lines, short
-from gateway_client.cli.times import clock
-from gateway_client.cli.verifier_keys import key_of
+from gateway_client.cli.watching.following import Follow
+from gateway_client.cli.watching.log_watch import Alarm, LastVerified, LogWatch
 from gateway_client.errors import EvidenceRefused
 from gateway_client.evidence.notes import Checkpoint, Note
 

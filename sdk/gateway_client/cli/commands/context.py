@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from gateway_client.cli.completing import contexts
-from gateway_client.cli.contexts import MEMBERS, GatewayContext, changing, check_name, put
+from gateway_client.cli.arguments.completing import contexts
+from gateway_client.cli.contexts.contexts import MEMBERS, GatewayContext, changing, check_name, put
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.safe import safe
 from gateway_client.errors import ProtocolViolation
 from gateway_client.keys import KeyFileError, OperatorCredential, create_private, read_private
 from gateway_client.wire.address import Address

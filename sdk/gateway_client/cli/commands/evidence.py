@@ -3,9 +3,9 @@
 import click
 
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
+from gateway_client.cli.display.safe import safe
+from gateway_client.cli.display.times import bound
 from gateway_client.cli.exits import usage
-from gateway_client.cli.safe import safe
-from gateway_client.cli.times import bound
 
 evidence = noun("evidence", "Values of requests that evidence keeps.")
 

@@ -8,14 +8,14 @@ import click
 
 from gateway_client.cli.commands.audit import audit
 from gateway_client.cli.desk import CliContext, Group, pass_desk
+from gateway_client.cli.display.output import ProgressLine
+from gateway_client.cli.display.safe import safe
+from gateway_client.cli.display.times import bound
 from gateway_client.cli.evidence_export.fetching import fetch
 from gateway_client.cli.evidence_export.formats import WRITERS, parquet_library
 from gateway_client.cli.evidence_export.partial import ExportBounds, PartialExport
 from gateway_client.cli.evidence_export.sealed import gap_of
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.output import ProgressLine
-from gateway_client.cli.safe import safe
-from gateway_client.cli.times import bound
 from gateway_client.results import EventFilter
 
 

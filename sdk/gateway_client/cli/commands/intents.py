@@ -2,13 +2,14 @@
 
 import click
 
-from gateway_client.cli import ids, intent_view
-from gateway_client.cli.completing import unresolved
+from gateway_client.cli.arguments import ids
+from gateway_client.cli.arguments.completing import unresolved
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
+from gateway_client.cli.display.safe import safe
+from gateway_client.cli.display.times import span
 from gateway_client.cli.exits import usage
-from gateway_client.cli.intent_view import sentence
-from gateway_client.cli.safe import safe
-from gateway_client.cli.times import span
+from gateway_client.cli.views import intent as intent_view
+from gateway_client.cli.views.intent import sentence
 
 OUTCOMES = ("happened", "did_not_happen", "unknown")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.safe import safe
 from gateway_client.keys import KeyFileError, ProofKey, create_private
 
 keys = noun("keys", "Keys that proofs are signed with.")

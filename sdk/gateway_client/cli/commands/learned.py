@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from gateway_client.cli import completing
+from gateway_client.cli.arguments import completing
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
-from gateway_client.cli.safe import safe
+from gateway_client.cli.display.safe import safe
 from gateway_client.contract.learned import LearnedDomain, LearnedPath
 from gateway_client.operators import OperatorClient
 

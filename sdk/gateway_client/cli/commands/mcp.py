@@ -13,13 +13,13 @@ from click.core import ParameterSource
 
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.calling.leases import WAIT_SECONDS, LeaseTerms
+from gateway_client.cli.arguments.files import jwks_in
 from gateway_client.cli.desk import CliContext, Group, pass_desk
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.files import jwks_in
 from gateway_client.cli.mcp_hosts.hosts import ENTRY, HOSTS, McpHost, entry_of, is_ours
 from gateway_client.cli.mcp_hosts.settings_file import HostFile
 from gateway_client.cli.mcp_hosts.started import own_command, own_variables
-from gateway_client.cli.safe import safe
 
 
 def add_to(cli: Group) -> None:

@@ -2,11 +2,11 @@
 
 import click
 
-from gateway_client.cli import completing
+from gateway_client.cli.arguments import completing
+from gateway_client.cli.arguments.requests import request_of, schema_of
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
+from gateway_client.cli.display.safe import plain, safe
 from gateway_client.cli.exits import usage
-from gateway_client.cli.requests import request_of, schema_of
-from gateway_client.cli.safe import plain, safe
 from gateway_client.results import PrincipalAcl
 
 policy = noun("policy", "Who may call what.", default="show")

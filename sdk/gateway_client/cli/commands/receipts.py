@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from gateway_client.cli import ids
+from gateway_client.cli.arguments import ids
+from gateway_client.cli.arguments.files import jwks_in, read
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.display.times import clock
 from gateway_client.cli.exits import Failure, ScriptExit, nothing_verified
-from gateway_client.cli.files import jwks_in, read
-from gateway_client.cli.kept_view import kept_pairs, proven_call
-from gateway_client.cli.results_view import show_receipt
-from gateway_client.cli.times import clock
+from gateway_client.cli.views.kept import kept_pairs, proven_call
+from gateway_client.cli.views.results import show_receipt
 from gateway_client.errors import NotFound, ProtocolViolation
 from gateway_client.evidence.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
 from gateway_client.operators import OperatorClient

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from gateway_client.cli.desk import CliContext, Command, Group, pass_desk, yes_option
+from gateway_client.cli.display.output import Output, ProgressLine, note
+from gateway_client.cli.display.safe import lines, plain
+from gateway_client.cli.display.times import span
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.following import Follow
-from gateway_client.cli.output import Output, ProgressLine, note
-from gateway_client.cli.safe import lines, plain
-from gateway_client.cli.times import span
+from gateway_client.cli.watching.following import Follow
 from gateway_client.contract.admin import LastCheckpoint
 from gateway_client.errors import GatewayError, GatewayFault
 from gateway_client.operators import OperatorClient

@@ -2,12 +2,12 @@
 
 import click
 
-from gateway_client.cli import ids
+from gateway_client.cli.arguments import ids
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
+from gateway_client.cli.display.safe import safe
+from gateway_client.cli.display.times import clock, countdown
 from gateway_client.cli.exits import usage
 from gateway_client.cli.paging import every_session
-from gateway_client.cli.safe import safe
-from gateway_client.cli.times import clock, countdown
 from gateway_client.contract.sessions import Session
 
 sessions = noun("sessions", "Agents that have a lease now.", default="list")

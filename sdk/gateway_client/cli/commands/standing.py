@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from gateway_client.cli import completing, ids
+from gateway_client.cli.arguments import completing, ids
 from gateway_client.cli.commands.approvals import approvals
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
+from gateway_client.cli.display.safe import safe
+from gateway_client.cli.display.times import clock, countdown, parse
 from gateway_client.cli.exits import usage
-from gateway_client.cli.safe import safe
-from gateway_client.cli.times import clock, countdown, parse
 from gateway_client.contract.standing import CallCondition, StandingApproval
 
 standing = noun("standing", "Calls that run without waiting for a person, as you have signed it.", default="list")

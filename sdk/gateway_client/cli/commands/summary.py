@@ -9,9 +9,9 @@ import click
 
 from gateway_client.cli.commands.audit import audit
 from gateway_client.cli.desk import CliContext, Group, pass_desk
-from gateway_client.cli.output import Output, note
-from gateway_client.cli.safe import plain, short
-from gateway_client.cli.times import bound
+from gateway_client.cli.display.output import Output, note
+from gateway_client.cli.display.safe import plain, short
+from gateway_client.cli.display.times import bound
 from gateway_client.contract.activity import AuditSummary, DecisionCounts
 
 _PARTS: Final = (("allow", "#", "█"), ("pending_approval", "?", "▒"), ("deny", "x", "░"), ("error", "!", "▚"))

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from gateway_client.cli import completing
+from gateway_client.cli.arguments import completing
 from gateway_client.cli.commands.policy import policy
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
+from gateway_client.cli.display.output import note
+from gateway_client.cli.display.safe import plain, safe
 from gateway_client.cli.exits import usage
-from gateway_client.cli.output import note
-from gateway_client.cli.safe import plain, safe
 from gateway_client.contract.value_rules import CapView, ValueRuleChanged
 from gateway_client.operators import OperatorClient
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import click
 
-from gateway_client.cli.call_names import named, waiting
 from gateway_client.cli.commands.approvals import approvals
 from gateway_client.cli.desk import CliContext, Group, pass_desk
-from gateway_client.cli.following import Follow
-from gateway_client.cli.output import Output, note
-from gateway_client.cli.safe import short
-from gateway_client.cli.times import clock, countdown, left
+from gateway_client.cli.display.output import Output, note
+from gateway_client.cli.display.safe import short
+from gateway_client.cli.display.times import clock, countdown, left
+from gateway_client.cli.views.call_names import named, waiting
+from gateway_client.cli.watching.following import Follow
 from gateway_client.errors import Conflict, GatewayError, NotFound
 from gateway_client.operators import OperatorClient
 from gateway_client.results import Approval

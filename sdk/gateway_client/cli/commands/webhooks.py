@@ -3,8 +3,8 @@
 import click
 
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.safe import safe
 
 webhooks = noun("webhooks", "Endpoints that are notified, and what could not be delivered to them.", default="list")
 

@@ -2,10 +2,10 @@
 
 import click
 
-from gateway_client.cli import ids
-from gateway_client.cli.completing import held
+from gateway_client.cli.arguments import ids
+from gateway_client.cli.arguments.completing import held
 from gateway_client.cli.desk import CliContext, Command, Group, pass_desk
-from gateway_client.cli.why_view import Story, show
+from gateway_client.cli.views.why import Story, show
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.contract.receipts import Receipt
 from gateway_client.errors import GatewayError, NotFound

@@ -7,11 +7,11 @@ command is not repeated: its failure is a wrong address more often than a broken
 from collections.abc import Iterator
 from itertools import islice
 
+from gateway_client.cli.display.output import ProgressLine
 from gateway_client.cli.evidence_export.partial import PartialExport
 from gateway_client.cli.evidence_export.sealed import SEALED
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.following import Follow
-from gateway_client.cli.output import ProgressLine
+from gateway_client.cli.watching.following import Follow
 from gateway_client.errors import GatewayError
 from gateway_client.operating.paging import MAX_PAGE
 from gateway_client.operators import OperatorClient

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gateway_client.cli.display.output import ProgressLine
+from gateway_client.cli.display.times import moved
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.exporting import MAX_LINE, exported
-from gateway_client.cli.output import ProgressLine
-from gateway_client.cli.times import moved
 from gateway_client.results import AuditEvent, EventFilter
 
 STEP = 1000

@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.mcp_hosts.edits import with_member, without_member
 from gateway_client.cli.mcp_hosts.jsonc import parse
-from gateway_client.cli.safe import safe
 from gateway_client.keys import KeyFileError, create_private, sync_folder
 
 MAX_BYTES = 4_194_304

@@ -11,14 +11,14 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import ContentSwitcher, Static
 
-from gateway_client.cli import ids
+from gateway_client.cli.arguments import ids
 from gateway_client.cli.commands.why import story_of
 from gateway_client.cli.complaints import line_of
 from gateway_client.cli.deciding import described
+from gateway_client.cli.display.output import DOT
+from gateway_client.cli.display.safe import safe
+from gateway_client.cli.display.times import now
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.output import DOT
-from gateway_client.cli.safe import safe
-from gateway_client.cli.times import now
 from gateway_client.cli.tui.decided import DecisionOver
 from gateway_client.cli.tui.deciding_screen import DecidingScreen, DecidingStep
 from gateway_client.cli.tui.decisions import Decisions
@@ -29,7 +29,7 @@ from gateway_client.cli.tui.search import Search
 from gateway_client.cli.tui.sessions import SessionsPane
 from gateway_client.cli.tui.standing import StatusPane
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, CollectedOutput, word
-from gateway_client.cli.why_view import Story, show
+from gateway_client.cli.views.why import Story, show
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.contract.sessions import RevokedSession
 from gateway_client.errors import GatewayError

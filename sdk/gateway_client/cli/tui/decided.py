@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from gateway_client.cli.complaints import complaint, line_of
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure
-from gateway_client.cli.results_view import show_executed
-from gateway_client.cli.safe import safe
 from gateway_client.cli.tui.words import CollectedOutput
+from gateway_client.cli.views.results import show_executed
 from gateway_client.errors import GatewayError
 from gateway_client.results import Denial, Executed
 

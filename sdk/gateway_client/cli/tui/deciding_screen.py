@@ -16,15 +16,15 @@ from textual.widgets import Static
 
 from gateway_client.cli import deciding
 from gateway_client.cli.complaints import line_of
+from gateway_client.cli.display.output import DOT
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure
-from gateway_client.cli.output import DOT
-from gateway_client.cli.plan_view import INDENT, PlanView
-from gateway_client.cli.safe import safe
 from gateway_client.cli.tui.decided import Decided, DecisionOver
 from gateway_client.cli.tui.feed import errand
 from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.typed import Typed
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, fact, folded, word
+from gateway_client.cli.views.plan import INDENT, PlanView
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.errors import GatewayError
 from gateway_client.operators import OperatorClient

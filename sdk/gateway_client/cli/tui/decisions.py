@@ -6,13 +6,13 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import Static
 
-from gateway_client.cli.event_view import reason_of
-from gateway_client.cli.safe import safe, short
-from gateway_client.cli.times import brief
+from gateway_client.cli.display.safe import safe, short
+from gateway_client.cli.display.times import brief
 from gateway_client.cli.tui.feed import MOST_EVENTS, News
 from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import HEADING, row, shared_out
+from gateway_client.cli.views.event import reason_of
 from gateway_client.results import AuditEvent
 
 

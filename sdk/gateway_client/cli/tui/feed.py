@@ -11,8 +11,8 @@ from typing import Any
 
 from gateway_client.cli.exits import Failure, ScriptExit
 from gateway_client.cli.paging import by_principal
-from gateway_client.cli.tailing import Tail
 from gateway_client.cli.tui.pools import Pool, pools_of
+from gateway_client.cli.watching.tailing import Tail
 from gateway_client.errors import GatewayError, ProtocolViolation
 from gateway_client.operators import OperatorClient
 from gateway_client.results import Approval, AuditEvent, EventFilter, SessionPage, Status

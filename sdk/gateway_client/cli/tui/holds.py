@@ -9,15 +9,15 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Static
 
-from gateway_client.cli.call_names import waiting
-from gateway_client.cli.output import DOT
-from gateway_client.cli.plan_view import INDENT, PlanView
-from gateway_client.cli.safe import plain, safe
-from gateway_client.cli.times import brief, countdown
+from gateway_client.cli.display.output import DOT
+from gateway_client.cli.display.safe import plain, safe
+from gateway_client.cli.display.times import brief, countdown
 from gateway_client.cli.tui.feed import News
 from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import WIDE, Pane
 from gateway_client.cli.tui.words import FAINT, HEADING, fact, folded, row, shared_out, word
+from gateway_client.cli.views.call_names import waiting
+from gateway_client.cli.views.plan import INDENT, PlanView
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.results import Approval
 

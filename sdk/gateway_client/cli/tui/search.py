@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gateway_client.cli.safe import plain, safe
+from gateway_client.cli.display.safe import plain, safe
 from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import Pane
 from gateway_client.cli.tui.typed import Typed

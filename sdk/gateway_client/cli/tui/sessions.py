@@ -9,8 +9,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from gateway_client.cli.commands.sessions import calls_left, known_by
-from gateway_client.cli.safe import plain, safe
-from gateway_client.cli.times import brief, countdown
+from gateway_client.cli.display.safe import plain, safe
+from gateway_client.cli.display.times import brief, countdown
 from gateway_client.cli.tui.feed import News
 from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import WIDE, Pane

@@ -4,7 +4,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 
 from gateway_client.cli.commands.running import show_status
-from gateway_client.cli.safe import safe
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.tui.feed import News
 from gateway_client.cli.tui.lines import ScrolledLines
 from gateway_client.cli.tui.pane import Pane

@@ -2,7 +2,7 @@
 
 from textual.widgets import Input
 
-from gateway_client.cli.safe import safe
+from gateway_client.cli.display.safe import safe
 
 
 class Typed(Input):

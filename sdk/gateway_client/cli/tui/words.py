@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from gateway_client.cli.output import STYLES, Output
-from gateway_client.cli.tables import fold, labelled, slices
+from gateway_client.cli.display.output import STYLES, Output
+from gateway_client.cli.display.tables import fold, labelled, slices
 
 GAP = 2
 _MOST_FREE = 32

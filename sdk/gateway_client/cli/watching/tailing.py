@@ -8,7 +8,7 @@ is missed or told twice, at equal times neither.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from gateway_client.cli.times import moved, parse
+from gateway_client.cli.display.times import moved, parse
 from gateway_client.results import AuditEvent, EventFilter
 
 OVERLAP_SECONDS = 5.0

@@ -7,9 +7,9 @@ what it names may be approved; where that can't be told, nothing is named.
 import re
 from collections.abc import Callable, Iterable
 
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
 from gateway_client.cli.paging import every_session
-from gateway_client.cli.safe import safe
 from gateway_client.operators import OperatorClient
 from gateway_client.results import AuditEvent, EventFilter
 

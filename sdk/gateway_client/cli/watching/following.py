@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gateway_client.cli.complaints import line_of
-from gateway_client.cli.output import note
+from gateway_client.cli.display.output import note
 from gateway_client.errors import GatewayError, RateLimited, Unavailable, Unreachable
 
 T = TypeVar("T")

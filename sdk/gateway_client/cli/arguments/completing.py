@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import click
 
 from gateway_client.cli.desk import CliContext
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure
-from gateway_client.cli.safe import safe
 from gateway_client.errors import GatewayError
 
 

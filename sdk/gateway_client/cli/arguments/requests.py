@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway_client.agents import AgentClient
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import usage
-from gateway_client.cli.safe import safe
 from gateway_client.errors import NotFound, ProtocolViolation
 from gateway_client.operators import OperatorClient
 from gateway_client.wire.decoding import parse_json

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from gateway_client.cli.contexts import GatewayContext
+from gateway_client.cli.contexts.contexts import GatewayContext
 from gateway_client.errors import ProtocolViolation
 from gateway_client.keys import KeyFileError, read_private
 from gateway_client.wire.decoding import parse_json

@@ -1,7 +1,7 @@
 """Standard output: tables on a terminal, aligned text in a pipe, JSON where it was asked for.
 
 Guarantees that colour and escape sequences reach terminals only, and those only without NO_COLOR; and that every text
-has gone through gateway_client/cli/safe.py.
+has gone through gateway_client/cli/display/safe.py.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gateway_client.cli.safe import json_text, plain, safe, short
+from gateway_client.cli.display.safe import json_text, plain, safe, short
 
 STYLES = {
     "ok": "green", "ready": "green", "verified": "green", "allow": "green", "approved": "green", "intact": "green",
@@ -78,17 +78,17 @@ class Output:
         if not self.is_terminal:
             self.line(f"{'':{indent}}{text}")
             return
-        from gateway_client.cli.tables import slices
+        from gateway_client.cli.display.tables import slices
 
         for line in slices(text, self._width() - indent):
             self.line(f"{'':{indent}}{line}".rstrip())
 
     def labelled(self, name: str, text: str, indent: int) -> None:
-        """One fact of a plan (gateway_client/cli/tables.py `labelled`); one line where that is no terminal."""
+        """One fact of a plan (gateway_client/cli/display/tables.py `labelled`); one line where that is no terminal."""
         if not self.is_terminal:
             self.line(f"  {name.ljust(indent - 2)}{text}")
             return
-        from gateway_client.cli.tables import labelled
+        from gateway_client.cli.display.tables import labelled
 
         for line in labelled(name, text, self._width(), indent):
             self.line(line)
@@ -100,7 +100,7 @@ class Output:
         marked = {DOT.join(words): DOT.join(self._padded_mark(one) for one in words) for words in of_words}
         lines = [[DOT.join(words) for words in of_words]]
         if self.is_terminal:
-            from gateway_client.cli.tables import flowing
+            from gateway_client.cli.display.tables import flowing
 
             lines = flowing(lines[0], self._width())
         for at, line in enumerate(lines):
@@ -110,7 +110,7 @@ class Output:
         """In lines that fit behind so many columns, on a terminal."""
         if not self.is_terminal:
             return [value]
-        from gateway_client.cli.tables import fold
+        from gateway_client.cli.display.tables import fold
 
         return fold(value, max(20, self._width() - indent))
 
@@ -128,7 +128,7 @@ class Output:
 
     def _laid_out(self, columns: Sequence[str], cells: list[list[str]]) -> None:
         """For a terminal: a table where one fits, records below each other elsewhere."""
-        from gateway_client.cli import tables
+        from gateway_client.cli.display import tables
 
         width = self._width()
         rows = tables.table(columns, cells, width)

@@ -7,8 +7,8 @@ only after every check: what raises leaves it as it was.
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway_client.cli.display.safe import json_text
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.safe import json_text
 from gateway_client.contract.evidence import Consistency, ShownCheckpoint
 from gateway_client.errors import EvidenceRefused, NotFound, ProtocolViolation
 from gateway_client.evidence.notes import Checkpoint, VerifierKey, open_checkpoint, unbase64

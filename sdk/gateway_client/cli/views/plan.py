@@ -5,11 +5,11 @@ Guarantees that nothing that will happen is left out silently: what is cut says 
 
 from collections.abc import Iterator
 
-from gateway_client.cli.approval_counts import counted
-from gateway_client.cli.cap_lines import cap_line
-from gateway_client.cli.output import Output
-from gateway_client.cli.safe import one_line, plain, safe
-from gateway_client.cli.times import countdown
+from gateway_client.cli.display.output import Output
+from gateway_client.cli.display.safe import one_line, plain, safe
+from gateway_client.cli.display.times import countdown
+from gateway_client.cli.views.approval_counts import counted
+from gateway_client.cli.views.cap_lines import cap_line
 from gateway_client.contract.approvals import ApprovalDetail
 
 MAX_SHOWN = 4000

@@ -1,7 +1,7 @@
 """Kept values for people: those that a bundle proves, and the erased ones."""
 
+from gateway_client.cli.display.safe import one_line, safe
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.safe import one_line, safe
 from gateway_client.evidence.bundles import ProvenCall, verify_bundle
 from gateway_client.operators import OperatorClient
 from gateway_client.results import Jwks

@@ -1,9 +1,9 @@
 """Tables and facts laid out for the width of a terminal, so that the terminal itself never breaks a line.
 
 A table that fits stands as one; from STACKED columns on, prose is folded for it, and identifiers are shortened to what
-still names them (gateway_client/cli/ids.py). Anything else is stacked: a record below the other, nothing cut. Cells are
-safe by now. No line of a table is longer than the width but for one word that is copied whole: an identifier, a path.
-Lines of a plan, a tail and a watch are never longer, and joined they are the text: no space of it is swallowed.
+still names them (gateway_client/cli/arguments/ids.py). Anything else is stacked: a record below the other, nothing cut.
+Cells are safe by now. No line of a table is longer than the width but for one word that is copied whole: an identifier,
+a path. Lines of a plan, a tail and a watch are never longer, and joined they are the text: no space of it is swallowed.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The name of a call in lists: its action, and the summary of its kept values where the gateway sends one."""
 
-from gateway_client.cli.approval_counts import counted
-from gateway_client.cli.output import DOT
-from gateway_client.cli.safe import plain
+from gateway_client.cli.display.output import DOT
+from gateway_client.cli.display.safe import plain
+from gateway_client.cli.views.approval_counts import counted
 from gateway_client.results import Approval
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gateway_client.cli.contexts import MEMBERS, Contexts, GatewayContext, contexts_file, load
+from gateway_client.cli.contexts.contexts import MEMBERS, Contexts, GatewayContext, contexts_file, load
+from gateway_client.cli.contexts.running_dev import SOURCE, running_dev
+from gateway_client.cli.display.safe import safe
 from gateway_client.cli.exits import Failure, ScriptExit, usage
-from gateway_client.cli.running_dev import SOURCE, running_dev
-from gateway_client.cli.safe import safe
 from gateway_client.wire.address import Address
 
 CREDENTIALS = {"operator_key_file": "operator.key", "private_key_file": "operator.pem"}

@@ -8,8 +8,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from gateway_client.cli.arguments.files import read
 from gateway_client.cli.exits import usage
-from gateway_client.cli.files import read
 from gateway_client.evidence.approval_signatures import thumbprint
 from gateway_client.keys import b64url
 

@@ -4,7 +4,7 @@ import math
 import time
 from datetime import UTC, datetime, timedelta
 
-from gateway_client.cli.safe import safe, short
+from gateway_client.cli.display.safe import safe, short
 
 
 def parse(text: str | None) -> float | None:

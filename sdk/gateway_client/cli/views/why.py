@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway_client.cli.complaints import NEXT
-from gateway_client.cli.event_view import kept_of
-from gateway_client.cli.output import Output
-from gateway_client.cli.safe import plain, safe, short
-from gateway_client.cli.times import clock
+from gateway_client.cli.display.output import Output
+from gateway_client.cli.display.safe import plain, safe, short
+from gateway_client.cli.display.times import clock
+from gateway_client.cli.views.event import kept_of
 from gateway_client.contract.approvals import ApprovalDetail
 from gateway_client.contract.receipts import Receipt
 from gateway_client.results import AuditEvent

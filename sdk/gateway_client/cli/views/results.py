@@ -3,9 +3,9 @@
 import json
 from collections.abc import Sequence
 
+from gateway_client.cli.display.output import Output
+from gateway_client.cli.display.safe import lines, one_line, plain, safe
 from gateway_client.cli.exits import Failure, ScriptExit
-from gateway_client.cli.output import Output
-from gateway_client.cli.safe import lines, one_line, plain, safe
 from gateway_client.contract.receipts import Receipt
 from gateway_client.results import Executed
 

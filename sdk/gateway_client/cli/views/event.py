@@ -2,7 +2,7 @@
 
 import json
 
-from gateway_client.cli.safe import short
+from gateway_client.cli.display.safe import short
 from gateway_client.results import AuditEvent
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from gateway_client.cli.arguments.files import read
 from gateway_client.cli.exits import usage
-from gateway_client.cli.files import read
 from gateway_client.evidence.notes import LOG, VerifierKey
 
 MAX_FILE = 65_536

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gateway_client.cli.output import Output
-from gateway_client.cli.safe import plain, safe, short
-from gateway_client.cli.times import span
+from gateway_client.cli.display.output import Output
+from gateway_client.cli.display.safe import plain, safe, short
+from gateway_client.cli.display.times import span
 from gateway_client.contract.intents import SeenFile
 from gateway_client.results import IntentDetail
 

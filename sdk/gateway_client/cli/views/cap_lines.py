@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gateway_client.cli.safe import safe
+from gateway_client.cli.display.safe import safe
 
 
 def cap_line(cap: Mapping[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""What a command line names: files, keys, requests, and parts of ids."""

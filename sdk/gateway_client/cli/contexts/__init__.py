@@ -1,0 +1,1 @@
+"""Which gateway a command speaks to, and with which keys."""

@@ -1,0 +1,1 @@
+"""Standard output: tables, times and text that can't deceive a terminal."""

@@ -1,0 +1,1 @@
+"""What people read of a call, a hold, an intent, a receipt."""

@@ -1,0 +1,1 @@
+"""Commands that go on: polls, new events, the log of a gateway."""
