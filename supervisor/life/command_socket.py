@@ -79,7 +79,7 @@ async def answer_commands(sock: socket.socket, answers: Mapping[str, Answer]) ->
 
 async def _serve(connection: trio.socket.SocketType, answers: Mapping[str, Answer], places: trio.Semaphore) -> None:
     try:
-        with connection, suppress(OSError):
+        with connection, suppress(OSError, trio.BrokenResourceError):  # it has hung up: an interrupted command, say
             if not _may_ask(connection):
                 return
             line = b""

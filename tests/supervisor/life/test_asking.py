@@ -1,13 +1,17 @@
-"""The message of a command whose gateway closes the connection without an answer."""
+"""Commands and their gateway, where one of the two closes the connection without an answer."""
 
 import socket
 import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import trio
 
 from ipc.process.exits import Exit
 from supervisor.life.asking import NAME, ask_gateway
+from supervisor.life.command_socket import Question, answer_commands, listen_for_commands
 from supervisor.refusal import Refused
 
 ROUNDS = 300
@@ -32,3 +36,25 @@ def test_a_connection_that_is_closed_unasked_is_a_refusal_whether_or_not_the_que
                 ask_gateway(tmp_path, "status")
             assert refused.value.code == Exit.NO_PERMISSION
         thread.join(60)
+
+
+async def test_a_command_that_is_interrupted_before_its_answer_ends_nothing(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    has_hung_up = trio.Event()
+
+    async def answer(question: Question) -> Mapping[str, object]:
+        await has_hung_up.wait()
+        return {"told": question["do"]}
+
+    with ExitStack() as cleanup:
+        sock = listen_for_commands(tmp_path, cleanup)
+        sock.setblocking(False)
+        nursery.start_soon(answer_commands, sock, {"reload": answer})
+        for _ in range(3):
+            async with await trio.open_unix_socket(str(tmp_path / NAME)) as interrupted:
+                await interrupted.send_all(b'{"do": "reload"}\n')
+        has_hung_up.set()
+        told = await trio.to_thread.run_sync(ask_gateway, tmp_path, "reload")
+        assert told == {"told": "reload"}
+        nursery.cancel_scope.cancel()
