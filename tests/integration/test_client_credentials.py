@@ -1,5 +1,9 @@
 """Tokens by client credentials in a whole gateway: who fetches them, and every way in which a server of tokens, or the
-broker itself, can fail."""
+broker itself, can fail.
+
+All tests share one gateway. Its actions have a kind, which says how their server of tokens answers, and where several
+tests need the kind, a name of their own after it.
+"""
 
 import base64
 import json
@@ -67,7 +71,15 @@ RIGHT = {
 
 
 TWICE = ("again", "same", "held")
-"""Actions whose calls may send a request once more."""
+"""Kinds of actions whose calls may send a request once more."""
+NAMES = [
+    *WRONG, "hanging_killed", "fine_once", "fine_beside", "fine_refused", "fine_killed", "fine_stopped", "fresh",
+    "lower", "again_once", "again_never", "again_stopped", "same", "held",
+]  # fmt: skip
+
+
+def kind(name: str) -> str:
+    return name.partition("_")[0]
 
 
 @dataclass
@@ -79,6 +91,8 @@ class Stage:
     tokens: TokenServer
     may_renew: threading.Event
     """The server gives a second token to `held` once this is set."""
+    idle: list[list[Any]]
+    """The brokers that ran before any call, and after one that needs no token."""
 
     def asked(self, name: str) -> list[bytes]:
         """Requests for tokens of this action."""
@@ -92,12 +106,12 @@ class Stage:
 def speaks(servers: list[TokenServer], may_renew: threading.Event) -> Callable[[socket.socket], None]:
     def answer(connection: socket.socket) -> None:
         name = servers[0].requests[-1].split(b" ")[1].decode().strip("/").partition("?")[0]
-        data = RIGHT[name] if name in RIGHT else WRONG[name][0]
-        data = data.replace(b"NUMBER", b"%06d" % len(servers[0].requests))
+        number = sum(one.startswith(f"POST /{name}?".encode()) for one in servers[0].requests)
+        data = RIGHT[kind(name)] if kind(name) in RIGHT else WRONG[kind(name)][0]
+        data = data.replace(b"NUMBER", b"%06d" % number)
         if name == "held":
-            is_first = sum(one.startswith(b"POST /held?") for one in servers[0].requests) == 1
-            assert is_first or may_renew.wait(300)
-            data = json_answer("200 OK", token("token-of-held-1" if is_first else "token-of-held-2"))
+            assert number == 1 or may_renew.wait(300)
+            data = json_answer("200 OK", token(f"token-of-held-{number}"))
         if data is HANG:
             servers[0].stop.wait(300)
         else:
@@ -110,17 +124,17 @@ def with_token(name: str) -> dict[str, Any]:
     way = {"token_url": f"http://login.gateway.test/{name}?v=1", "client_id": "client:7", "scopes": ["read", "write"],
            "audience": "https://api"}  # fmt: skip
     secrets = [{"name": "client", "inject": {"oauth2_client_credentials": way}}]
-    limits = {"timeout_seconds": 4.0 if name == "hanging" else 60.0, "max_io_calls": 2 if name in TWICE else 1}
+    limits = {"timeout_seconds": 4.0 if name == "hanging" else 60.0, "max_io_calls": 2 if kind(name) in TWICE else 1}
     return example("http_post", action_id=name, secrets=secrets, resource_limits=limits)
 
 
-@pytest.fixture
-def at(up: Upstream, tmp_path: Path) -> Iterator[Stage]:
-    top = patient(tmp_path / "actions")
-    names = [*RIGHT, *WRONG]
-    write_manifests(tmp_path / "actions", *map(with_token, names))
-    policy = open_policy(tmp_path / "policy", *names)
-    secrets = tmp_path / "secrets.json"
+@pytest.fixture(scope="module")
+def at(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder: Path = tmp_path_factory.mktemp("tokens")
+    top = patient(folder / "actions")
+    write_manifests(folder / "actions", *map(with_token, NAMES))
+    policy = open_policy(folder / "policy", *NAMES)
+    secrets = folder / "secrets.json"
     secrets.touch(mode=0o600)
     secrets.write_text(json.dumps({"client": CLIENT_SECRET, "upstream_token": "t" * 20, "bank_token": "b" * 20}))
     servers: list[TokenServer] = []
@@ -129,21 +143,22 @@ def at(up: Upstream, tmp_path: Path) -> Iterator[Stage]:
         servers.append(tokens)
         places = f'"upstream.gateway.test" = "{up.address}", "login.gateway.test" = "{tokens.address}"'
         text = f'{top}policy_dir = "{policy}"\n[egress]\nunsafe_resolve = {{{places}}}\n[secrets]\nfile = "{secrets}"\n'
-        with gateway(tmp_path, text) as running:
-            yield Stage(running, up, tokens, may_renew)
+        with gateway(folder, text) as running:
+            idle = [running.children(BROKER)]
+            assert running.agent().execute("http_post", POST).status_code == 200
+            yield Stage(running, up, tokens, may_renew, [*idle, running.children(BROKER)])
+            assert running.stop() == 0
 
 
 def test_a_call_has_a_token_that_was_fetched_once_and_its_client_secret_is_nowhere_else(at: Stage) -> None:
     agent = at.gate.agent()
-    assert at.gate.children(BROKER) == [], "no call needs it yet"
-    assert agent.execute("http_post", POST).status_code == 200
-    assert at.gate.children(BROKER) == []
+    assert at.idle == [[], []], "no call needs it yet"
     for _ in range(3):
-        assert agent.execute("fine", POST).status_code == 200
+        assert agent.execute("fine_once", POST).status_code == 200
         assert at.up.seen[-1].headers["authorization"] == "Bearer token-of-fine"
     assert agent.execute("lower", POST).status_code == 200
     assert at.up.seen[-1].headers["authorization"] == "Bearer token-of-lower"
-    (asked,) = at.asked("fine")
+    (asked,) = at.asked("fine_once")
     head, _, body = asked.partition(b"\r\n\r\n")
     fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
     assert base64.b64decode(fields["authorization"].removeprefix("Basic ")) == b"client%3A7:client+secret%2B3f81"
@@ -153,7 +168,6 @@ def test_a_call_has_a_token_that_was_fetched_once_and_its_client_secret_is_nowhe
     found = [one for one in (at.gate.log, *at.gate.state.rglob("*")) if one.is_file()]
     for value in (b"token-of-fine", CLIENT_SECRET.encode()):
         assert [str(one) for one in found if value in one.read_bytes()] == []
-    assert at.gate.stop() == 0
 
 
 def test_each_wrong_answer_of_a_token_server_fails_the_call_by_name_before_anything_is_sent(at: Stage) -> None:
@@ -168,7 +182,7 @@ def test_each_wrong_answer_of_a_token_server_fails_the_call_by_name_before_anyth
         assert CLIENT_SECRET not in json.dumps(event)
         assert one.execute("text_digest", {"text": "x"}).status_code == 200, "the call was given back to the budget"
     assert len(at.up.seen) == sent
-    assert agent.execute("fine", POST).status_code == 200, "the broker serves others"
+    assert agent.execute("fine_beside", POST).status_code == 200, "the broker serves others"
 
 
 def test_a_call_after_an_upstreams_401_has_another_token_where_the_server_gives_one(at: Stage) -> None:
@@ -181,35 +195,35 @@ def test_a_call_after_an_upstreams_401_has_another_token_where_the_server_gives_
     assert len(at.asked("fresh")) == 1
     assert agent.execute("fresh", POST).status_code == 200
     assert at.up.seen[-1].headers["authorization"] != first
-    agent.execute("fine", {"path": "/status/401", "message": "hi"})
-    assert agent.execute("fine", POST).status_code == 200, "a server that gives the same token again"
-    assert len(at.asked("fine")) == 2
+    agent.execute("fine_refused", {"path": "/status/401", "message": "hi"})
+    assert agent.execute("fine_refused", POST).status_code == 200, "a server that gives the same token again"
+    assert len(at.asked("fine_refused")) == 2
 
 
 def test_a_call_whose_token_is_refused_is_sent_once_more_with_another_and_is_verified(at: Stage) -> None:
     agent, before = at.gate.agent(max_calls=2), len(at.up.seen)
-    answer = agent.execute("again", {"path": "/bearer/02", "message": "hi"})
-    assert (answer.status_code, len(at.asked("again"))) == (200, 2)
+    answer = agent.execute("again_once", {"path": "/bearer/02", "message": "hi"})
+    assert (answer.status_code, len(at.asked("again_once"))) == (200, 2)
     sent = [(one.path, one.headers["authorization"], one.body) for one in at.up.seen[before:]]
     path, body = "/bearer/02", b'{"message":"hi"}'
     assert sent == [(path, "Bearer token-000001", body), (path, "Bearer token-000002", body)]
     event = at.event_of(agent.session_id)
     assert (event["decision"], event["verification_outcome"]) == ("allow", "verified")
-    assert agent.execute("again", POST).status_code == 200, "it was one call of the budget"
-    assert (at.up.seen[-1].headers["authorization"], len(at.asked("again"))) == ("Bearer token-000002", 2)
+    assert agent.execute("again_once", POST).status_code == 200, "it was one call of the budget"
+    assert (at.up.seen[-1].headers["authorization"], len(at.asked("again_once"))) == ("Bearer token-000002", 2)
     found = [one for one in (at.gate.log, *at.gate.state.rglob("*")) if one.is_file()]
     assert [str(one) for one in found if b"token-00000" in one.read_bytes()] == []
 
 
 def test_a_call_whose_second_token_is_refused_too_has_that_answer(at: Stage) -> None:
     agent, before = at.gate.agent(), len(at.up.seen)
-    refused = agent.execute("again", {"path": "/bearer/never", "message": "hi"})
+    refused = agent.execute("again_never", {"path": "/bearer/never", "message": "hi"})
     assert len(at.up.seen) == before + 2
     assert at.event_of(agent.session_id)["verification_outcome"] == "verification_failed"
     assert refused.json()["output"]["status"] == 401
-    assert agent.execute("again", POST).status_code == 200
+    assert agent.execute("again_never", POST).status_code == 200
     assert at.up.seen[-1].headers["authorization"] == "Bearer token-000002"
-    assert len(at.asked("again")) == 2
+    assert len(at.asked("again_never")) == 2
 
 
 def test_a_call_is_sent_once_where_the_server_gives_the_refused_token_again(at: Stage) -> None:
@@ -222,11 +236,11 @@ def test_a_call_is_sent_once_where_the_server_gives_the_refused_token_again(at: 
 
 def test_a_broker_that_hangs_while_a_call_asks_for_another_token_leaves_it_the_refusal(at: Stage) -> None:
     agent = at.gate.agent()
-    assert agent.execute("again", POST).status_code == 200
-    first, sent = at.gate.child(BROKER).pid, len(at.up.seen)
+    assert agent.execute("again_stopped", POST).status_code == 200
+    first, sent, before = at.gate.child(BROKER).pid, len(at.up.seen), failures(at)
     with ThreadPoolExecutor(1) as pool:
         one = at.gate.agent()
-        answer = pool.submit(one.execute, "again", {"path": "/wait/refused", "message": "hi"})
+        answer = pool.submit(one.execute, "again_stopped", {"path": "/wait/refused", "message": "hi"})
         wait_for(lambda: len(at.up.seen) == sent + 1, "the request")
         os.kill(first, signal.SIGSTOP)
         at.up.refused.add("/wait/refused")
@@ -234,9 +248,14 @@ def test_a_broker_that_hangs_while_a_call_asks_for_another_token_leaves_it_the_r
         answer.result(120)
     assert at.event_of(one.session_id)["verification_outcome"] == "verification_failed"
     assert len(at.up.seen) == sent + 1
-    wait_for(lambda: any(line["message"] == "no other token for a call" for line in at.gate.lines()), "the log line")
+    wait_for(lambda: failures(at) > before, "the log line")
     broker_after(at, first)
-    assert agent.execute("again", POST).status_code == 200
+    assert agent.execute("again_stopped", POST).status_code == 200
+
+
+def failures(at: Stage) -> int:
+    """How often a call has got no other token."""
+    return sum(line["message"] == "no other token for a call" for line in at.gate.lines())
 
 
 def test_shared_calls_go_on_beside_one_that_waits_for_another_token(at: Stage) -> None:
@@ -262,16 +281,16 @@ def broker_after(at: Stage, pid: int) -> int:
     return int(found[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("name", ["fine_killed", "fine_stopped"])
 def test_a_broker_that_dies_or_hangs_in_the_middle_fails_its_calls_by_name_and_is_replaced(
-    at: Stage, number: int
+    at: Stage, name: str
 ) -> None:
     agent = at.gate.agent()
-    assert agent.execute("fine", POST).status_code == 200
+    assert agent.execute(name, POST).status_code == 200
     first, sent = at.gate.child(BROKER).pid, len(at.up.seen)
-    if number == signal.SIGSTOP:
-        os.kill(first, number)
-        answer = agent.execute("fine", POST)
+    if name == "fine_stopped":
+        os.kill(first, signal.SIGSTOP)
+        answer = agent.execute(name, POST)
         assert "the broker did not answer within" in at.gate.events(decision="error")[0]["reason"]
     else:
         answer = killed_in_the_middle(at, first)
@@ -279,14 +298,14 @@ def test_a_broker_that_dies_or_hangs_in_the_middle_fails_its_calls_by_name_and_i
     assert (answer.status_code, answer.json()) == (502, {"error": "action_execution_failed"})
     assert len(at.up.seen) == sent
     broker_after(at, first)
-    assert agent.execute("fine", POST).status_code == 200
+    assert agent.execute(name, POST).status_code == 200
     assert at.gate.operator().get("/readyz").status_code == 200
 
 
 def killed_in_the_middle(at: Stage, pid: int) -> Any:
     """The answer of a call whose broker is killed while a token server keeps it waiting."""
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(at.gate.agent().execute, "hanging", POST)
-        wait_for(lambda: at.asked("hanging"), "the question of the broker")
+        answer = pool.submit(at.gate.agent().execute, "hanging_killed", POST)
+        wait_for(lambda: at.asked("hanging_killed"), "the question of the broker")
         os.kill(pid, signal.SIGKILL)
         return answer.result(60)
