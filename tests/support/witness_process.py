@@ -13,6 +13,7 @@ import httpx
 from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, wait_for
 from tests.support.ports import free_port
 from tests.support.processes import GATEWAY
+from witness.folder import held, make_key
 
 PATH = "/add-checkpoint"
 
@@ -34,9 +35,8 @@ class WitnessProcess:
         self.log_keys = folder / "log.keys"
         self.log = folder / "witness.log"
         self.port = free_port()
-        made = run("key", "--state", self.state, "--name", name)
-        assert made.returncode == 0, made.stderr
-        self.key = made.stdout.strip()
+        with held(self.state):
+            self.key = make_key(self.state, name).public.text
         self.process: subprocess.Popen[bytes] | None = None
         self._scheme = "http"
         self._verify: ssl.SSLContext | bool = True

@@ -7,7 +7,17 @@ import pytest
 from ipc.keys.verifier_keys import WITNESS, read_verifier_key
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
-from witness.folder import KEY_FILE, CosignedTree, held, make_key, read_key, read_records, record_file, write_record
+from witness.folder import (
+    KEY_FILE,
+    LOGS,
+    CosignedTree,
+    held,
+    make_key,
+    read_key,
+    read_records,
+    record_file,
+    write_record,
+)
 
 RECORD = CosignedTree("log.example/a", 7, "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=", "note")
 
@@ -71,3 +81,13 @@ def test_a_second_process_is_kept_out(folder: Path) -> None:
     with held(folder), pytest.raises(PrivateFileError) as refused, held(folder):
         pass
     assert refused.value.exit_code == Exit.LOCKED
+
+
+@pytest.mark.parametrize("hidden", [KEY_FILE, LOGS])
+def test_a_folder_that_others_may_look_into_is_refused(folder: Path, hidden: str) -> None:
+    make_key(folder, "witness.example/w")
+    (folder / hidden).chmod(0o755)
+    folder.chmod(0o755)
+    with pytest.raises(PrivateFileError, match="lets others in") as refused, held(folder):
+        pass
+    assert refused.value.exit_code == Exit.CONFIG
