@@ -1,4 +1,4 @@
-"""The file that live sync writes, as `gateway check` looks at its place: what a start would trip over, with a mend."""
+"""Places of a configuration as `gateway check` looks at them: what a start would trip over, with a mend."""
 
 import os
 import stat
@@ -95,3 +95,15 @@ def test_a_list_beside_the_state_directory_would_open_it_to_fronts(tmp_path: Pat
     (told,) = problems(tmp_path, CONFIG.replace("squid/domains", "domains"))
     place = "ETC/gateway.toml:7  egress.proxy_allowlist_file: ETC"
     assert told == f"{place} holds the state directory, the ledger or a key. Give the list a folder of its own."
+
+
+def test_a_ledger_that_is_no_database_and_modules_that_can_not_be_kept_are_said(tmp_path: Path) -> None:
+    (tmp_path / "squid").mkdir(mode=0o755)
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / "ledger.sqlite3").write_bytes(b"this is no database" * 1000)
+    (tmp_path / "state" / "modules-cache").write_text("this is no folder")
+    place = "ETC/gateway.toml:1  state_dir: ETC/state"
+    assert problems(tmp_path) == [
+        f"{place}/modules-cache is not a folder. Move it away: the gateway makes it.",
+        f"{place}/ledger.sqlite3 is not a SQLite database. Put the ledger back from a backup (docs/operations.md).",
+    ]
