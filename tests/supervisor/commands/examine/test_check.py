@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Iterator[Path]:
+@contextmanager
+def copied(made: Path, copy: Path) -> Iterator[Path]:
     """A copy of a whole configuration, to be spoilt."""
-    copy = tmp_path / "etc"
     shutil.copytree(made, copy, symlinks=True)
     file = copy / "gateway.toml"
     file.write_text(file.read_text().replace(str(made), str(copy)))
@@ -40,6 +40,12 @@ def folder(made: Path, tmp_path: Path) -> Iterator[Path]:
     for path in copy.rglob("*"):
         if path.is_dir():
             path.chmod(0o755)
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Iterator[Path]:
+    with copied(made, tmp_path / "etc") as copy:
+        yield copy
 
 
 def check(folder: Path, run: Run = here) -> tuple[int, list[str]]:
@@ -54,7 +60,10 @@ def at(file: Path, beginning: str) -> str:
     return f"{file.name}:{line}  "
 
 
-def test_a_whole_configuration_has_no_problem_and_is_left_as_it_was(folder: Path) -> None:
+def test_a_whole_configuration_has_no_problem_also_with_byte_order_marks_and_is_left_as_it_was(folder: Path) -> None:
+    (folder / "keys" / "receipt-keys.jwks.json").unlink()  # a start makes it
+    for place in ("gateway.toml", "actions/text_digest.yaml", "policy/gateway.rego", "policy/data.json"):
+        (folder / place).write_bytes(codecs.BOM_UTF8 + (folder / place).read_bytes())
     before = tree_of(folder)
     assert check(folder, gateway) == (0, ["gateway.toml: no problems, 7 actions, policy version test-1."])
     assert tree_of(folder) == before
@@ -115,12 +124,24 @@ def test_everything_that_is_wrong_is_said_at_once_sorted_with_its_place(folder: 
     assert places == sorted(places, key=lambda place: (place[0], int(place[2])))
 
 
-def test_problems_are_there_for_programs_too(folder: Path) -> None:
+def test_problems_are_there_for_programs_too_also_of_files_that_can_not_be_read(folder: Path) -> None:
+    (folder / "policy" / "freeze.rego").symlink_to("nowhere")
+    (folder / "policy" / "data.json").unlink()
+    os.mkfifo(folder / "actions" / "pipe.yml")
+    (folder / "actions" / "more").mkdir()
+    (folder / "actions" / "more" / "echo.yaml").write_text("x")
     (folder / "gateway.toml").write_text("lease_ttl_seconds = 0\n" + (folder / "gateway.toml").read_text())
     rewrite_yaml(folder / "actions" / "spin.yaml", risk_level="mild")
     done = here(folder, "check", "--config", "gateway.toml", "--json")
     assert done.returncode == Exit.CONFIG
-    assert json.loads(done.stdout) == {
+    told = json.loads(done.stdout)
+    unreadable = [one for one in told["problems"] if one["file"].endswith(("more", "pipe.yml", "rego", "data.json"))]
+    assert [one["file"].removeprefix(f"{folder}/") for one in unreadable] == [
+        "actions/more", "actions/pipe.yml", "policy/data.json", "policy/freeze.rego",
+    ]  # fmt: skip
+    assert unreadable[2]["message"] == "is missing."
+    told["problems"] = [one for one in told["problems"] if one not in unreadable]
+    assert told == {
         "problems": [
             {
                 "file": f"{folder}/actions/spin.yaml",
@@ -141,27 +162,84 @@ def test_problems_are_there_for_programs_too(folder: Path) -> None:
     }
 
 
-def test_folders_sockets_and_files_are_said_where_they_are_named(folder: Path) -> None:
-    (folder / "state").mkdir()
-    (folder / "state").chmod(0o777)
-    (folder / "run").mkdir()
-    (folder / "run" / "gate.sock").write_text("no socket")
-    (folder / "secrets.json").chmod(0o640)
-    (folder / "keys" / "keys" / "lease.pem").unlink()
-    (folder / "keys" / "receipt-keys.jwks.json").write_text("{}")
-    (folder / "policy" / "data.json").unlink()
-    with socket.socket(socket.AF_UNIX) as listening:
-        # A gateway that runs here is no problem.
-        listening.bind(str(folder / "run" / "gate-admin.sock"))
-        code, lines = check(folder)
-    assert code == Exit.CONFIG
+HOOKS = (
+    ("fine", "", ""),
+    ("none", "", "ETC/none: cannot read it: No such file or directory."),
+    ("open", "", "ETC/open: mode 0644 lets others in. Use chmod 0600."),
+    ("gone", "disable = true\n", ""),
+    ("short", "", "ETC/short: the secret must have 16 characters or more."),
+)
+"""(name, more lines, what is wrong with the file of its secret)."""
+
+
+def add_hooks(folder: Path) -> None:
+    """A webhook for each."""
+    for name, text, mode in (("fine", "a secret of some words", 0o600), ("open", "a secret of some words", 0o644),
+                             ("short", "hush", 0o600)):  # fmt: skip
+        (folder / name).write_text(text)
+        (folder / name).chmod(mode)
+    with (folder / "gateway.toml").open("a") as toml:
+        for name, more, _ in HOOKS:
+            url = "https://hooks.example/"
+            toml.write(f'[[webhooks]]\nname = "{name}"\nurl = "{url}"\n{more}secret_file = "{name}"\n')
+
+
+def said_of_hooks(folder: Path) -> list[str]:
+    return [
+        at(folder / "gateway.toml", f'secret_file = "{name}"') + f"webhooks[{index}].secret_file: {said}"
+        for index, (name, _, said) in enumerate(HOOKS)
+        if said
+    ]
+
+
+@pytest.fixture(scope="module")
+def spoilt(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
+    """A configuration with a mistake of many kinds, and what is said of it."""
+    with copied(made, tmp_path_factory.mktemp("spoilt") / "etc") as folder:
+        (folder / "state").mkdir()
+        (folder / "state").chmod(0o777)
+        (folder / "run").mkdir()
+        (folder / "run" / "gate.sock").write_text("no socket")
+        (folder / "secrets.json").chmod(0o640)
+        (folder / "keys" / "keys" / "lease.pem").unlink()
+        (folder / "keys" / "receipt-keys.jwks.json").write_text("{}")
+        loop = "count([1 | some x in numbers.range(1, 9000); some y in numbers.range(1, 9000); x == y + 0.5]) == 1"
+        rego = folder / "policy" / "gateway.rego"
+        rego.write_text(rego.read_text().replace("applies_scope if {", "applies_scope if {\n\t" + loop))
+        actions = folder / "actions"
+        write = yaml.safe_load((actions / "file_write.yaml").read_text())
+        rewrite_yaml(actions / "file_write.yaml", fs=write["fs"] | {"root": "modules-cache"})
+        shutil.copy(actions / "file_write.yaml", actions / "link_write.yaml")
+        rewrite_yaml(actions / "link_write.yaml", action_id="link_write", fs=write["fs"] | {"root": "files/notes"})
+        (folder / "state" / "files").mkdir(mode=0o700)
+        (folder / "state" / "files" / "notes").symlink_to("../keys")
+        rewrite_yaml(actions / "http_post.yaml", egress=OTHER_HOST)
+        transfer = actions / "payment_transfer.yaml"
+        transfer.write_text(transfer.read_text().replace("to: '{to}'", "to: {to}"))
+        add_hooks(folder)
+        toml = folder / "gateway.toml"
+        toml.write_text(toml.read_text().replace('url = "https://hooks.example/"', 'url = "https://10.0.0.1/"', 1))
+        with socket.socket(socket.AF_UNIX) as listening:
+            # A gateway that runs here is no problem.
+            listening.bind(str(folder / "run" / "gate-admin.sock"))
+            code, lines = check(folder)
+        assert (code, lines[-1]) == (Exit.CONFIG, "14 problems, nothing started.")
+        yield folder, lines[:-1]
+
+
+OTHER_HOST = {
+    "profile": "direct_allowlist", "allowed_domains": ["other.example"], "allowed_methods": ["POST"],
+}  # fmt: skip
+
+
+def test_folders_sockets_and_files_are_said_where_they_are_named(spoilt: tuple[Path, list[str]]) -> None:
+    folder, lines = spoilt
     toml, jwks = folder / "gateway.toml", "ETC/keys/receipt-keys.jwks.json"
     state = "ETC/state has mode 0777, and keys lie in it. Run chmod 0700 ETC/state, or name another."
     lease = "lease_signing_key_path: ETC/keys/keys/lease.pem: cannot read it: No such file or directory."
     open_file = "ETC/secrets.json: mode 0640 lets others in. Use chmod 0600."
     secrets = f"secrets.file: {open_file} Correct the file, its owner or its mode."
-    assert lines[:-1] == [
-        "ETC/policy/data.json  is missing.",
+    assert [line for line in lines if line.startswith("gateway.toml") and "webhooks" not in line] == [
         f"gateway.toml:1  state_dir: {state}",
         "gateway.toml:3  listen_uds_path: ETC/run/gate.sock is there and is not a socket. Move it away.",
         at(toml, "lease_signing") + lease,
@@ -171,100 +249,68 @@ def test_folders_sockets_and_files_are_said_where_they_are_named(folder: Path) -
     ]
 
 
-def test_a_root_of_files_elsewhere_or_over_a_link_is_said_at_its_line(folder: Path) -> None:
-    manifest = folder / "actions" / "file_write.yaml"
-    write = manifest.read_text()
-    rewrite_yaml(manifest, fs=yaml.safe_load(write)["fs"] | {"root": "modules-cache"})
-    code, lines = check(folder)
-    assert (code, lines[:-1]) == (
-        Exit.CONFIG,
-        [
-            "ETC/actions/" + at(manifest, "  root") + 'fs.root = "modules-cache": must be `files`, or a folder in it '
-            "such as files/reports. Move the folder into the one that files_dir names (by default state_dir/files).",
-        ],
-    )
-    (folder / "state" / "files").mkdir(mode=0o700, parents=True)
-    (folder / "state").chmod(0o700)
-    (folder / "state" / "files" / "notes").symlink_to("../keys")
-    rewrite_yaml(manifest, fs=yaml.safe_load(write)["fs"] | {"root": "files/notes"})
-    code, lines = check(folder)
-    assert (code, lines[:-1]) == (
-        Exit.CONFIG,
-        [
-            "ETC/actions/" + at(manifest, "  root") + 'fs.root = "files/notes": a link on the way leads to '
-            "ETC/state/keys. Put a folder in place of the link: ETC/state/files/notes.",
-        ],
-    )
+def test_roots_elsewhere_or_over_a_link_hosts_that_no_domain_allows_and_braces_are_said_at_their_lines(
+    spoilt: tuple[Path, list[str]],
+) -> None:
+    folder, lines = spoilt
+    actions = folder / "actions"
+    assert [line for line in lines if line.startswith("ETC/actions")] == [
+        "ETC/actions/" + at(actions / "file_write.yaml", "  root") + 'fs.root = "modules-cache": must be `files`, or a '
+        "folder in it such as files/reports. Move the folder into the one that files_dir names (by default "
+        "state_dir/files).",
+        "ETC/actions/" + at(actions / "http_post.yaml", "  url_template") + "template.url_template: "
+        "upstream.gateway.test is not in egress.allowed_domains, so every call would wait for a person. Add it there, "
+        "or correct the host.",
+        "ETC/actions/" + at(actions / "link_write.yaml", "  root") + 'fs.root = "files/notes": a link on the way leads '
+        "to ETC/state/keys. Put a folder in place of the link: ETC/state/files/notes.",
+        "ETC/actions/" + at(actions / "payment_transfer.yaml", "    to: {to}") + "template.body_template.to holds "
+        "braces without quotes, which YAML takes for a mapping with an empty value. Quote it, as \"{name}\"; for an "
+        "empty value write null.",
+    ]  # fmt: skip
 
 
-def test_braces_without_quotes_and_a_host_that_no_domain_allows_are_said_at_their_lines(folder: Path) -> None:
-    post = folder / "actions" / "http_post.yaml"
-    rewrite_yaml(post, egress=yaml.safe_load(post.read_text())["egress"] | {"allowed_domains": ["other.example"]})
-    code, lines = check(folder)
-    assert (code, lines[:-1]) == (
-        Exit.CONFIG,
-        [
-            "ETC/actions/" + at(post, "  url_template") + "template.url_template: upstream.gateway.test is not in "
-            "egress.allowed_domains, so every call would wait for a person. Add it there, or correct the host.",
-        ],
-    )
+def test_an_endless_policy_is_reported_in_time(spoilt: tuple[Path, list[str]]) -> None:
+    (of_policy,) = [line for line in spoilt[1] if line.startswith("ETC/policy")]
+    assert of_policy.startswith("ETC/policy  the policy process was lost while it tried this policy")
+
+
+def test_the_file_of_a_webhooks_secret_is_looked_at_where_it_is_named_also_beside_another_mistake(
+    spoilt: tuple[Path, list[str]],
+) -> None:
+    folder, lines = spoilt
+    said = [line for line in lines if "webhooks" in line]
+    assert [line for line in said if "secret_file" in line] == said_of_hooks(folder)
+    assert len([line for line in said if "webhooks[0].url" in line]) == 1
+
+
+def test_in_dev_mode_webhooks_are_looked_at_too_and_a_missing_folder_is_a_problem(folder: Path) -> None:
+    add_hooks(folder)
+    shutil.rmtree(folder / "actions")
+    code, lines = check(folder, lambda folder, *rest: here(folder, *rest, "--dev"))
+    assert (code, [line for line in lines if "webhooks" in line]) == (Exit.CONFIG, said_of_hooks(folder))
+    (said,) = [line for line in lines if line.startswith("ETC/actions")]
+    assert said.startswith("ETC/actions  the manifests folder cannot be read: No such file or directory. Create")
+
+
+def test_a_host_that_was_learned_is_no_problem_and_a_value_that_no_action_offers_a_warning(folder: Path) -> None:
+    rewrite_yaml(folder / "actions" / "http_post.yaml", egress=OTHER_HOST)
     learned = LearnedRule("http_post", "upstream.gateway.test", "cli", "2026-01-01T00:00:00.000Z", "ann")
     fronts = folder / "state" / "fronts"
     fronts.mkdir(mode=0o700, parents=True)
     fronts.parent.chmod(0o700)
     (fronts / "learned.json").write_bytes(encode_rules(Rules(domains=(learned,))))
     (fronts / "learned.json").chmod(0o600)
-    assert check(folder) == (Exit.OK, ["gateway.toml: no problems, 7 actions, policy version test-1."])
-    transfer = folder / "actions" / "payment_transfer.yaml"
-    transfer.write_text(transfer.read_text().replace("to: '{to}'", "to: {to}"))
-    code, lines = check(folder)
-    assert (code, lines[:-1]) == (
-        Exit.CONFIG,
-        [
-            "ETC/actions/" + at(transfer, "    to: {to}") + "template.body_template.to holds braces without quotes, "
-            'which YAML takes for a mapping with an empty value. Quote it, as "{name}"; for an empty value write null.',
-        ],
-    )
-
-
-def test_a_value_that_the_policy_names_and_no_action_offers_is_a_warning(folder: Path) -> None:
     file = folder / "policy" / "data.json"
     rule = {"pointer": "/amount", "hold_above": 1}
     file.write_text(json.dumps(json.loads(file.read_text()) | {"thresholds": {"payment_transfer": [rule]}}))
-    code, lines = check(folder)
     said = "thresholds.payment_transfer: /amount is not in the policy_input of the action's manifest; did you mean"
-    assert (code, lines[0]) == (Exit.OK, f"ETC/policy/data.json  warning: {said} /amount_cents?")
-
-
-def test_a_missing_folder_and_an_endless_policy_are_reported_in_time(folder: Path) -> None:
-    shutil.rmtree(folder / "actions")
-    (folder / "keys" / "receipt-keys.jwks.json").unlink()  # a start makes it
-    loop = "count([1 | some x in numbers.range(1, 9000); some y in numbers.range(1, 9000); x == y + 0.5]) == 1"
-    rego = folder / "policy" / "gateway.rego"
-    rego.write_text(rego.read_text().replace("applies_scope if {", "applies_scope if {\n\t" + loop))
-    code, lines = check(folder)
-    assert code == Exit.CONFIG
-    (of_actions, of_policy) = lines[:-1]
-    assert of_actions.startswith("ETC/actions  the manifests folder cannot be read: No such file or directory. Create")
-    assert of_policy.startswith("ETC/policy  the policy process was lost while it tried this policy")
-
-
-def test_a_rule_and_a_manifest_that_can_not_be_read_are_problems(folder: Path) -> None:
-    (folder / "policy" / "freeze.rego").symlink_to("nowhere")
-    os.mkfifo(folder / "actions" / "pipe.yml")
-    (folder / "actions" / "more").mkdir()
-    (folder / "actions" / "more" / "echo.yaml").write_text("x")
-    code, said = check(folder)
-    assert code == Exit.CONFIG
-    assert [line.split("  ")[0] for line in said[:-1]] == [
-        "ETC/actions/more", "ETC/actions/pipe.yml", "ETC/policy/freeze.rego"
-    ]  # fmt: skip
-
-
-def test_files_that_begin_with_a_byte_order_mark_are_read(folder: Path) -> None:
-    for place in ("gateway.toml", "actions/text_digest.yaml", "policy/gateway.rego", "policy/data.json"):
-        (folder / place).write_bytes(codecs.BOM_UTF8 + (folder / place).read_bytes())
-    assert check(folder) == (0, ["gateway.toml: no problems, 7 actions, policy version test-1."])
+    assert check(folder) == (
+        Exit.OK,
+        [
+            f"ETC/policy/data.json  warning: {said} /amount_cents?",
+            "gateway.toml: no problems, 7 actions, policy version test-1.",
+        ],
+    )
 
 
 def test_a_file_that_is_no_toml_is_all_that_can_be_said(folder: Path) -> None:
@@ -286,30 +332,6 @@ def test_settings_that_can_not_be_judged_are_left_out(folder: Path) -> None:
         'gateway.toml:1  state_dir = ""',
         "gateway.toml:5  manifests_dir = 3",
     ]
-
-
-def test_the_file_of_a_webhooks_secret_is_looked_at_where_it_is_named(folder: Path) -> None:
-    for name, text, mode in (("fine", "a secret of some words", 0o600), ("open", "a secret of some words", 0o644),
-                             ("short", "hush", 0o600)):  # fmt: skip
-        (folder / name).write_text(text)
-        (folder / name).chmod(mode)
-    toml, wanted = folder / "gateway.toml", []
-    for index, (name, more, said) in enumerate([
-        ("fine", "", ""),
-        ("none", "", "ETC/none: cannot read it: No such file or directory."),
-        ("open", "", "ETC/open: mode 0644 lets others in. Use chmod 0600."),
-        ("gone", "disable = true\n", ""),
-        ("short", "", "ETC/short: the secret must have 16 characters or more."),
-    ]):  # fmt: skip
-        table = f'[[webhooks]]\nname = "{name}"\nurl = "https://hooks.example/"\n{more}secret_file = "{name}"\n'
-        toml.write_text(toml.read_text() + table)
-        if said:
-            wanted.append(at(toml, f'secret_file = "{name}"') + f"webhooks[{index}].secret_file: {said}")
-    for arguments in ((), ("--dev",)):
-        code, lines = check(folder, lambda folder, *rest, more=arguments: here(folder, *rest, *more))
-        assert (code, [line for line in lines if "webhooks" in line]) == (Exit.CONFIG, wanted)
-    toml.write_text(toml.read_text().replace('url = "https://hooks.example/"', 'url = "https://10.0.0.1/"', 1))
-    assert len([line for line in check(folder)[1] if "webhooks" in line]) == len(wanted) + 1
 
 
 def test_a_dev_configuration_is_checked_by_the_rules_of_dev(tmp_path: Path) -> None:
