@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.edge_process import Edge, edge, edge_config
-from tests.support.gateway import STOP_SECONDS, Gateway, wait_for
+from tests.support.gateway import Gateway, wait_for
 from tests.support.mcp_over_http import MCP, access_token, asked
 
 
-@pytest.fixture
-def serving(gate: Gateway, tmp_path: Path) -> Iterator[Edge]:
-    with edge(edge_config(tmp_path, gate.ready["client_socket"], MCP)) as running:
+@pytest.fixture(scope="module")
+def serving(gate: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with edge(edge_config(tmp_path_factory.mktemp("serving"), gate.ready["client_socket"], MCP)) as running:
         yield running
 
 
@@ -33,8 +33,10 @@ def test_requests_with_one_token_share_one_lease_also_when_they_come_at_once(ser
 def test_a_token_gives_no_access_after_its_end(serving: Edge, gate: Gateway) -> None:
     assert asked(serving, access_token(jti="first")).status_code == 200  # a first answer takes seconds on a busy host
     before = leases(gate)
-    shown = access_token(exp=int(time.time()) + 5)
+    ends = int(time.time()) + 5
+    shown = access_token(exp=ends)
     assert asked(serving, shown).status_code == 200
+    wait_for(lambda: time.time() >= ends, "the last second of the token")
     ended = wait_for(lambda: one if (one := asked(serving, shown)).status_code != 200 else None, "the end of the token")
     assert ended.status_code == 401
     assert 'error="invalid_token"' in ended.headers["www-authenticate"]
@@ -57,7 +59,7 @@ def test_without_a_gateway_a_caller_is_told_to_come_again(tmp_path: Path) -> Non
     assert "www-authenticate" not in answer.headers
 
 
-def test_an_edge_with_callers_ends_by_a_signal(serving: Edge) -> None:
-    assert asked(serving, access_token(jti="last")).status_code == 200
-    serving.process.terminate()
-    assert serving.process.wait(STOP_SECONDS) == 0
+def test_an_edge_with_callers_ends_by_a_signal(gate: Gateway, tmp_path: Path) -> None:
+    with edge(edge_config(tmp_path, gate.ready["client_socket"], MCP)) as ending:
+        assert asked(ending, access_token(jti="last")).status_code == 200
+        assert ending.stop() == 0
