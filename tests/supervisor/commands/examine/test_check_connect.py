@@ -153,7 +153,7 @@ def told(folder: Path, authority: Authority, up: Upstream) -> Iterator[Told]:
     authority.issue("one.client")
     authority.issue("other.client")
     stranger = Authority(folder, "stranger")
-    ours = {"ca_file": f'"{authority.file}"'}
+    ours = f'"{authority.file}"'
     mcp = {
         "action_id": "clock_now", "version": "1.0.0", "provider_module_digest": "builtin:mcp",
         "required_imports": ["http"], "verifier_kind": "unverifiable", "io": {"request_schema": {"type": "object"}},
@@ -171,9 +171,9 @@ def told(folder: Path, authority: Authority, up: Upstream) -> Iterator[Told]:
         tables = [
             network("split", "split.gateway.test"),
             network("strange", "strange.gateway.test", port=port_of(up), ca_file=f'"{stranger.file}"'),
-            network("silent", "silent.gateway.test", "clock.gateway.test", port=closed, **ours),
+            network("silent", "silent.gateway.test", "clock.gateway.test", port=closed, ca_file=ours),
             network("unfit", "unfit.gateway.test", client_certificate=pair(folder, "one.client", "other.client")),
-            network("login", TOKENS, "wrong.gateway.test", ports=f"[{port}, {closed}]", **ours),
+            network("login", TOKENS, "wrong.gateway.test", ports=f"[{port}, {closed}]", ca_file=ours),
             issuer("fine", f"{TOKENS}:{port}"), issuer("wrong", f"wrong.gateway.test:{port}"),
             issuer("closed", f"{TOKENS}:{closed}"), issuer("inside", "inside.gateway.test"),
             "[identity]\nedge_uids = [991]\n",
