@@ -6,20 +6,17 @@ import signal
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import pytest
-from gateway_client import Address, AgentClient, Held
+from gateway_client import AgentClient, Held
 from gateway_client.evidence.canonical import canonical_bytes, sha256
 
 from tests.gatectl.test_terminal import EVIL, evil_answers
 from tests.support.gatectl import SCRIPT, Gatectl, pointed_at
-from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.gateway import Gateway
 from tests.support.screen import END, ENTER, ESCAPE, Screen, on_screen
 from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
-from tests.support.upstream import Upstream
 
 KEYS = "1-5 panes  r now  q quit"
 BACK = "esc back"
@@ -107,20 +104,20 @@ def test_a_call_is_found_by_its_trace_from_the_decisions_and_by_typing(gatectl: 
         screen.wait_for("text_digest 1.0.0 · low · allow", done.receipt_id, "rule allow", "prev_hash", KEYS)
         screen.press("/")
         screen.wait_for("ctrl+q quit", done.trace_id)
-        screen.press("\x11")
-        assert screen.end() == 0
-    with desk(gatectl) as screen:
-        screen.wait_for("ACTION")
-        screen.press("4")
-        screen.wait_for("ctrl+q quit")
-        screen.press(done.receipt_id[-12:], ENTER)
-        screen.wait_for("text_digest 1.0.0 · low · allow", f"trace         {done.trace_id}", KEYS)
-        screen.press("/")
-        screen.wait_for("ctrl+q quit")
         screen.press("\x15")
         screen.wait_for("or the end of one")
         screen.press("rcpt_nothing", ENTER)
         screen.wait_for("receipt_not_found", gone=["text_digest 1.0.0"])
+        screen.press("4")
+        screen.wait_for("ctrl+q quit")
+        screen.press("\x15")
+        screen.wait_for("or the end of one")
+        screen.press(done.receipt_id[-12:], ENTER)
+        screen.wait_for("text_digest 1.0.0 · low · allow", f"trace         {done.trace_id}", KEYS)
+        screen.press("/")
+        screen.wait_for("ctrl+q quit")
+        screen.press("\x11")
+        assert screen.end() == 0
 
 
 def test_a_session_is_revoked_once_a_person_has_said_yes(gate: Gateway, gatectl: Gatectl) -> None:
@@ -142,52 +139,29 @@ def test_a_session_is_revoked_once_a_person_has_said_yes(gate: Gateway, gatectl:
     assert agent.execute("text_digest", {"text": "x"}).status_code == 401
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40), (200, 50)])
-def test_every_pane_fits_its_terminal(gatectl: Gatectl, held: Held, columns: int, lines: int) -> None:
-    with desk(gatectl, columns, lines) as screen:
+def test_every_pane_fits_its_terminal_at_the_start_and_when_its_size_changes(gatectl: Gatectl, held: Held) -> None:
+    with desk(gatectl, 80, 24) as screen:
         screen.wait_for(held.approval_id[-8:], "will send")
-        panes = (
-            ("2", "TIME", KEYS), ("3", "  status ", KEYS), ("5", "LEFT     PRINCIPAL", KEYS),
-            ("4", "trace, receipt or approval", "ctrl+q quit"),
-        )  # fmt: skip
-        for key, first, keys in panes:
-            screen.press(key)
-            wait_for_lines(screen, "gatectl desk · ", " 1 Held", first, keys=keys)
-        screen.press(ESCAPE)
-        screen.wait_for(KEYS)
-        screen.press("1")
-        screen.wait_for("\nLEFT")
-        screen.press(ENTER)
-        screen.wait_for(READING, "will send")
-        wait_for_lines(screen, "HELD  payment_transfer 1.0.0 · critical · expires in ", keys=f"\n{READING}")
-        screen.press(ESCAPE)
-        screen.wait_for(KEYS)
-        screen.resize(100, 30)
-        screen.wait_until(lambda _: len(screen.lines) == 30 and screen.lines[-1].endswith(KEYS), "the new size")
-        assert left(screen) == 0
-
-
-def test_a_gateway_that_is_killed_is_said_to_be_away_and_the_desk_comes_back_by_itself(
-    up: Upstream, tmp_path: Path, empty: Gatectl
-) -> None:
-    config = f'public_base_url = "http://desk.gateway.test"\n{config_for(up.address)}'
-    with (
-        gateway(tmp_path, config) as first,
-        desk(empty.with_environment(GATECTL_DEV_STATE_DIR=str(first.state))) as screen,
-    ):
-        screen.wait_for("nothing waits", " ok ")
-        first.stop(signal.SIGKILL)
-        screen.wait_for("NO ANSWER", "no answer since ", "unreachable", KEYS)
-        screen.press("3")
-        screen.wait_for("no answer since ", "key-value store")
-        with gateway(tmp_path, config) as second:
-            screen.wait_for(" ok ", gone=["NO ANSWER", "no answer since"])
-            address = Address.parse(f"unix://{second.ready['client_socket']}", "http://desk.gateway.test")
-            with AgentClient(address) as agent:
-                held = newest(agent, 22_222)
+        for columns, lines in ((80, 24), (120, 40), (200, 50)):
+            screen.resize(columns, lines)
+            screen.wait_until(lambda _, n=lines: len(screen.lines) == n and screen.lines[-1].endswith(KEYS), "the size")
+            panes = (
+                ("2", "TIME", KEYS), ("3", "  status ", KEYS), ("5", "LEFT     PRINCIPAL", KEYS),
+                ("4", "trace, receipt or approval", "ctrl+q quit"),
+            )  # fmt: skip
+            for key, first, keys in panes:
+                screen.press(key)
+                wait_for_lines(screen, "gatectl desk · ", " 1 Held", first, keys=keys)
+            screen.press(ESCAPE)
+            screen.wait_for(KEYS)
             screen.press("1")
-            screen.wait_for(held.approval_id[-8:])
-            assert left(screen) == 0
+            screen.wait_for("\nLEFT")
+            screen.press(ENTER)
+            screen.wait_for(READING, "will send")
+            wait_for_lines(screen, "HELD  payment_transfer 1.0.0 · critical · expires in ", keys=f"\n{READING}")
+            screen.press(ESCAPE)
+            screen.wait_for(KEYS)
+        assert left(screen) == 0
 
 
 def of_production(**more: Any) -> dict[str, Any]:
@@ -209,10 +183,14 @@ def of_production(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def with_status(answers: dict[str, Any]) -> dict[str, tuple[int, Any]]:
+    return {name: (200, body) for name, body in answers.items()}
+
+
 @contextmanager
 def scripted(gatectl: Gatectl, answers: dict[str, Any], lines: int = 24) -> Iterator[tuple[Screen, ScriptedGateway]]:
     with (
-        scripted_gateway({name: (200, body) for name, body in answers.items()}) as server,
+        scripted_gateway(with_status(answers)) as server,
         desk(pointed_at(gatectl, server.url), 80, lines) as screen,
     ):
         yield screen, server
@@ -220,6 +198,23 @@ def scripted(gatectl: Gatectl, answers: dict[str, Any], lines: int = 24) -> Iter
 
 def decisions(server: ScriptedGateway) -> list[str]:
     return [one for one in server.requests if one.startswith("POST ")]
+
+
+def test_a_gateway_that_is_gone_is_said_to_be_away_and_the_desk_comes_back_by_itself(gatectl: Gatectl) -> None:
+    nothing = {"GET /v1/approvals": {"approvals": [], "count": 0, "total": 0}}
+    with ExitStack() as first:
+        server = first.enter_context(scripted_gateway(with_status(of_production() | nothing)))
+        with desk(pointed_at(gatectl, server.url)) as screen:
+            screen.wait_for("nothing waits", " ok ")
+            first.close()
+            screen.wait_for("NO ANSWER", "no answer since ", "unreachable", KEYS)
+            screen.press("3")
+            screen.wait_for("no answer since ", "key-value store")
+            screen.press("1")
+            port = int(server.url.rpartition(":")[2])
+            with scripted_gateway(with_status(of_production()), port=port):
+                screen.wait_for(" ok ", "pay", "input", gone=["NO ANSWER", "no answer since"])
+                assert left(screen) == 0
 
 
 def test_a_denial_for_another_gateway_than_one_of_gateway_dev_is_asked_about(gatectl: Gatectl) -> None:
@@ -256,16 +251,6 @@ def test_nothing_is_approved_whose_plan_has_not_been_on_the_screen_to_its_end(ga
         assert decisions(server) == ["POST /v1/approvals/apr_1/approve"]
 
 
-def test_a_call_that_needs_several_approvals_says_in_the_list_and_in_its_plan_how_many_are_given(
-    gatectl: Gatectl,
-) -> None:
-    count = {"given": 1, "needed": 2, "groups": {"finance": 1}, "by": [{"approved_by": "ada"}]}
-    with scripted(gatectl, of_production(approvals=count)) as (screen, _):
-        screen.wait_for(
-            "HELD  pay · 1 of 2 approvals (1 of finance): ada", "approvals   1 of 2 approvals (1 of finance): ada"
-        )
-
-
 def test_a_plan_with_a_wrong_hash_is_neither_shown_nor_signed(gatectl: Gatectl) -> None:
     with scripted(gatectl, of_production(shown_hash=PLAN_HASH)) as (screen, server):
         screen.wait_for("pay", "input")
@@ -276,14 +261,18 @@ def test_a_plan_with_a_wrong_hash_is_neither_shown_nor_signed(gatectl: Gatectl) 
         assert not decisions(server)
 
 
-def test_an_approval_decided_by_another_operator_names_that_operator(gatectl: Gatectl) -> None:
-    answers = {name: (200, body) for name, body in of_production().items()}
-    detail = answers["GET /v1/approvals/apr_1"][1]
-    lost = detail | {"state": "denied", "claimed_by": "bob"}
-    with scripted_gateway(answers) as server, desk(pointed_at(gatectl, server.url)) as screen:
-        screen.wait_for("pay", "input")
+def test_the_approvals_that_are_given_are_counted_and_a_decision_of_another_operator_names_that_one(
+    gatectl: Gatectl,
+) -> None:
+    count = {"given": 1, "needed": 2, "groups": {"finance": 1}, "by": [{"approved_by": "ada"}]}
+    answers = of_production(approvals=count)
+    with scripted(gatectl, answers) as (screen, server):
+        screen.wait_for(
+            "HELD  pay · 1 of 2 approvals (1 of finance): ada", "approvals   1 of 2 approvals (1 of finance): ada"
+        )
         screen.press("a")
         screen.wait_for("approve pay for")
+        lost = answers["GET /v1/approvals/apr_1"] | {"state": "denied", "claimed_by": "bob"}
         server.answers["GET /v1/approvals/apr_1"] = (200, lost)
         screen.press("y")
         screen.wait_for("already decided: denied by bob", BACK)
@@ -323,7 +312,7 @@ def test_no_pane_shows_what_could_deceive(gatectl: Gatectl) -> None:
 
 
 def test_without_a_terminal_or_without_textual_it_says_what_to_do(gatectl: Gatectl) -> None:
-    piped, as_json = gatectl.process("desk"), gatectl.on_terminal("desk", "--json")
+    piped, as_json = gatectl.here("desk"), gatectl.on_terminal("desk", "--json")
     assert (piped.code, piped.out) == (2, "")
     assert piped.err.startswith("gatectl: usage: the desk needs a terminal - ")
     assert as_json.code == 2

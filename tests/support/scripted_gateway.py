@@ -32,8 +32,8 @@ class ScriptedGateway:
 
 
 @contextmanager
-def scripted_gateway(answers: dict[str, Any], **headers: str) -> Iterator[ScriptedGateway]:
-    """Serve until the block ends. `headers`: of every answer, underscores for dashes."""
+def scripted_gateway(answers: dict[str, Any], port: int = 0, **headers: str) -> Iterator[ScriptedGateway]:
+    """Serve until the block ends, on any port or on `port`. `headers`: of every answer, underscores for dashes."""
     script = ScriptedGateway(answers, {name.replace("_", "-"): value for name, value in headers.items()})
 
     class Handler(BaseHTTPRequestHandler):
@@ -57,7 +57,7 @@ def scripted_gateway(answers: dict[str, Any], **headers: str) -> Iterator[Script
         def log_message(self, *_: Any) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = False
     script.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
