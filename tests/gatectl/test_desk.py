@@ -183,7 +183,7 @@ def of_production(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def with_status(answers: dict[str, Any]) -> dict[str, tuple[int, Any]]:
+def with_status(answers: dict[str, Any]) -> dict[str, Any]:
     return {name: (200, body) for name, body in answers.items()}
 
 
@@ -212,7 +212,9 @@ def test_a_gateway_that_is_gone_is_said_to_be_away_and_the_desk_comes_back_by_it
             screen.wait_for("no answer since ", "key-value store")
             screen.press("1")
             port = int(server.url.rpartition(":")[2])
-            with scripted_gateway(with_status(of_production()), port=port):
+            status = of_production()["GET /v1/admin/status"]
+            not_yet = {"GET /v1/admin/status": [(503, {"error": "internal"}), (200, status)]}
+            with scripted_gateway(with_status(of_production()) | not_yet, port=port):
                 screen.wait_for(" ok ", "pay", "input", gone=["NO ANSWER", "no answer since"])
                 assert left(screen) == 0
 
