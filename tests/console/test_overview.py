@@ -1,7 +1,6 @@
 """The console's first page: counts as a plot for the eye, in words for the keyboard, and as a table."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from tests.console.test_hostile_gateway import STATUS, signed_in
 from tests.support.browser import Browser
 from tests.support.console_process import Console, console, go
-from tests.support.scripted_gateway import scripted_gateway
+from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
 
 FIRST = "document.querySelector('.plot svg.frame')"
 
@@ -74,11 +73,14 @@ ANSWERS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    with (
-        scripted_gateway(ANSWERS) as script,
-        console(tmp_path_factory.mktemp("console"), "--gateway", script.url) as running,
-    ):
+def script() -> Iterator[ScriptedGateway]:
+    with scripted_gateway(ANSWERS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def served(script: ScriptedGateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    with console(tmp_path_factory.mktemp("console"), "--gateway", script.url) as running:
         yield running
 
 
@@ -113,12 +115,14 @@ def test_the_use_of_caps_is_told_in_words_the_fullest_first_and_by_bars(page: Br
     page.sees("962.5 of 5000 in 90 s")
 
 
-def test_the_rest_of_the_page_is_there_while_sums_of_caps_can_not_be_read(page: Browser, tmp_path: Path) -> None:
+def test_the_rest_of_the_page_is_there_while_sums_of_caps_can_not_be_read(
+    page: Browser, served: Console, script: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     without = ANSWERS | {"GET /v1/admin/policy/caps": (503, {"error": "budget_store_unavailable"})}
-    with scripted_gateway(without) as script, console(tmp_path, "--gateway", script.url) as running:
-        signed_in(page, running)
-        go(page, "overview", "503 budget_store_unavailable")
-        page.sees("735 allowed")
+    monkeypatch.setattr(script, "answers", without)
+    signed_in(page, served)
+    go(page, "overview", "503 budget_store_unavailable")
+    page.sees("735 allowed")
 
 
 def test_thresholds_and_caps_stand_on_the_page_of_the_policy_to_be_read(page: Browser, served: Console) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.console_process import Console, console, refused
 from tests.support.ports import closed_port
+from tests.support.refused import refusal
 from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
 
 POLICY = (
@@ -21,7 +22,7 @@ FINE = {"Origin": "", "Sec_Fetch_Site": "same-origin"}
 
 @pytest.fixture(scope="module")
 def script() -> Iterator[ScriptedGateway]:
-    with scripted_gateway({f"GET {STATUS}": (200, {"status": "ok"})}, X_Trace_Id="trc_1", Set_Cookie="a=b") as running:
+    with scripted_gateway({}) as running:
         yield running
 
 
@@ -34,6 +35,8 @@ def served(script: ScriptedGateway, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def one(served: Console, script: ScriptedGateway) -> Console:
+    script.answers = {f"GET {STATUS}": (200, {"status": "ok"})}
+    script.headers = {"X-Trace-Id": "trc_1", "Set-Cookie": "a=b"}
     script.requests.clear()
     script.tokens.clear()
     return served
@@ -142,16 +145,14 @@ def test_bodies_and_queries_are_bounded(one: Console, script: ScriptedGateway) -
     ("answer", "headers"),
     [
         ((200, "x" * (16 * 1024 * 1024 + 1)), {}), ((302, {}), {"Location": "http://evil.example/"}),
-        ((200, "<script>"), {"Content_Type": "text/html"}),
+        ((200, "<script>"), {"Content-Type": "text/html"}),
     ],
 )  # fmt: skip
 def test_an_answer_that_is_none_of_the_gateways_is_not_passed_on(
-    tmp_path: Path, answer: tuple[int, object], headers: dict[str, str]
+    one: Console, script: ScriptedGateway, answer: tuple[int, object], headers: dict[str, str]
 ) -> None:
-    with scripted_gateway({f"GET {STATUS}": answer}, **headers) as script, console(
-        tmp_path, "--gateway", script.url
-    ) as one:  # fmt: skip
-        told = one.ask("GET", STATUS)
+    script.answers, script.headers = {f"GET {STATUS}": answer}, headers
+    told = one.ask("GET", STATUS)
     assert (told.status_code, told.json()) == (502, {"error": "gateway_not_understood"})
 
 
@@ -169,15 +170,16 @@ def test_a_gateway_that_is_gone_is_said_and_logged_without_the_key(tmp_path: Pat
     assert "secret words" not in logged
 
 
+@pytest.mark.usefixtures("one")
 def test_it_serves_a_reverse_proxy_on_a_unix_socket_under_the_name_that_browsers_see(
     script: ScriptedGateway, tmp_path: Path
 ) -> None:
     path = tmp_path / "console.sock"
     more = ("--gateway", script.url, "--origin", "https://console.example")
-    with console(tmp_path, *more, listen=f"unix:{path}") as one:
+    with console(tmp_path, *more, listen=f"unix:{path}") as behind:
         assert (path.stat().st_mode & 0o777) == 0o600
-        assert one.ask("GET", STATUS, Origin="https://console.example").status_code == 200
-        assert one.ask("GET", STATUS, Origin="http://console.example").status_code == 403
+        assert behind.ask("GET", STATUS, Origin="https://console.example").status_code == 200
+        assert behind.ask("GET", STATUS, Origin="http://console.example").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -193,8 +195,8 @@ def test_it_serves_a_reverse_proxy_on_a_unix_socket_under_the_name_that_browsers
     ],
 )
 def test_a_command_line_that_would_let_others_in_is_refused(arguments: tuple[str, ...], said: str) -> None:
-    code, sentence = refused(*arguments)
-    assert (code, said in sentence) == (2, True), sentence
+    refused = refusal("console", *arguments)
+    assert (refused.code, said in refused.sentence) == (2, True), refused.sentence
 
 
 def test_without_a_running_gateway_it_says_how_to_name_one(tmp_path: Path) -> None:
