@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from gateway_client import AgentClient, Held
@@ -44,6 +45,12 @@ def wait_for_lines(screen: Screen, *begins: str, keys: str) -> None:
         return text.endswith(keys) and all(map(str.startswith, lines, begins))
 
     screen.wait_until(are_there, f"{begins} above {keys}")
+
+
+def ends_at_line(number: int, keys: str, text: str) -> bool:
+    """The terminal has so many lines, and the list of keys ends the last one."""
+    lines = text.split("\n")
+    return len(lines) == number and lines[-1].endswith(keys)
 
 
 def newest(agent: AgentClient, amount: int) -> Held:
@@ -144,7 +151,7 @@ def test_every_pane_fits_its_terminal_at_the_start_and_when_its_size_changes(gat
         screen.wait_for(held.approval_id[-8:], "will send")
         for columns, lines in ((80, 24), (120, 40), (200, 50)):
             screen.resize(columns, lines)
-            screen.wait_until(lambda _, n=lines: len(screen.lines) == n and screen.lines[-1].endswith(KEYS), "the size")
+            screen.wait_until(partial(ends_at_line, lines, KEYS), "the new size")
             panes = (
                 ("2", "TIME", KEYS), ("3", "  status ", KEYS), ("5", "LEFT     PRINCIPAL", KEYS),
                 ("4", "trace, receipt or approval", "ctrl+q quit"),
