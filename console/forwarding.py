@@ -88,7 +88,7 @@ class Forwarder:
 
 
 async def _checked(endpoint: ForwardedEndpoint, request: Request) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """The headers and body to forward. Raises _Refused, and GateError for the body."""
+    """The headers and body to forward. Raises _NotForwarded, and GateError for the body."""
     if len(request.query) > MAX_QUERY:
         raise _NotForwarded(400, "bad_request")
     body = await request.read_body(MAX_BODY if request.method == "POST" else 0)
@@ -105,7 +105,7 @@ async def _checked(endpoint: ForwardedEndpoint, request: Request) -> tuple[list[
 
 
 def _answer(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
-    """The gateway's answer for the page. Raises _Refused for an answer in another form."""
+    """The gateway's answer for the page. Raises _NotForwarded for an answer in another form."""
     fields = {name.lower(): value.decode("latin-1") for name, value in headers}
     if status < 200 or 300 <= status < 400 or fields.get(b"content-type", "").partition(";")[0] != JSON_TYPE:
         raise _NotForwarded(502, "gateway_not_understood")
