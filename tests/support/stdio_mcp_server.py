@@ -1,8 +1,8 @@
 """An MCP server on standard input and output for tests, written against the protocol alone, that can be told to fail.
 
-`python stdio_mcp_server.py [MODE]`: each tool is a way to behave. MODE `dies` ends at once with a sentence on
-standard error, `lists FILE` lists the tools of a JSON file, `pages` lists without end. The version `unknown` is
-refused.
+`python stdio_mcp_server.py [MODE]`: each tool is a way to behave. MODE `refuses` answers initialize with an error,
+as the version `unknown` is answered in each mode; `dies` ends at once with a sentence on standard error, `lists FILE`
+lists the tools of a JSON file, `pages` lists without end.
 """
 
 import json
@@ -59,7 +59,7 @@ def answer(message: dict[str, Any], state: dict[str, int], mode: str) -> dict[st
     """The members of the answer beside `jsonrpc` and `id`."""
     method = message["method"]
     if method == "initialize":
-        if message["params"].get("protocolVersion") == "unknown":
+        if mode == "refuses" or message["params"].get("protocolVersion") == "unknown":
             return {"error": {"code": -32602, "message": "Unsupported protocol version"}}
         version = message["params"]["protocolVersion"]
         info = {"name": "stdio-server", "version": "1"}
