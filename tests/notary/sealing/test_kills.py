@@ -36,8 +36,19 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, float]:
 
 
 def sealed(settings: str, before: float, out: Path, *killed: str) -> "subprocess.CompletedProcess[str]":
-    """The program, as the supervisor runs it, or below strace with these arguments."""
-    command = [*killed, *INTERPRETER, "notary.programs.seal", "--before", iso(before), "--out", str(out)]
+    """The program, as the supervisor runs it, or below strace with these arguments. It keeps no compiled modules: the
+    steps of that would be those of one run alone."""
+    command = [
+        *killed,
+        INTERPRETER[0],
+        "-B",
+        *INTERPRETER[1:],
+        "notary.programs.seal",
+        "--before",
+        iso(before),
+        "--out",
+        str(out),
+    ]
     return subprocess.run(command, input=settings, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
 
 
