@@ -68,8 +68,7 @@ Told = tuple[str, list[str]]
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory, keys: Credentials) -> Told:
-    """What start and check say of a configuration that breaks each of the nine rules once: all words of the start,
-    and the lines of the check."""
+    """The output of the start, and the lines of the check, for a configuration that breaks each of the nine rules."""
     folder = tmp_path_factory.mktemp("unsafe")
     missing = ("receipt_signing_key_path =", "grant_signing_key_path =", "receipt_keys_jwks_path =", "dpop_jkt =")
     safe = [line for line in configuration(folder, keys) if not line.startswith(missing)]

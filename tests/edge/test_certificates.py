@@ -53,7 +53,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Another authority of the same name."""
+    """An authority with the name of the first and another key."""
     return Authority(tmp_path_factory.mktemp("others"), "clients")
 
 

@@ -59,7 +59,7 @@ async def played(
             """The client has left."""
         with suppress(trio.BrokenResourceError):
             while await stream.receive_some(65536):
-                """What follows is of no interest."""
+                """Read on."""
         one.left.release()
 
     with trio.fail_after(100):

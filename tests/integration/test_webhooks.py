@@ -48,7 +48,7 @@ def table(name: str, secret: str = SECRET, **more: str) -> str:
 
 @dataclass
 class Hooked:
-    """A gateway without endpoints that follows others when it is told to. Each test takes receivers of its own."""
+    """A gateway that starts without endpoints and gets them by a reload. Each test takes receivers of its own."""
 
     gate: Gateway
     up: Upstream
@@ -218,7 +218,7 @@ class NextLife:
     hung: Receiver
     auditor: Receiver
     ids: list[str]
-    """What the first life had to tell."""
+    """Messages of the first life."""
     status: dict[str, Any]
     code: int
     left: list[dict[str, Any]]

@@ -16,7 +16,7 @@ from tests.support.production import Production
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command has answered."""
+    """The outcome of a command."""
 
     returncode: int
     stdout: str

@@ -10,7 +10,7 @@ from supervisor.refusal import Refused
 
 
 def refusal(*arguments: str) -> Refused:
-    """Why this command does not run. Nothing is executed in the place of this process if it would."""
+    """The refusal of this command. A command that runs fails the test, and does not replace this process."""
 
     def executed(*words: Any) -> None:
         pytest.fail(f"{words} is executed")

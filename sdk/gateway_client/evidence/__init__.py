@@ -1,1 +1,1 @@
-"""What a gateway signs, verified offline: bundles, receipts, checkpoints, signatures of operators. Makes no request."""
+"""Bundles, receipts, checkpoints and signatures of operators, verified offline. Makes no request."""

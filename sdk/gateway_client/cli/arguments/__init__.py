@@ -1,1 +1,1 @@
-"""What a command line names: files, keys, requests, and parts of ids."""
+"""Files, keys, requests and parts of ids, as a command line names them."""

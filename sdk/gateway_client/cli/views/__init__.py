@@ -1,1 +1,1 @@
-"""What people read of a call, a hold, an intent, a receipt."""
+"""Calls, holds, intents and receipts as people read them."""

@@ -127,7 +127,7 @@ def test_a_host_of_a_network_is_connected_to_and_one_that_can_not_be_resolved_is
 
 
 class Told(NamedTuple):
-    """What was said of many hosts at once."""
+    """The outcome of one check of many hosts."""
 
     code: int
     lines: list[str]
