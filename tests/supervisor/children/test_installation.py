@@ -43,7 +43,7 @@ def test_calls_in_flight_end_before_a_gateway_gives_way_to_a_new_installation(st
     gateway.send(type="Draining", in_flight=1)
     os.kill(family["notary"], signal.SIGKILL)
     wait_until(lambda: gateway.told(SAID))
-    assert gateway.told("draining")
+    wait_until(lambda: gateway.told("draining"))
     assert gateway.process.poll() is None
 
 

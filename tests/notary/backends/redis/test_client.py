@@ -35,11 +35,16 @@ def way(redis_server: RedisServer) -> Iterator[Between]:
         yield way
 
 
+def connected(way: Between) -> Client:
+    client = Client(RedisTarget(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")).connect)
+    client.open()
+    return client
+
+
 @pytest.fixture
 def client(way: Between) -> Iterator[Client]:
     """Return a client that is connected through `way`."""
-    client = Client(RedisTarget(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")).connect)
-    client.open()
+    client = connected(way)
     yield client
     client.close()
 
@@ -111,16 +116,16 @@ def test_a_connection_that_was_lost_is_made_again_and_not_used_before_it_is_take
     assert (client.call("PING"), is_known(client)) == ("PONG", (True, True))
 
 
-def test_its_end_leaves_neither_a_connection_nor_a_reconnecting_thread(
-    client: Client, way: Between, redis_server: RedisServer
-) -> None:
-    wait_for(lambda: named(redis_server) == 1, "the end of those of other tests")
-    with way.failing(REFUSES):
-        seeker = lose(client)
-    wait_for(lambda: client.is_there, "the connection")
-    client.close()
-    assert (is_known(client), seeker.is_alive()) == ((False, False), False)
-    wait_for(lambda: named(redis_server) == 0, "the end of the unused connection")
+def test_its_end_leaves_neither_a_connection_nor_a_reconnecting_thread(tmp_path: Path) -> None:
+    with closing(RedisServer(tmp_path)) as server, closing(Between(("127.0.0.1", server.port))) as way:
+        client = connected(way)
+        assert named(server) == 1
+        with way.failing(REFUSES):
+            seeker = lose(client)
+        wait_for(lambda: client.is_there, "the connection")
+        client.close()
+        assert (is_known(client), seeker.is_alive()) == ((False, False), False)
+        wait_for(lambda: named(server) == 0, "the end of both connections")
 
 
 def test_its_end_ends_the_reconnecting_thread(client: Client, way: Between) -> None:
