@@ -6,7 +6,9 @@ count wherever an import stands, in functions too.
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -167,15 +169,51 @@ def files_of(package: str) -> list[Path]:
     return sorted(path for path in found if "__pycache__" not in path.parts and not path.is_relative_to(SOURCES))
 
 
+@dataclass(frozen=True, slots=True)
+class Module:
+    """What the rules ask of a file; its syntax tree is made once and not kept."""
+
+    imports: tuple[tuple[int, str], ...]
+    """Lines and modules, at any place in the file."""
+    deep_imports: tuple[tuple[str, ...], ...]
+    """For each import, what may be modules: for `from a import b` first `a`, then `a.b`."""
+    first_imports: tuple[tuple[str, ...], ...]
+    """The same, of the imports that tie a process at run time: not those under TYPE_CHECKING or in a function."""
+    lines: int
+    function_lines: tuple[tuple[int, str, int], ...]
+    """Line, name and length."""
+    has_docstring: bool
+
+
 @cache
-def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
-    imports = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            imports += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            imports.append((node.lineno, _from(path, node)))
-    return tuple(imports)
+def module_of(path: Path) -> Module:
+    text = path.read_text()
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    imports: list[tuple[int, str]] = []
+    for node in nodes:
+        imports += [(node.lineno, names[0]) for names in _names_of(path, node)]  # type: ignore[attr-defined]
+    return Module(
+        tuple(imports),
+        tuple(names for node in nodes for names in _names_of(path, node)),
+        tuple(names for node in tree.body for names in _names_of(path, node)),
+        text.count("\n"),
+        tuple(
+            (node.lineno, node.name, (node.end_lineno or 0) - node.lineno)
+            for node in nodes
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ),
+        ast.get_docstring(tree) is not None,
+    )
+
+
+def _names_of(path: Path, node: ast.AST) -> list[tuple[str, ...]]:
+    if isinstance(node, ast.Import):
+        return [(alias.name,) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        module = _from(path, node)
+        return [(module, *(f"{module}.{alias.name}" for alias in node.names))]
+    return []
 
 
 def _from(path: Path, node: ast.ImportFrom) -> str:
@@ -199,7 +237,7 @@ def reached_from(path: Path, seen: set[Path]) -> Iterator[tuple[Path, int, str]]
     if path in seen:
         return
     seen.add(path)
-    for line, name in imports_of(path):
+    for line, name in module_of(path).imports:
         yield path, line, name
         target = file_of(name)
         if target is not None:
@@ -211,7 +249,7 @@ def test_a_process_imports_only_itself_and_the_contract(package: str) -> None:
     broken = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in files_of(package)
-        for line, name in imports_of(path)
+        for line, name in module_of(path).imports
         if name.split(".")[0] in OURS and name.split(".")[0] not in MAY_IMPORT[package]
     ]
     assert not broken
@@ -222,7 +260,7 @@ def test_a_process_takes_of_another_one_only_what_is_named(package: str) -> None
     broken = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in files_of(package)
-        for line, name in imports_of(path)
+        for line, name in module_of(path).imports
         if name.split(".")[0] in MAY_IMPORT[package] - {package, "ipc"} and not name.startswith(OF_OTHERS[package])
     ]
     assert not broken
@@ -243,16 +281,10 @@ def test_no_circle_of_imports() -> None:
     for package in MAY_IMPORT:
         for path in files_of(package):
             targets = arrows.setdefault(path, set())
-            for node in ast.parse(path.read_text()).body:
-                if not isinstance(node, ast.Import | ast.ImportFrom):
-                    continue  # imports under TYPE_CHECKING tie no process at run time
-                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [_from(path, node)]
-                if isinstance(node, ast.ImportFrom):
-                    names += [f"{names[0]}.{alias.name}" for alias in node.names]
-                for name in names:
-                    target = (ROOT / Path(*name.split("."))).with_suffix(".py")
-                    if target.is_file():
-                        targets.add(target)
+            for name in chain.from_iterable(module_of(path).first_imports):
+                target = (ROOT / Path(*name.split("."))).with_suffix(".py")
+                if target.is_file():
+                    targets.add(target)
     done: set[Path] = set()
 
     def visit(path: Path, trail: tuple[Path, ...]) -> None:
@@ -271,12 +303,8 @@ def test_no_circle_of_imports() -> None:
 def modules_of(path: Path) -> tuple[Path, ...]:
     """The repository's files that a file imports, at any place in it."""
     files: list[Path] = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            module = _from(path, node)
-            deeper = [f"{module}.{alias.name}" for alias in node.names]
-            names = [name if file_of(name) else module for name in deeper]
+    for module, *deeper in module_of(path).deep_imports:
+        names = [name if file_of(name) else module for name in deeper] or [module]
         files += (target for target in map(file_of, names) if target is not None)
     return tuple(files)
 
@@ -344,20 +372,18 @@ def test_every_room_of_the_floors_is_there() -> None:
 def test_rooms_stay_small(package: str) -> None:
     crowded = []
     for path in files_of(package):
-        text = path.read_text()
-        if text.count("\n") > MAX_LINES:
-            crowded.append(f"{path.relative_to(ROOT)} has {text.count(chr(10))} lines")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or 0) - node.lineno
-                if lines > MAX_FUNCTION_LINES:
-                    crowded.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name} has {lines} lines")
+        module, name = module_of(path), path.relative_to(ROOT)
+        if module.lines > MAX_LINES:
+            crowded.append(f"{name} has {module.lines} lines")
+        crowded += [
+            f"{name}:{line} {function} has {lines} lines"
+            for line, function, lines in module.function_lines
+            if lines > MAX_FUNCTION_LINES
+        ]
     assert not crowded
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_every_room_says_what_it_owns(package: str) -> None:
-    silent = [
-        str(path.relative_to(ROOT)) for path in files_of(package) if not ast.get_docstring(ast.parse(path.read_text()))
-    ]
+    silent = [str(path.relative_to(ROOT)) for path in files_of(package) if not module_of(path).has_docstring]
     assert not silent
