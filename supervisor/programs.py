@@ -76,7 +76,7 @@ class Programs:
     policy: tuple[str, ...] = ("workers.rego.main",)
     spare_policy: tuple[str, ...] = ("workers.rego.main", "--spare")
     """The same, kept ready; empty: none is."""
-    spares_after_seconds: float = 10.0
+    spares_after_seconds: float = 30.0
     """For so long a gateway has served before anything is kept ready: one that is asked a few calls pays for none,
     0.45 s of processor time."""
     front_silent_seconds: float = 12.0

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -167,15 +167,14 @@ def test_an_intent_of_the_old_gateway_stays_unresolved_for_a_person_to_look_at(
 # ------------------------------------------------------------------ deaths on the way
 
 DYING = """
-import os, signal, sqlite3, sys
+import os, signal, sqlite3, sys, traceback
 from pathlib import Path
 from notary.backends import bringing
 from notary.backends.sqlite import SqliteDatabase
 from notary.ledger import history, schema
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 
-folder, step = Path(sys.argv[1]), int(sys.argv[2])
-left = [step]
+left = [0]
 
 def die(*_):
     left[0] -= 1
@@ -194,32 +193,55 @@ def traced(*arguments, **named):
     connection.set_trace_callback(die)
     return connection
 
+def bring(folder):
+    database = SqliteDatabase(folder / "ledger.sqlite3", prepare)
+    database.open()
+    bringing.bring_store_over(database, folder / "store.sqlite3")
+    database.close()
+
 bringing.connect = traced
 Path.unlink = lambda self, **named: (die(), unlink(self, **named))[1]
-database = SqliteDatabase(folder / "ledger.sqlite3", prepare)
-database.open()
-bringing.bring_store_over(database, folder / "store.sqlite3")
-database.close()
-print("came to its end")
+for line in sys.stdin:
+    folder, left[0] = Path(line.split()[0]), int(line.split()[1])
+    if os.fork() == 0:
+        try:
+            bring(folder)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 
 
-def died(folder: Path, step: int) -> bool:
-    """Bring a folder over in a process that is killed before that statement or removal; False when it was not."""
-    done = subprocess.run(
-        [sys.executable, "-c", DYING, str(folder), str(step)], cwd=ROOT, capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode != 0
+@pytest.fixture
+def killer() -> Iterator["subprocess.Popen[str]"]:
+    """Told a folder and a step, it brings the folder over in a process that is killed before that statement or
+    removal, and says the exit code; 0 if the process came to its end."""
+    command = [sys.executable, "-c", DYING]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
 
 
-def test_whenever_it_is_killed_the_next_start_has_everything_once(old: Path, tmp_path: Path) -> None:
+def died(killer: "subprocess.Popen[str]", folder: Path, step: int) -> bool:
+    """Whether the process was killed before it came to its end."""
+    assert killer.stdin is not None
+    assert killer.stdout is not None
+    killer.stdin.write(f"{folder} {step}\n")
+    killer.stdin.flush()
+    code = int(killer.stdout.readline())
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+def test_whenever_it_is_killed_the_next_start_has_everything_once(
+    old: Path, tmp_path: Path, killer: "subprocess.Popen[str]"
+) -> None:
     deaths, between = 0, 0
     for step in range(200):
         folder = tmp_path / f"attempt-{step}"
         shutil.copytree(old, folder)
-        if not died(folder, step):
+        if not died(killer, folder, step):
             break
         deaths += 1
         with closing(sqlite3.connect(folder / "ledger.sqlite3")) as connection:
