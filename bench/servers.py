@@ -109,7 +109,7 @@ class Cluster:
     def connect(self, database: str) -> "psycopg.Connection[tuple[Any, ...]]":
         """A connection of our own."""
         return psycopg.connect(
-            host=str(self.folder), port=self.port, user=USER, dbname=database, autocommit=True, connect_timeout=5
+            host=str(self.folder), port=self.port, user=USER, dbname=database, autocommit=True, connect_timeout=60
         )
 
     def url(self, database: str) -> str:

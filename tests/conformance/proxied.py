@@ -71,8 +71,7 @@ class Proxied:
 
         def is_so() -> bool:
             answers.append(self.gate.client.get("/readyz"))
-            assert answers[-1].status_code == 200
-            return bool(answers[-1].json()["status"] == status)
+            return (answers[-1].status_code, answers[-1].json()["status"]) == (200, status)
 
         wait_for(is_so, f"readiness {status}")
         return answers[-1]

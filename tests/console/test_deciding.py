@@ -165,7 +165,9 @@ def test_what_is_denied_does_not_run_and_the_agent_reads_why(
     registered.sign_in(f"held/{approval_id}")
     page.write("Reason", f"no {HOSTILE}")
     page.click("button", "Deny")
+    page.sees("Deny this call?")
     page.press("Escape")
+    wait_for(lambda: "Deny this call?" not in page.text(), "the end of the question")
     assert polled(agent, approval_id)["state"] == "pending"
     page.click("button", "Deny")
     page.click("button", "Sign and deny")

@@ -32,10 +32,13 @@ def test_requests_with_one_token_share_one_lease_also_when_they_come_at_once(ser
 
 def test_a_token_gives_no_access_after_its_end(serving: Edge, gate: Gateway) -> None:
     assert asked(serving, access_token(jti="first")).status_code == 200  # a first answer takes seconds on a busy host
-    before = leases(gate)
-    ends = int(time.time()) + 5
-    shown = access_token(exp=ends)
-    assert asked(serving, shown).status_code == 200
+    for seconds in (5, 20, 50):  # the first may be over before a busy host has looked at it
+        before, ends = leases(gate), int(time.time()) + seconds
+        shown = access_token(exp=ends)
+        if asked(serving, shown).status_code == 200:
+            break
+    else:
+        pytest.fail("no token gave access before its end")
     wait_for(lambda: time.time() >= ends, "the last second of the token")
     ended = wait_for(lambda: one if (one := asked(serving, shown)).status_code != 200 else None, "the end of the token")
     assert ended.status_code == 401

@@ -7,8 +7,9 @@ One gateway has one or two dependencies; all of them are walked at once, since m
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -57,9 +58,17 @@ Walks = dict[str, Future[Walked]]
 Asked = set[tuple[str, str]]
 
 
-def _walked(start: Start, folder: Path, asked: Asked) -> Walked:
+def _walked(start: Start, folder: Path, asked: Asked, started: Barrier) -> Walked:
+    """Once the gateways of all stages have started: while they start, a healthy server may miss a deadline."""
     folder.mkdir()
-    with start(folder) as stages:
+    with ExitStack() as stack:
+        try:
+            stages = stack.enter_context(start(folder))
+        except BaseException:
+            started.abort()  # so that the others go on
+            raise
+        with suppress(BrokenBarrierError):
+            started.wait()
         return {
             stage.table.dependency: walk(stage, {fault for name, fault in asked if name == stage.table.dependency})
             for stage in stages
@@ -80,11 +89,12 @@ def walks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     documented.prepare()  # Python 3.11 can't read source in several threads at once
     with ThreadPoolExecutor(len(STAGES)) as pool:
         by_dependency: Walks = {}
-        for start, tables in STAGES.items():
-            names = {table.dependency for table in tables}
-            if names & {name for name, _ in asked}:
-                future = pool.submit(_walked, start, folder / getattr(start, "__name__", "stage"), asked)
-                by_dependency |= dict.fromkeys(names, future)
+        names = {start: {table.dependency for table in tables} for start, tables in STAGES.items()}
+        wanted = [start for start in STAGES if names[start] & {name for name, _ in asked}]
+        started = Barrier(max(1, len(wanted)))
+        for start in wanted:
+            future = pool.submit(_walked, start, folder / getattr(start, "__name__", "stage"), asked, started)
+            by_dependency |= dict.fromkeys(names[start], future)
         yield by_dependency
 
 

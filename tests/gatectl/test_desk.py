@@ -16,6 +16,7 @@ from gateway_client.evidence.canonical import canonical_bytes, sha256
 from tests.gatectl.test_terminal import EVIL, evil_answers
 from tests.support.gatectl import SCRIPT, Gatectl, pointed_at
 from tests.support.gateway import Gateway
+from tests.support.ports import free_port
 from tests.support.screen import END, ENTER, ESCAPE, Screen, on_screen
 from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
 
@@ -210,7 +211,8 @@ def decisions(server: ScriptedGateway) -> list[str]:
 def test_a_gateway_that_is_gone_is_said_to_be_away_and_the_desk_comes_back_by_itself(gatectl: Gatectl) -> None:
     nothing = {"GET /v1/approvals": {"approvals": [], "count": 0, "total": 0}}
     with ExitStack() as first:
-        server = first.enter_context(scripted_gateway(with_status(of_production() | nothing)))
+        port = free_port()
+        server = first.enter_context(scripted_gateway(with_status(of_production() | nothing), port=port))
         with desk(pointed_at(gatectl, server.url)) as screen:
             screen.wait_for("nothing waits", " ok ")
             first.close()
@@ -218,7 +220,6 @@ def test_a_gateway_that_is_gone_is_said_to_be_away_and_the_desk_comes_back_by_it
             screen.press("3")
             screen.wait_for("no answer since ", "key-value store")
             screen.press("1")
-            port = int(server.url.rpartition(":")[2])
             status = of_production()["GET /v1/admin/status"]
             not_yet = {"GET /v1/admin/status": [(503, {"error": "internal"}), (200, status)]}
             with scripted_gateway(with_status(of_production()) | not_yet, port=port):

@@ -120,10 +120,10 @@ def test_revoking_a_right_ends_what_is_held_by_it_and_gives_the_call_back(gate: 
     change(operator, "revoke", "payment_transfer")
     try:
         assert operator.post(f"/v1/approvals/{payment}/approve").status_code == 404
-        assert agent.get(f"/v1/approvals/{payment}/poll").json()["state"] == "expired"
         (told,) = wait_for(
             lambda: gate.events(event_type="ApprovalExpired", session_id=agent.session_id), "the end of the hold"
         )
+        assert agent.get(f"/v1/approvals/{payment}/poll").json()["state"] == "expired"
         assert (told["approval_id"], told["reason"]) == (payment, "right_revoked")
         assert agent.execute("text_digest", {"text": "the call was given back"}).status_code == 200
     finally:

@@ -13,10 +13,11 @@ import pytest
 
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
 from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
-from tests.support.manifests import example, open_policy, patient, write_manifests
+from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.ports import closed_port
 
-SHORT = {"resource_limits": {"timeout_seconds": 0.5}}
+SHORT = {"resource_limits": {"timeout_seconds": 3}}
+"""For calls that have to come as far as their upstream in this time, on any machine."""
 SMALL = {"io": {"max_response_bytes": 65_536}}
 SPIN: dict[str, Any] = {"fuel": 0, "memory_mb": 0, "seconds": 0}
 
@@ -48,6 +49,7 @@ def _elsewhere(action_id: str, url: str) -> dict[str, Any]:
         action_id=action_id,
         egress={"allowed_domains": [host]},
         template={"url_template": url + "/{+path}"},
+        **PATIENT,
     )
 
 
@@ -69,8 +71,8 @@ def gate(up: HostileUpstream, tmp_path_factory: pytest.TempPathFactory) -> Itera
         _elsewhere("nameless", "http://nowhere.invalid"),
         _elsewhere("untrusted", "https://deaf.gateway.test"),
         example("http_fetch", action_id="short_fetch", **SHORT),
-        example("http_fetch", action_id="small_fetch", **SMALL),
-        example("spin", action_id="short_spin", **SHORT),
+        example("http_fetch", action_id="small_fetch", **SMALL, **PATIENT),
+        example("spin", action_id="short_spin", resource_limits={"timeout_seconds": 0.5}),
     )
     more = ("unreachable", "nameless", "untrusted", "short_fetch", "small_fetch", "short_spin")
     top += f'policy_dir = "{open_policy(folder / "policy", *more)}"\n'

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.gateway import Bearer, Gateway
+from tests.support.gateway import Bearer, Gateway, wait_for
 from tests.support.upstream import Upstream
 
 
@@ -186,8 +186,7 @@ def test_discovery_shows_actions_without_their_insides(gate: Gateway) -> None:
 
 def test_health_and_readiness_name_every_dependency(gate: Gateway) -> None:
     assert gate.http.get("/healthz").json() == {"status": "ok"}
-    ready = gate.http.get("/readyz")
-    assert ready.status_code == 200
+    ready = wait_for(lambda: (answer := gate.http.get("/readyz")).status_code == 200 and answer, "readiness")
     assert ready.json() == {
         "status": "ready", "redis": True, "opa": True, "ledger": True, "approval_store": True, "egress_proxy": None,
         "actions_registered": 7, "ledger_full": False, "crash_loops": [], "clock_error": None, "draining": False,

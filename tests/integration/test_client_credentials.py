@@ -299,7 +299,7 @@ def test_a_broker_that_dies_or_hangs_in_the_middle_fails_its_calls_by_name_and_i
     assert len(at.up.seen) == sent
     broker_after(at, first)
     assert agent.execute(name, POST).status_code == 200
-    assert at.gate.operator().get("/readyz").status_code == 200
+    wait_for(at.gate.is_ready, "readiness")
 
 
 def killed_in_the_middle(at: Stage, pid: int) -> Any:

@@ -73,7 +73,7 @@ def test_beside_dead_slow_and_garbage_endpoints_a_healthy_one_hears_of_everythin
     letters = rows(gate, "given_up", *names)
     assert {row["endpoint"] for row in letters} == {"dead", *odd}
     assert sorted(row["event_id"] for row in letters if row["endpoint"] == "dead") == sorted(ids)
-    assert gate.operator().get("/readyz").json()["status"] == "ready"
+    wait_for(lambda: gate.operator().get("/readyz").json()["status"] == "ready", "readiness")
     assert len(lines_of(gate, "deliverer ended")) == ended
 
 
@@ -108,7 +108,7 @@ def test_there_is_a_deliverer_exactly_while_there_is_somebody_to_deliver_to(hook
     assert gate.children(DELIVERER) == []
     digest(gate)
     assert receiver.ids == [chat, pager]
-    assert gate.operator().get("/readyz").json()["status"] == "ready"
+    wait_for(lambda: gate.operator().get("/readyz").json()["status"] == "ready", "readiness")
 
 
 def test_the_deliverer_alone_connects_to_an_endpoint_and_finishes_a_request_that_is_under_way_at_the_stop(

@@ -52,15 +52,16 @@ def asked(at: Stage, status: int, target: str, before: int = 0) -> None:
     wait_for(lambda: line in at.proxy.lines()[before:], f"{line} in squid's log")
 
 
-def readiness(at: Stage) -> dict[str, Any]:
-    """The body of /readyz, which is 200 with any state of the proxy."""
-    answer = at.gate.http.get("/readyz")
+def wait_until(at: Stage, status: str) -> dict[str, Any]:
+    """The body of /readyz once it says this; it is 200 with any state of the proxy."""
+
+    def found() -> httpx.Response | None:
+        answer = at.gate.http.get("/readyz")
+        return answer if answer.json()["status"] == status else None
+
+    answer = wait_for(found, f"readiness {status}")
     assert answer.status_code == 200
     return dict(answer.json())
-
-
-def wait_until(at: Stage, status: str) -> None:
-    wait_for(lambda: readiness(at)["status"] == status, f"readiness {status}")
 
 
 # ------------------------------------------------------------------------------------------------ through it
@@ -166,8 +167,7 @@ def lost(at: Stage, tmp_path_factory: pytest.TempPathFactory) -> Outage:
     agent, operator = at.gate.agent(), at.gate.operator()
     with at.proxy.gone():
         call = agent.execute("through", {"path": "gone"})
-        wait_until(at, "degraded")
-        degraded = readiness(at)
+        degraded = wait_until(at, "degraded")
         others = [
             agent.execute("text_digest", {"text": "x"}).status_code,
             agent.execute("file_write", {"path": "while-gone", "content": "x"}).status_code,

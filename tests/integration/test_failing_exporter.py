@@ -26,7 +26,7 @@ def test_an_exporter_in_a_crash_loop_neither_stops_the_gateway_nor_its_start(tmp
             for _ in range(2):
                 wait_for(is_looping, "the crash loop")
                 fronts = [front.pid for front in gate.children("front")]
-                assert gate.operator().get("/readyz").status_code == 200
+                wait_for(gate.is_ready, "readiness")
                 assert agent.execute("text_digest", {"text": "x"}).status_code == 200
                 headers.write_text(USABLE)
                 answer = agent.execute("text_digest", {"text": "x"})

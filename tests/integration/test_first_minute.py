@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from tests.support.gatectl import Gatectl
-from tests.support.gateway import PROGRAM, STOP_SECONDS, ready_line
+from tests.support.gateway import ANSWER_SECONDS, PROGRAM, STOP_SECONDS, ready_line
 
 ROOT = Path(__file__).resolve().parents[2]
 README, FIRST_ACTION = ((ROOT / name).read_text() for name in ("README.md", "docs/first-action.md"))
@@ -129,7 +129,7 @@ def test_an_operator_may_approve_under_any_name_of_this_machine(home: Path, base
 
 
 def test_a_401_says_what_did_not_hold(base: str) -> None:
-    answer = httpx.get(f"{base}/v1/receipts/x", headers={"Authorization": "DPoP x"})
+    answer = httpx.get(f"{base}/v1/receipts/x", headers={"Authorization": "DPoP x"}, timeout=ANSWER_SECONDS)
     assert (answer.status_code, answer.json()["error"]) == (401, "missing_auth_header")
     assert answer.json()["reason"] == "no DPoP header"
 

@@ -100,7 +100,7 @@ def test_files_of_actions_leave_room_for_the_ledger_and_for_others(
         left = status.f_bavail * status.f_frsize
         assert left >= (2 * 8 * MIB if is_shared else 48 * MIB // 20) - MIB
         assert agent.execute("text_digest", {"text": "x"}).status_code == 200
-        assert gate.is_ready()
+        wait_for(gate.is_ready, "readiness")
         assert [one.name for one in (volume / "files").rglob("*") if one.name.startswith(".")] == []
         (volume / "files" / "reports" / "0").unlink()
         (volume / "files" / "reports" / "1").unlink()

@@ -119,7 +119,7 @@ def test_a_front_alone_is_ready_and_says_that_it_is_alone(gate: Gateway) -> None
     first, second = fronts(gate)
     with client_of(gate, first) as client:
         second.kill()
-        assert client.get("/readyz").status_code == 200
+        wait_for(lambda: client.get("/readyz").status_code == 200, "readiness")
         operator = through(client, gate.operator())
         assert operator.get("/v1/admin/status").json()["status"] == "ok"
         wait_for(lambda: samples(operator)["gate_fronts"] == 2, "its successor")

@@ -58,7 +58,7 @@ def gate(up: Upstream, actions: Path) -> Iterator[Gateway]:
         status = running.operator().get("/v1/admin/status").json()
         assert status["unresolved_intents"] == 0
         assert running.operator().get("/v1/audit/verify").json()["intact"] is True
-        assert running.is_ready()
+        wait_for(running.is_ready, "readiness")
         assert "Traceback" not in running.log.read_text()
 
 

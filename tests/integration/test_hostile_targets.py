@@ -9,7 +9,7 @@ none and for names that are of one with other ranges.
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class _Proxy:
                 stream, _ = self._listening.accept()
             except OSError:
                 return
-            with stream, stream.makefile("rb") as lines:
+            with suppress(OSError), stream, stream.makefile("rb") as lines:  # its client may have given up
                 line = lines.readline(4096).decode("latin-1")
                 if line.startswith("CONNECT "):
                     self.asked.append(line.split(" ")[1])

@@ -35,6 +35,7 @@ from tests.support.processes import GATEWAY
 from tests.support.production import PRINCIPAL, Production, production
 
 HELD = example("text_digest", action_id="held", risk_level="critical", **PATIENT)
+LONG = "lease_ttl_seconds = 3600\n"
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +230,7 @@ def verify(ledger: str, keys: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_keys_by_hand_across_restarts_and_in_a_ledger_read_without_the_service(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with gateway(tmp_path) as gate:
+    with gateway(tmp_path, LONG) as gate:
         agent = gate.agent()
         assert agent.execute("text_digest", {"text": "x"}).status_code == 200
         first = lease_key_ids(gate)
@@ -257,7 +258,7 @@ def test_keys_by_hand_across_restarts_and_in_a_ledger_read_without_the_service(t
     # No gateway runs, and the next one to start has nothing but the files.
     told = {purpose: keys_command("rotate", "--purpose", purpose, "--state-dir", state) for purpose in PURPOSES}
     assert [done.returncode for done in told.values()] == [0] * len(PURPOSES), told
-    with gateway(tmp_path) as gate:
+    with gateway(tmp_path, LONG) as gate:
         agent = Bearer(gate.http, gate.base, agent.token, agent.prover)
         answer = agent.execute("text_digest", {"text": "y"})
         assert answer.status_code == 200, answer.text

@@ -173,7 +173,7 @@ def test_what_can_not_be_written_is_not_answered_as_done_and_follows_by_itself(
         assert away.read_bytes() == whole
         assert operator.get(DOMAINS).json() == {"domains": []}, "nothing new counts, and nothing old any longer"
         assert agent.execute("any_host", call).status_code == 202
-        assert gate.http.get("/readyz").status_code == 200
+        wait_for(gate.is_ready, "readiness")
     wait_for(lambda: place.entries == OWN, "the list to follow")
     (line, *_) = [one for one in gate.log.read_text().splitlines() if '"code":"allowlist_sync_failed"' in one]
     assert f"egress.proxy_allowlist_file: {place.listed.parent}: cannot look at it: No such file" in line

@@ -121,13 +121,20 @@ def test_calls_of_every_kind_move_what_counts_them(gate: Gateway) -> None:
 
 
 def test_a_decision_that_is_answered_from_memory_is_counted_as_that(gate: Gateway) -> None:
-    agent = gate.agent()
-    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
-    before = scrape(gate)
-    assert agent.execute("text_digest", {"text": "y"}).status_code == 200
-    after = scrape(gate)
+    agent, remembered = gate.agent(), "gate_policy_remembered_total"
+    seen: list[Scrape] = []
+
+    def is_remembered() -> bool:
+        """A decision is, for a second after the policy's last sign of life."""
+        before = scrape(gate)
+        is_allowed = agent.execute("text_digest", {"text": "x"}).status_code == 200
+        seen[:] = before, scrape(gate)
+        return is_allowed and seen[1](remembered) > before(remembered)
+
+    wait_for(is_remembered, "a decision from memory")
+    before, after = seen
     for name, labels in (
-        ("gate_policy_remembered_total", {}),
+        (remembered, {}),
         ("gate_policy_decisions_total", {"decision": "allow", "rule": "allow"}),
         ("gate_policy_request_duration_seconds_count", {"operation": "decide"}),
     ):

@@ -312,9 +312,12 @@ def test_decisions_are_remembered_for_as_long_as_the_bundles_have_one_revision(t
                 return dict(gate.operator().get("/v1/admin/status").json()["policy_memo"])
 
             wait_for(lambda: call(agent).status_code == 200 and memo()["entries"] == 1, "a remembered decision")
-            text = gate.operator().get("/metrics").text
-            assert call(agent).status_code == 200
-            assert remembered(gate) == remembered_in(text) + 1
+
+            def is_remembered() -> bool:
+                before = remembered(gate)
+                return call(agent).status_code == 200 and remembered(gate) == before + 1
+
+            wait_for(is_remembered, "a decision from memory")
             with engine.frozen():
                 refusal = wait_for(lambda: (got := call(agent)).status_code != 200 and got, "a refusal")
                 assert (refusal.status_code, refusal.json()) == (503, {"error": TIMEOUT})
@@ -331,9 +334,6 @@ def test_decisions_are_remembered_for_as_long_as_the_bundles_have_one_revision(t
 
 
 def remembered(gate: Gateway) -> float:
-    return remembered_in(gate.operator().get("/metrics").text)
-
-
-def remembered_in(text: str) -> float:
+    text = gate.operator().get("/metrics").text
     lines = [line for line in text.splitlines() if line.startswith("gate_policy_remembered_total")]
     return float(lines[0].split()[-1]) if lines else 0.0

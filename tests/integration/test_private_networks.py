@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.support.authority import Authority, Issued
+from tests.support.gateway import wait_for
 from tests.support.hosts_file import can_change_hosts, with_hosts
 from tests.support.manifests import PATIENT, example, write_manifests
 from tests.support.production import Production, production
@@ -126,7 +127,10 @@ def test_a_reload_takes_a_network_away_though_a_connection_to_it_is_kept(site: S
     assert site.reload(site.table()).status_code == 200
     assert site.call() == (200, None)
     assert len(site.up.seen) == 3
-    assert not before & {process.pid for process in site.gate.children("worker http")}, "they lack the new files"
+    # Those lack the new files.
+    wait_for(
+        lambda: not before & {process.pid for process in site.gate.children("worker http")}, "the end of its workers"
+    )
 
 
 def test_files_of_tls_are_read_again_with_a_reload_and_one_that_will_not_do_refuses_it(site: Site) -> None:

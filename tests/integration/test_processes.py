@@ -212,7 +212,7 @@ def test_a_state_directory_that_another_gateway_holds_is_one_sentence(gate: Gate
     done = attempt("dev", "--listen", "127.0.0.1:0", "--state-dir", str(gate.state))
     refused(done, 75, str(gate.state), str(gate.process.pid))
     assert set(os.listdir(gate.state)) == before
-    assert gate.http.get("/readyz").json()["status"] == "ready"
+    wait_for(lambda: gate.http.get("/readyz").json()["status"] == "ready", "readiness")
     with gate.over("client_socket") as client:
         assert client.get("/healthz").status_code == 200
 

@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gate(up: Upstream, folder: Path) -> Iterator[Gateway]:
     """A gateway whose manifests and policy may be changed; a test that spoils them mends them."""
     more = f'manifests_dir = "{folder / "actions"}"\nlease_ttl_seconds = 3600\npolicy_dir = "{folder / "policy"}"'
-    more = f"front_processes = 2\n{more}"
+    more = f"front_processes = 2\n{more}\n[limits]\nworker_wait_seconds = 300\n"
     with gateway(folder, config_for(up.address, more)) as running:
         yield running
 
@@ -128,7 +128,11 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
         "this ) does not close the {",
     ),
     ("a policy that decides nothing", lambda f: _write(f / "policy" / "gateway.rego", "package gateway\n"), "decision"),
-    ("a policy without end", lambda f: _write(f / "policy" / "gateway.rego", ENDLESS), "the policy process was lost"),
+    (  # it is ended by its own alarm of processor time, or on a busy machine by the time that a load may take
+        "a policy without end",
+        lambda f: _write(f / "policy" / "gateway.rego", ENDLESS),
+        "the policy process was lost|it did not compile within",
+    ),
     ("policy data that is no JSON", lambda f: _write(f / "policy" / "data.json", "{"), "data.json"),
     ("policy data with a typing error", lambda f: _replace(f / "policy" / "data.json", "sinks", "sink"), "data.json"),
     ("no policy", lambda f: (f / "policy" / "gateway.rego").unlink(), "rego"),
@@ -194,7 +198,7 @@ def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
         spoil(folder)
         event = reload(gate)
         assert event["decision"] == "error"
-        assert word in event["reason"]
+        assert any(one in event["reason"] for one in word.split("|"))
         assert version_of(gate, "http_fetch") == version
         assert gate.operator().get("/v1/admin/status").json()["policy_version"] == policy
         # A policy may have cost its process, whose successor takes its time to come.

@@ -15,6 +15,7 @@ from supervisor.programs import INTERPRETER
 from tests.notary.running import Running, stored
 from tests.notary.sealing.sealed_ledger import AGE, keys_of, verify, write_calls
 from tests.support.gateway import Gateway, gateway, wait_for
+from tests.support.pace import Paces
 from tests.support.processes import GATEWAY
 
 CONFIG = '[evidence]\norigin = "localhost"\n'
@@ -72,10 +73,11 @@ def running(old: OldState) -> Iterator[Gateway]:
 
 
 def test_calls_go_on_while_the_ledger_is_sealed(old: OldState, running: Gateway) -> None:
-    agent, answers, is_over = running.agent(), list[int](), threading.Event()
+    agent, answers, is_over, pace = running.agent(), list[int](), threading.Event(), Paces.session()
 
     def call() -> None:
         while not is_over.is_set():
+            pace.wait()
             answers.append(agent.execute("text_digest", TEXT).status_code)
 
     caller = threading.Thread(target=call)
@@ -91,7 +93,7 @@ def test_calls_go_on_while_the_ledger_is_sealed(old: OldState, running: Gateway)
     assert ran.returncode == 0, ran.stderr
     assert "20 events and 10 intents" in ran.stdout
     assert set(answers) == {200}
-    assert old.old_rows() == 0
+    wait_for(lambda: old.old_rows() == 0, "the deletion of sealed rows")
     assert [line["message"] for line in running.lines()].count("the ledger is sealed") == 1
     (told,) = old.sealed()
     (segment,) = old.out.iterdir()
@@ -152,7 +154,7 @@ def not_written_to(old: OldState) -> bool:
     command = " ".join([*INTERPRETER, "notary.programs.seal"])
     for one in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            text = one.read_bytes().replace(b"\0", b" ").decode()
+            text = one.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if command in text and str(old.out) in text:

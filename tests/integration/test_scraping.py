@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from frontend.api.routes import ROUTES
-from tests.support.gateway import config_for, gateway, wait_for
+from tests.support.gateway import ANSWER_SECONDS, config_for, gateway, wait_for
 from tests.support.manifests import example, open_policy, write_manifests
 from tests.support.ports import free_port
 from tests.support.production import Production, over, production
@@ -123,7 +123,10 @@ def test_the_front_that_follows_one_which_was_killed_answers_on_the_same_socket(
 def test_by_tcp_only_requests_that_are_meant_for_it_are_answered(up: Upstream, tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     config = config_for(up.address, f'[metrics]\nlisten = "{address}"\n')
-    with gateway(tmp_path, config) as running, httpx.Client(base_url=f"http://{address}") as scraper:
+    with (
+        gateway(tmp_path, config) as running,
+        httpx.Client(base_url=f"http://{address}", timeout=ANSWER_SECONDS) as scraper,
+    ):
         assert scraper.get("/metrics").status_code == 200
         for foreign in ({"Host": "evil.test"}, {"Host": f"evil.test:{address[10:]}"}, {"Origin": "http://evil.test"}):
             refused = scraper.get("/metrics", headers=foreign)

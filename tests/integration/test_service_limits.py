@@ -43,7 +43,7 @@ def test_a_stranger_can_not_use_up_the_operators_rate(gate: Gateway, agent: Bear
 def narrow(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with two places and one worker for HTTP."""
     folder: Path = tmp_path_factory.mktemp("narrow")
-    config = f"{patient(folder / 'actions')}[limits]\nmax_in_flight = 2\nworker_wait_seconds = 0.5\n"
+    config = f"{patient(folder / 'actions')}[limits]\nmax_in_flight = 2\nworker_wait_seconds = 3\n"
     config += "body_timeout_seconds = 300\n[workers]\nhttp = {min_spare = 1, max = 1}\n"
     with gateway(folder, config_for(up.address, config)) as running:
         yield running

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.integration.test_reloads import whole_family
+from tests.integration.test_two_fronts import samples
 from tests.support.fronts import clients_of
 from tests.support.gateway import START_SECONDS, Bearer, Gateway, Prover, config_for, gateway, wait_for
 from tests.support.manifests import open_policy, patient
@@ -212,6 +213,7 @@ def test_a_front_that_follows_another_has_the_operators_of_the_last_reload(place
     os.kill(old.pid, signal.SIGKILL)
     wait_for(lambda: [one for one in place.gate.children("front 1") if one.pid != old.pid], "another front")
     wait_for(place.gate.is_ready, "a front that serves")
+    wait_for(lambda: samples(place.gate.operator())["gate_fronts"] == 2, "two fronts that serve")
     with clients_of(place.gate) as clients:
         assert {place.bob(one).get("/v1/admin/epoch").status_code for one in clients} == {401}
 

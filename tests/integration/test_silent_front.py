@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ipc.process.exits import Exit
 from tests.support.gateway import ANSWER_SECONDS, PROGRAM, STOP_SECONDS, Gateway, gateway, wait_for
+from tests.support.processes import is_running
 from tests.support.supervised import told
 
 
@@ -29,6 +30,7 @@ def test_a_front_that_stands_still_is_not_called_serving_is_replaced_and_does_no
 
         wait_for(is_stalled, "a status that says that no front answers")
         wait_for(lambda: told(gate.log.read_text(), "front 1 is killed: it said nothing for 12 s"), "its end")
+        wait_for(lambda: not is_running(front.pid), "its connections to be cut")
         assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
         assert gate.child("front").pid != front.pid
         wait_for(lambda: status(gate)[0] == Exit.OK, "a status that is well again")

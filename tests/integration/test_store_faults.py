@@ -305,9 +305,10 @@ def test_a_changed_event_is_found_by_the_running_gateway(gate: Gateway) -> None:
     for _ in range(3):
         agent.execute("text_digest", {"text": "x"})
     wait_settled(gate.state / "ledger.sqlite3")
+    ours = "instr(bytes, cast(? as blob)) and instr(bytes, cast('text_digest' as blob)) order by seq limit 1"
     with closing(database(gate)) as ledger:
-        rows = ledger.execute("select seq, event_id, bytes from events order by seq desc limit 3").fetchall()
-        seq, event_id, data = rows[-1]
+        asked = f"select seq, event_id, bytes from events where {ours}"
+        seq, event_id, data = ledger.execute(asked, (agent.session_id,)).fetchone()
         changed = bytes(data).replace(b"text_digest", b"text_digezt", 1)
         ledger.execute("update events set bytes = ? where seq = ?", (changed, seq))
         try:

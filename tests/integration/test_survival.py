@@ -109,6 +109,7 @@ def test_calls_wait_ten_seconds_for_a_notary_that_hangs_and_are_in_evidence_once
         assert gate.http.get("/readyz").status_code == 503
     finally:
         os.kill(notary.pid, signal.SIGCONT)
+    wait_for(gate.is_ready, "a notary that goes on")
     for agent in agents:
         told = wait_for(partial(gate.events, session_id=agent.session_id, event_type="ActionCall"), "its event")
         assert [one["error_code"] for one in told] == ["replay_cache_unavailable"]

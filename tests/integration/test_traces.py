@@ -98,8 +98,8 @@ def test_a_reload_that_fails_tells_its_cause_under_the_trace_of_the_answer(gate:
     def told() -> list[str]:
         return [line["message"] for line in said_of(gate, trace_of(answer)) if "broken.yaml" in json.dumps(line)]
 
-    wait_for(lambda: {"answered with an error"} <= set(told()), "its cause")
-    assert "the configuration was not reloaded; the previous one stays active" in told()
+    wanted = {"answered with an error", "the configuration was not reloaded; the previous one stays active"}
+    wait_for(lambda: wanted <= set(told()), "its cause")
 
 
 def test_who_looks_while_the_store_is_down_has_a_line_with_the_trace_of_the_answer(gate: Gateway) -> None:

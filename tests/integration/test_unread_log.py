@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.support.gateway import ANSWER_SECONDS, PROGRAM, STOP_SECONDS, gateway, wait_for
+from tests.support.pace import Paces
 
 LINES = 400
 """Each is written by one call; a pipe holds some 240."""
@@ -16,8 +17,9 @@ def test_a_log_that_is_not_read_stops_neither_calls_nor_the_end_and_what_is_miss
     behind = ("/bin/sh", "-c", f'exec "$0" "$@" 2>/proc/{os.getpid()}/fd/{writer}', *PROGRAM)
     try:
         with gateway(tmp_path, program=behind) as gate:
-            agent = gate.agent()
+            agent, pace = gate.agent(), Paces.session()
             for _ in range(LINES):
+                pace.wait()
                 assert agent.execute("text_digest", {"text": "x"}).status_code == 200
 
             def said() -> str:

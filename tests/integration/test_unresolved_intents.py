@@ -140,8 +140,13 @@ def test_the_oldest_one_has_its_age_in_the_metrics_until_it_is_resolved(tmp_path
     (intent_id,) = leave_intents(tmp_path / "state", {"verifier_kind": "none"})
 
     def age(gate: Gateway) -> float:
-        lines = gate.operator().get("/metrics").text.splitlines()
-        (value,) = [line.split()[1] for line in lines if line.startswith("gate_oldest_unresolved_intent_age_seconds ")]
+        name = "gate_oldest_unresolved_intent_age_seconds "
+
+        def found() -> list[str]:
+            lines = gate.operator().get("/metrics").text.splitlines()
+            return [line.split()[1] for line in lines if line.startswith(name)]
+
+        (value,) = wait_for(found, "a scrape with it")
         return float(value)
 
     with gateway(tmp_path) as gate:

@@ -27,8 +27,10 @@ BASE = "http://gate.gateway.test"
 
 
 def checkpoint(gate: Gateway) -> dict[str, Any]:
-    """The last one, as status shows it."""
-    last: dict[str, Any] = gate.operator().get("/v1/admin/status").json()["checkpoint"]
+    """The last one, as status shows it while the notary answers in time."""
+    last: dict[str, Any] = wait_for(
+        lambda: gate.operator().get("/v1/admin/status").json()["checkpoint"], "a checkpoint in status"
+    )
     return last
 
 
@@ -123,8 +125,8 @@ def test_a_ledger_that_was_put_back_with_all_its_files_is_refused_by_the_witness
             agent.execute("text_digest", {"text": "again"})
         wait_for(lambda: "(422)" in (city(back)["problem"] or ""), "a refusal")
         assert city(back)["has_cosigned"] is False
-        assert '"outcome":"inconsistent"' in back.log.read_text()
-    assert "a log is not what it was" in witness.log.read_text()
+        wait_for(lambda: '"outcome":"inconsistent"' in back.log.read_text(), "the gateway's line")
+    wait_for(lambda: "a log is not what it was" in witness.log.read_text(), "the witness's line")
 
 
 def copy_of_state(gate: Gateway, to: Path) -> None:

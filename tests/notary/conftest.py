@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from notary.state import NotaryLimits
-from tests.notary.running import Running
+from tests.notary.running import Running, patient_waits
 from tests.notary.samples import hooks
 from tests.support.asking import Asker
 from tests.support.notary_thread import LIMITS
@@ -31,6 +31,14 @@ def postgres_server() -> Iterator[PostgresServer]:
     server = PostgresServer()
     yield server
     server.close()
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database for the ledger of this test."""
+    name = postgres_server.new_database()
+    yield name
+    postgres_server.give_back(name)
 
 
 @pytest.fixture
@@ -66,6 +74,15 @@ def telling(start_notary: StartNotary) -> Running:
 
 
 @pytest.fixture
-def patient_backends() -> None:
-    """Notaries that `start` makes wait for Redis and PostgreSQL as long as that takes, and those for them: for tests
-    that are not about what takes too long."""
+def patient_backends() -> Iterator[None]:
+    """Notaries that `start` makes wait for Redis and PostgreSQL as long as that takes, and those for them, and so does
+    whatever else connects from here: for tests that are not about what takes too long."""
+    from notary.backends.postgres.place import PostgresConnection, PostgresTarget
+    from notary.backends.redis.client import RedisTarget
+
+    redis_waits, postgres_waits = patient_waits()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RedisTarget.__init__, "__defaults__", (redis_waits,))
+        patch.setattr(PostgresTarget.__init__, "__defaults__", (postgres_waits,))
+        patch.setattr(PostgresConnection.hurry, "__defaults__", (postgres_waits.unit,))
+        yield

@@ -7,8 +7,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,6 +28,7 @@ from ipc.messages.notarising import (
     WorkerBroke,
 )
 from ipc.operations.evidence import QueryEvents
+from ipc.operations.leases import ReadEpoch
 from ipc.process.clock import ClockWrong, iso
 from ipc.protocols.notary import NOTARY_TO_SUPERVISOR
 from ipc.settings import OperatorSettings, Settings
@@ -45,6 +47,10 @@ from tests.support.gateway import WAIT_SECONDS
 from tests.support.ledger_file import settled
 from tests.support.notary_thread import LIMITS, NotaryThread
 from tests.support.played_workers import Workers
+
+if TYPE_CHECKING:
+    from notary.backends.postgres.place import PostgresTimeouts
+    from notary.backends.redis.client import RedisTimeouts
 
 ROOT = Path(__file__).resolve().parents[2]
 UNDISTURBED = replace(LIMITS, round_seconds=3600.0, checkpoint_seconds=3600.0)
@@ -93,14 +99,24 @@ def stored(path: Path, statement: str = "SELECT bytes FROM events ORDER BY seq",
         return [row[0] if len(row) == 1 else row for row in connection.execute(statement, values)]
 
 
+def patient_waits() -> "tuple[RedisTimeouts, PostgresTimeouts]":
+    """For tests that are not about what takes too long."""
+    from notary.backends.postgres.place import PostgresTimeouts
+    from notary.backends.redis.client import RedisTimeouts
+
+    seconds = int(WAIT_SECONDS)
+    return (
+        RedisTimeouts(connect=WAIT_SECONDS, answer=WAIT_SECONDS),
+        PostgresTimeouts(connect=seconds, unit=2 * seconds, lock=seconds, idle=seconds),
+    )
+
+
 def patient_places(settings: Settings) -> Places:
     """Where the backends are, waited for as long as it takes."""
     from notary.backends.postgres import place
     from notary.backends.redis import client
 
-    redis_waits = client.RedisTimeouts(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
-    seconds = int(WAIT_SECONDS)
-    postgres_waits = place.PostgresTimeouts(connect=seconds, unit=2 * seconds, lock=seconds, idle=seconds)
+    redis_waits, postgres_waits = patient_waits()
     found: dict[str, object] = {}
     if settings.store.redis_url is not None:
         found["redis"] = client.RedisTarget(settings.store, redis_waits)
@@ -152,6 +168,12 @@ class Running:
         remote = self.thread._service._remote
         assert remote is not None
         return remote
+
+    def look_no_more(self) -> None:
+        """It looks at its Redis by itself no more, and no look is under way."""
+        for _ in range(2):  # one that was just beginning has set the time of the next one
+            self.remote._poll_at = inf
+            self.front.ask(ReadEpoch())
 
     @property
     def deliverer(self) -> Deliverer:

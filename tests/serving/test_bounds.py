@@ -53,7 +53,7 @@ async def test_a_head_that_does_not_end_is_cut() -> None:
 
 
 async def test_a_connection_without_a_next_request_is_closed() -> None:
-    async with served(echo, PATIENT._replace(head_seconds=MOMENT)) as address, connected(address) as client:
+    async with served(echo, PATIENT._replace(head_seconds=1.0)) as address, connected(address) as client:
         assert (await client.ask(get())).status == 200
         assert await is_over(client)
 

@@ -29,9 +29,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """The one gateway of a file's tests that leave it serving, whatever else they do to it."""
+    """The one gateway of a file's tests that leave it serving, whatever else they do to it. A worker that its front has
+    asked for is wanted for as long as a test lasts."""
     with starting(tmp_path_factory.mktemp("standing")) as start:
-        running = start()
+        running = start(limits=LimitSettings(drain_seconds=600.0, worker_wait_seconds=600.0))
         running.wait_ready()
         yield running
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ANSWER_BYTES = 65_536
+PART_BYTES = 65_536
 WAIT_SECONDS = 60.0
 
 
@@ -42,9 +42,9 @@ def lossy_link(target: str, folder: Path) -> Iterator[LossyLink]:
             with socket.socket(socket.AF_UNIX) as gateway:
                 gateway.settimeout(WAIT_SECONDS)
                 gateway.connect(target)
-                while request := _request(self.request):
+                while request := _message(self.request):
                     gateway.sendall(request)
-                    answer = gateway.recv(ANSWER_BYTES)
+                    answer = _message(gateway)
                     if link.loses(request):
                         return
                     self.request.sendall(answer)
@@ -63,18 +63,18 @@ def lossy_link(target: str, folder: Path) -> Iterator[LossyLink]:
             thread.join()
 
 
-def _request(client: socket.socket) -> bytes:
-    """One whole request; nothing at the end of the connection."""
+def _message(sender: socket.socket) -> bytes:
+    """One whole request or answer; nothing at the end of the connection."""
     whole = b""
     while b"\r\n\r\n" not in whole:
-        part = client.recv(ANSWER_BYTES)
+        part = sender.recv(PART_BYTES)
         if not part:
             return b""
         whole += part
     head, _, body = whole.partition(b"\r\n\r\n")
     length = next((int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0)
     while len(body) < length:
-        part = client.recv(ANSWER_BYTES)
+        part = sender.recv(PART_BYTES)
         if not part:
             return b""
         body, whole = body + part, whole + part

@@ -45,7 +45,7 @@ class Screen:
 
     @property
     def pid(self) -> int:
-        """The exit code of the program."""
+        """The process of the program."""
         return self._process.pid
 
     def press(self, *keys: str) -> None:

@@ -25,8 +25,11 @@ def inside() -> Iterator[Box]:
 
 @pytest.fixture(scope="session")
 def gate(inside: Box) -> Iterator[Installed]:
-    """The gateway, installed and not started; its calls have a time limit that no machine is too slow for."""
+    """The gateway, installed and not started; calls have a time limit, and leases a life, that no machine is too slow
+    for."""
     with installed(inside) as gateway:
+        settings = inside.path("/etc/gateway/gateway.toml")
+        settings.write_text(f"lease_ttl_seconds = 3600\n{settings.read_text()}")
         manifest = inside.path("/etc/gateway/actions/spin.yaml")
         limits = yaml.safe_load(manifest.read_text())["resource_limits"]
         rewrite_yaml(manifest, resource_limits=limits | PATIENT["resource_limits"])

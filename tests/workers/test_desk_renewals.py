@@ -90,7 +90,7 @@ def test_a_call_waits_for_another_token_until_its_deadline_and_a_late_one_goes_n
     running: Template, guarded: Upstream, isolation: str
 ) -> None:
     worker = running.born("http")
-    begin(worker, with_token(guarded.address, isolation, limits=CallLimits(timeout_seconds=1.0)))
+    begin(worker, with_token(guarded.address, isolation, limits=CallLimits(timeout_seconds=3.0)))
     worker.receive(TokenRefused)
     assert worker.ended("c1").observations[0].status == 401
     worker.channel.send(Secrets("c1", {"token": SECOND}))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ipc.process.exits import Exit
-from tests.support.gateway import wait_for
+from tests.support.gateway import START_SECONDS, STOP_SECONDS, wait_for
 from tests.support.key_files import PURPOSES, keys_command
 from tests.support.manifests import REPOSITORY
 from tests.support.pod_contents import ACTION, PUBLIC_URL, allow, contents, made, map_agent, pod_of
@@ -61,10 +61,10 @@ def served(pod: Pod) -> Iterator[Pod]:
             assert process.poll() is None, pod.log("gateway").read_text()
             return probe(pod, "startupProbe").returncode == 0
 
-        wait_for(is_ready, "the startup probe", 60)
+        wait_for(is_ready, "the startup probe", START_SECONDS)
         yield pod
         process.terminate()
-        assert process.wait(60) == Exit.OK
+        assert process.wait(STOP_SECONDS) == Exit.OK
 
 
 def probe(pod: Pod, name: str) -> "subprocess.CompletedProcess[str]":

@@ -134,8 +134,9 @@ def user(tmp_path: Path) -> Path:
             pytest.fail("a pod is played by root, and this is not")
         pytest.skip("a pod is played by root: its containers have users of their own")
     folder = made(tmp_path / "etc")
-    with (folder / "gateway.toml").open("a") as file:
-        file.write(IDENTITY)
+    settings = folder / "gateway.toml"
+    # One agent has one lease, which must hold for as long as the restart takes.
+    settings.write_text(f"lease_ttl_seconds = 3600\n{settings.read_text()}{IDENTITY}")
     allow(folder, ACTION)
     return folder
 

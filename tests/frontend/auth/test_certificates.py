@@ -139,6 +139,7 @@ async def ask(core: Core, *headers: tuple[str, str], uid: int = EDGE) -> tuple[i
 async def test_good_certificates_give_leases_and_hostile_ones_none(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, identity=settings(*ROWS)) as core:
         core.services.rates.take = lambda *_: None  # type: ignore[method-assign]
+        core.clock.stop()
         for name, (make, principal, subject) in GOOD.items():
             status, body = await ask(core, ("client-cert", make(core.clock.right)))
             assert status == 200, (name, body)

@@ -87,6 +87,7 @@ class _LateBody(CompleteBody):
 async def test_a_token_that_ends_while_its_request_is_read_gives_no_lease_and_leaves_its_event(tmp_path: Path) -> None:
     write_keys(tmp_path)
     async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+        core.clock.stop()
         body = _LateBody(msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": Key().jwk}), core, 4)
         shown = [("authorization", f"Bearer {token(exp=3)(core.clock.right)}")]
         request = Request("POST", "/v1/leases", "", shown, peer=PeerCredentials(1, EDGE, 1), body=body)

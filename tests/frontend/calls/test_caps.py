@@ -81,7 +81,9 @@ async def test_the_detail_of_a_held_call_without_caps_asks_nothing_about_them(tm
         _, held = await agent.call("pay", {"amount": 30})
         core.client.asked.clear()
         assert "caps" not in (await core.operate("GET", f"/v1/approvals/{held['approval_id']}"))[1]
-        assert core.client.asked == ["UseProof", "GetHold"]
+        # but for the pulses, which ask once a second
+        asked = [one for one in core.client.asked if one not in ("ReadStore", "ReadLedger")]
+        assert asked == ["UseProof", "GetHold"]
 
 
 @pytest.mark.parametrize("amount", ["5", None, True, -1, [5], -0.5])

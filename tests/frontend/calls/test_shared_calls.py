@@ -47,7 +47,7 @@ async def test_a_call_that_is_cut_takes_no_other_one_along_until_it_is_the_last_
                 for count, scope in enumerate(scopes, 1):
                     nursery.start_soon(cancelled, core, agent, scope)
                     await begun.reaches(count)
-                await word_taken(core)
+                await word_taken(core, "http-2")
                 assert core.services.pools.census()["http"] == Census(idle=0, members=1, waiting=0)
                 for scope in scopes[1:]:
                     scope.cancel()

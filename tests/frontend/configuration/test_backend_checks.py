@@ -1,10 +1,15 @@
 """Backends of the front, as `gateway check --connect` asks them."""
 
+from functools import partial
 from pathlib import Path
 
+import pytest
+
 from frontend.configuration.backend_checks import look_at_backends
+from frontend.policy.opa import opening
 from tests.support.front_core import settings_of
 from tests.support.opa import opa
+from tests.support.patience import PATIENCE
 
 AUTHZ = """package system.authz
 
@@ -18,7 +23,10 @@ allow if input.path == ["health"]
 """
 
 
-async def test_an_opa_is_asked_with_the_token_and_a_missing_token_is_reported(tmp_path: Path) -> None:
+async def test_an_opa_is_asked_with_the_token_and_a_missing_token_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "opa_problem", partial(opening.opa_problem, seconds=PATIENCE))
     token = tmp_path / "token"
     token.write_text("letmein\n")
     token.chmod(0o600)

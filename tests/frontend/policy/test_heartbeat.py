@@ -83,7 +83,8 @@ async def test_an_idle_process_that_shows_no_life_is_seen_and_given_up(nursery: 
 
 
 async def test_a_sign_of_life_that_was_not_asked_for_costs_the_process(nursery: trio.Nursery) -> None:
-    async with playing() as played:
+    unasked = replace(PATIENT.policy, idle_beat_seconds=PATIENCE, beat_seconds=PATIENCE)
+    async with playing(unasked) as played:
         peer = await serving(played)
         await peer.send(Pong())
         assert "a Pong without a Ping" in await played.reason()

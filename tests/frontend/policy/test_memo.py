@@ -10,11 +10,13 @@ import trio.testing
 from msgspec import UNSET
 
 from frontend.deadlines import PolicyDeadlines
+from frontend.policy import heartbeat
 from frontend.policy import memo as memos
 from frontend.policy.engine import MemoStatus, PolicyRefused
 from frontend.policy.memo import Memo, memo_for
 from frontend.policy.question import ATTRIBUTES, BudgetUnread, Decision, Question
 from ipc.messages.deciding import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from tests.support.patience import PATIENCE
 from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing
 from tests.support.policy import document, question, running_engine, sources
 
@@ -96,6 +98,12 @@ def test_a_policy_whose_reading_is_not_known_has_no_memo(compiled: PolicyCompile
 
 
 # ------------------------------------------------------------------ the engine
+
+
+@pytest.fixture(autouse=True)
+def life_counts_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered counts though a slow machine lets a second go by in which no played process answers."""
+    monkeypatch.setattr(heartbeat, "FRESH_SECONDS", PATIENCE)
 
 
 async def accept(peer: PlayedPeer, reads: tuple[str, ...] | None = READS) -> None:

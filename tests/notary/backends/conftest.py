@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipc.settings import StoreSettings
-from tests.notary.backends.losing import Losing
+from tests.notary.backends.losing import SILENT, Losing
 from tests.notary.running import Running
 from tests.notary.samples import changed
 from tests.support.redis_server import RedisServer
@@ -50,6 +50,9 @@ def way(redis_server: RedisServer) -> Iterator[Losing]:
 
 
 @pytest.fixture
-def distant(start: Callable[..., Running], store: StoreSettings, way: Losing) -> Running:
-    """A notary that goes this way."""
-    return start(store=changed(store, redis_url=f"redis://127.0.0.1:{way.port}"))
+def distant(
+    request: pytest.FixtureRequest, start: Callable[..., Running], store: StoreSettings, way: Losing
+) -> Running:
+    """A notary that goes this way. It waits as long as it takes, unless an answer does not come in this test."""
+    given = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    return start(is_patient=given.get("how") != SILENT, store=changed(store, redis_url=f"redis://127.0.0.1:{way.port}"))

@@ -20,9 +20,10 @@ def kept(request: pytest.FixtureRequest, start_notary: StartNotary) -> Running:
     """A notary with two endpoints and a witness."""
     more: dict[str, object] = {"limits": UNDISTURBED}
     if request.param == "postgres":
+        request.getfixturevalue("patient_backends")
         more["is_patient"] = True
         postgres: PostgresServer = request.getfixturevalue("postgres_server")
         redis: RedisServer = request.getfixturevalue("redis_server")
-        more["ledger"] = postgres.settings(postgres.new_database())
+        more["ledger"] = postgres.settings(request.getfixturevalue("database"))
         more["store"] = msgspec.structs.replace(redis.settings, redis_prefix=f"ledger-{next(_prefixes)}")
     return start_notary(webhooks=hooks("chat", "pager"), evidence=witnessed_by(CITY), **more)

@@ -27,14 +27,14 @@ from notary.units.runner import TransactionRunner
 from notary.units.tasks import Task
 from tests.notary.conftest import StartNotary
 from tests.notary.lost import lost_call
-from tests.notary.running import Running, settings_in, walk
+from tests.notary.running import UNDISTURBED, Running, settings_in, walk
 from tests.notary.samples import NOW, fresh_proof, make_note, make_open, make_result, record_call
 from tests.support.asking import Asker
 from tests.support.ledger_file import file_of
 from tests.support.notary_thread import LIMITS, SMALL_WAL
 
 FRAME = 24 + 4096
-NEVER_QUIET = replace(LIMITS, quiet_seconds=3600.0, checkpoint_seconds=3600.0)
+NEVER_QUIET = replace(UNDISTURBED, quiet_seconds=3600.0)
 """The journal settles only when it has to, never by time."""
 
 

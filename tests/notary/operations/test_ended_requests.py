@@ -45,7 +45,8 @@ def held(notary: Running, name: str, length: int, **given: Any) -> ApprovalRecor
 
 def requests_in(notary: Running) -> set[str]:
     """The approvals whose requests still stand anywhere in the bytes of the database's files."""
-    files = b"".join(one.read_bytes() for one in notary.folder.glob("ledger.sqlite3*"))
+    # The WAL first: what it holds comes to the file before it is cut.
+    files = b"".join(one.read_bytes() for one in sorted(notary.folder.glob("ledger.sqlite3*"), reverse=True))
     return {name.decode() for name in re.findall(rb"MARK-([a-z0-9]+)-", files)}
 
 

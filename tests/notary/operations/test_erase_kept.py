@@ -34,7 +34,8 @@ def erase(notary: Running, **asked: object) -> ErasedKept | None:
 
 def has_bytes(notary: Running) -> list[str]:
     """Names of the files of the state folder that hold the value."""
-    files = [file for file in notary.path.parent.rglob("*") if file.is_file()]
+    # The WAL first: what it holds comes to the file before it is cut.
+    files = [file for file in sorted(notary.path.parent.rglob("*"), reverse=True) if file.is_file()]
     return [file.name for file in files if SECRET.encode() in file.read_bytes()]
 
 

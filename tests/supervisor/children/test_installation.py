@@ -40,11 +40,13 @@ def test_a_gateway_whose_files_were_replaced_ends_rather_than_start_a_process_of
 
 def test_calls_in_flight_end_before_a_gateway_gives_way_to_a_new_installation(start: Start) -> None:
     gateway, family = updated(start)
-    gateway.send(type="Draining", in_flight=1)
+    gateway.ask(do="busy", in_flight=1)
     os.kill(family["notary"], signal.SIGKILL)
-    wait_until(lambda: gateway.told(SAID))
-    wait_until(lambda: gateway.told("draining"))
+    gateway.eventually(lambda state: state["drained"])
+    assert gateway.told(SAID)
     assert gateway.process.poll() is None
+    gateway.ask(do="busy", in_flight=0)
+    assert gateway.process.wait(120) == Exit.REPLACED
 
 
 def test_a_gateway_whose_files_were_replaced_serves_until_it_needs_another_process(start: Start) -> None:

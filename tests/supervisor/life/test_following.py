@@ -55,7 +55,8 @@ def test_a_starting_front_and_the_notary_learn_that_an_operator_is_removed(start
 
 def test_a_child_that_does_not_follow_is_replaced_before_the_reload_is_answered(start: Start) -> None:
     gateway = with_a_front_that_starts_for_ever(start, {"never_follows": True}, notary={"never_follows": True})
-    late, notary = gateway.states()["front 2"]["pid"], gateway.family()["notary"]
+    late = gateway.states()["front 2"]["pid"]
+    notary = wait_until(lambda: gateway.family().get("notary"))  # it has its title a moment after its start
     in_state(gateway, "fake-front.json").write_text("{}")
     rewrite(gateway, operators=(ANN,))
     reload(gateway)

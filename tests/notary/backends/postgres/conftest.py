@@ -19,12 +19,6 @@ _prefixes = itertools.count()
 
 
 @pytest.fixture
-def database(postgres_server: PostgresServer) -> str:
-    """The ledger of this test."""
-    return postgres_server.new_database()
-
-
-@pytest.fixture
 def store(redis_server: RedisServer) -> StoreSettings:
     """The Redis of this test, with a prefix of its own."""
     return msgspec.structs.replace(redis_server.settings, redis_prefix=f"postgres-{next(_prefixes)}")

@@ -35,10 +35,13 @@ pytestmark = [
 @contextmanager
 def ledger_gone(server: PostgresServer) -> Iterator[str]:
     server.freeze()
-    yield "ledger"
-    server.thaw()
+    try:
+        yield "ledger"
+    finally:
+        server.thaw()
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_rows_have_neither_value_nor_salt_afterwards(
     notary: Running, postgres_server: PostgresServer, database: str
 ) -> None:

@@ -58,6 +58,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PostgresS
     server.close()
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_name_password_and_certificate_are_held_against_it(
     closed: tuple[PostgresServer, LedgerSettings], tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ def refusal(folder: Path, ledger: LedgerSettings) -> str:
     return str(refused.value)
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_a_standby_is_refused_by_check_and_start(closed: tuple[PostgresServer, LedgerSettings], tmp_path: Path) -> None:
     server, ledger = closed
     signal = server.data / "standby.signal"
@@ -123,6 +125,7 @@ def test_a_server_that_is_no_postgresql_is_reported_in_one_sentence(redis_server
             assert "\n" not in told
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_a_server_that_loses_or_refuses_writes_will_not_do(
     postgres_server: PostgresServer, database: str, tmp_path: Path
 ) -> None:
@@ -169,12 +172,14 @@ def test_a_pooler_that_drops_the_settings_of_sessions_will_not_do(
         pooler.close()
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_another_encoding_will_not_do(postgres_server: PostgresServer, database: str) -> None:
     name = f"{database}_latin"
     postgres_server.ask(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     assert "has the encoding LATIN1" in problem(postgres_server.settings(name))
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_fsync_off_will_not_do_outside_dev_mode(database: str) -> None:
     server = PostgresServer("fsync = off")
     try:
@@ -224,6 +229,7 @@ def test_a_server_is_judged_by_what_it_says_of_itself(
         assert all(word in sentence for sentence, word in zip(sentences, words, strict=True))
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_gateway_backup_says_what_backs_it_up(postgres_server: PostgresServer, database: str, tmp_path: Path) -> None:
     settings = settings_in(tmp_path, ledger=postgres_server.settings(database))
     with pytest.raises(NotBackedUp, match="pg_dump"):

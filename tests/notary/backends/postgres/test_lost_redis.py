@@ -1,7 +1,5 @@
 """A Redis that lost its data, and two gateways on one ledger that have their store there."""
 
-from math import inf
-
 import pytest
 
 from ipc.operations.calls import UseProof
@@ -23,7 +21,7 @@ def two(start: StartNotary, redis_server: RedisServer, store: StoreSettings) -> 
     """Gateways that do not look by themselves, and whose Redis has lost what it had."""
     one, other = start("one"), start("other")
     for running in (one, other):
-        running.remote._poll_at = inf
+        running.look_no_more()
     redis_server.ask("DEL", f"{{{store.redis_prefix}}}:marker")
     return one, other
 

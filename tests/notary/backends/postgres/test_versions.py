@@ -24,8 +24,18 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "STEPS", (*postgres.STEPS, NEXT))
 
 
+SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+
+
+def stop(server: PostgresServer, database: str, *gateways: Running) -> None:
+    """Stop the last gateways of a ledger: the server ends their sessions, and with them their locks, a moment later."""
+    for gateway in gateways:
+        gateway.stop()
+    wait_for(lambda: server.ask(SESSIONS, database) == [(0,)], "the end of their sessions")
+
+
 def test_a_newer_version_changes_nothing_until_the_last_older_gateway_has_stopped(
-    start: StartNotary, request: pytest.FixtureRequest
+    start: StartNotary, request: pytest.FixtureRequest, postgres_server: PostgresServer, database: str
 ) -> None:
     older, last = start("older"), start("last")
     asked = make_open()
@@ -36,17 +46,16 @@ def test_a_newer_version_changes_nothing_until_the_last_older_gateway_has_stoppe
         open_state(older.settings)
     assert isinstance(last.front.finish(asked, number, make_result()), Closed), "the older one serves on"
     assert walk_of(last).intact
-    last.stop()
+    stop(postgres_server, database, last)
     older.start()
     assert told(older, make_note()) == ""
 
 
 def test_gateways_of_a_newer_version_that_start_together_bring_the_ledger_to_it_once(
-    start: StartNotary, request: pytest.FixtureRequest
+    start: StartNotary, request: pytest.FixtureRequest, postgres_server: PostgresServer, database: str
 ) -> None:
     one, other = start("one"), start("other")
-    one.stop()
-    other.stop()
+    stop(postgres_server, database, one, other)
     request.getfixturevalue("newer")
     one.start()
     other.start()

@@ -26,6 +26,7 @@ from tests.support.names import SERVICE, resolve_to
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.usefixtures("patient_backends")
 FOUND = "the Redis of the store answers again"
 
 
@@ -124,7 +125,8 @@ def test_its_end_leaves_neither_a_connection_nor_a_reconnecting_thread(tmp_path:
             seeker = lose(client)
         wait_for(lambda: client.is_there, "the connection")
         client.close()
-        assert (is_known(client), seeker.is_alive()) == ((False, False), False)
+        assert is_known(client) == (False, False)
+        wait_for(lambda: not seeker.is_alive(), "the end of the thread")
         wait_for(lambda: named(server) == 0, "the end of both connections")
 
 
@@ -132,7 +134,7 @@ def test_its_end_ends_the_reconnecting_thread(client: Client, way: Between) -> N
     with way.failing(REFUSES):
         seeker = lose(client)
         client.close()
-        assert not seeker.is_alive()
+        wait_for(lambda: not seeker.is_alive(), "its end")
 
 
 def test_a_refusal_by_redis_is_reported_and_the_connection_stays(client: Client) -> None:

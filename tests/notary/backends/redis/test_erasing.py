@@ -113,8 +113,10 @@ def test_a_notary_that_ends_here_has_erased_all_with_its_event_or_nothing(
 @contextmanager
 def store_gone(server: RedisServer) -> Iterator[str]:
     server.freeze()
-    yield "approvals"
-    server.thaw()
+    try:
+        yield "approvals"
+    finally:
+        server.thaw()
 
 
 def test_an_erasure_without_its_store_is_refused_by_name_and_can_be_asked_again(

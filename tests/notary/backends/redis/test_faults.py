@@ -1,11 +1,10 @@
 """Each way in which a Redis fails, before a notary that serves: what is refused, what goes on, and that it recovers by
-itself."""
+itself. One that is silent: test_silence.py."""
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from ipc.operations.leases import ReadBudget, SignedLease
 from ipc.operations.operation import Operation
 from ipc.operations.status import ReadStore
 from ipc.settings import StoreSettings
-from notary.backends.redis import client as redis_client
 from notary.backends.redis.client import Client, RedisTarget, RedisTimeouts
 from notary.store.contract import StoreGone
 from tests.notary.capped_calls import opening_of, uses_of
@@ -27,8 +25,6 @@ from tests.support.gateway import wait_for
 from tests.support.redis_server import RedisServer
 
 Fault = Callable[[RedisServer], Any]
-FRONTS_WAIT = 10.0
-"""Seconds after which fronts give up."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.fixture(scope="module")
 def hurt(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A notary that lives through all of it."""
-    running = Running(tmp_path_factory.mktemp("state"), store=server.settings, dev_mode=True)
+    running = Running(tmp_path_factory.mktemp("state"), is_patient=True, store=server.settings, dev_mode=True)
     yield running
     running.close()
 
@@ -76,13 +72,6 @@ def down(server: RedisServer) -> Iterator[None]:
 
 
 @contextmanager
-def hanging(server: RedisServer) -> Iterator[None]:
-    server.freeze()
-    yield
-    server.thaw()
-
-
-@contextmanager
 def full(server: RedisServer) -> Iterator[None]:
     server.ask("CONFIG", "SET", "maxmemory", "1")
     yield
@@ -103,13 +92,18 @@ def closed_to_its_user(server: RedisServer) -> Iterator[None]:
     server.ask("ACL", "SETUSER", "default", "+@all")
 
 
-@pytest.mark.parametrize("fault", [down, hanging, full, replica, closed_to_its_user])
+@pytest.mark.parametrize("fault", [down, full, replica, closed_to_its_user])
 def test_operations_on_a_lost_store_are_refused_by_part_and_recover(
     hurt: Running, server: RedisServer, fault: Fault
 ) -> None:
+    check_fault(hurt, fault(server))
+
+
+def check_fault(hurt: Running, fault: AbstractContextManager[None]) -> None:
+    """Operations are refused within it by the part that they need, and are done after it."""
     session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
     calls = len(hurt.stored("SELECT 1 FROM intents"))
-    with fault(server):
+    with fault:
         assert told(hurt, fresh()) == "store"
         assert told(hurt, spending()) == "budget"
         assert told(hurt, make_issue(max_calls=1)) == "budget"
@@ -143,19 +137,6 @@ def test_a_cap_whose_amounts_can_not_be_read_opens_no_call(
     for key in keys:
         server.ask("DEL", key)
     assert told(hurt, spending()) == ""
-
-
-def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_holds_up_no_end(
-    hurt: Running, server: RedisServer
-) -> None:
-    with hanging(server):
-        began = time.monotonic()
-        assert told(hurt, fresh()) == "store"
-        assert time.monotonic() - began < FRONTS_WAIT
-        (seeker,) = [thread for thread in threading.enumerate() if thread.name == "redis"]
-        assert seeker.daemon, "a notary that crashes meanwhile does not wait for it"
-        assert redis_client.AGAIN_SECONDS <= 0.25, "it is looked for four times a second"
-    wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
 
 
 def lose_the_last_units(server: RedisServer) -> None:

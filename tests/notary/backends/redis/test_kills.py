@@ -5,7 +5,6 @@ and ledger".
 """
 
 from collections.abc import Callable
-from math import inf
 from typing import Any
 
 import pytest
@@ -71,7 +70,7 @@ def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monke
 def test_a_loss_that_is_followed_in_redis_alone_is_followed_again(
     notary: Running, monkeypatch: pytest.MonkeyPatch, redis_server: RedisServer, prefix: str
 ) -> None:
-    notary.remote._poll_at = inf  # it does not find the loss by itself, before it is asked anything
+    notary.look_no_more()  # it does not find the loss by itself, before it is asked anything
     stores = stores_of(notary)
     renew = stores.renew
 
@@ -106,11 +105,11 @@ def test_a_process_killed_as_it_commits_is_followed_by_one_that_undoes_the_store
     process.ready()
     front = process.attach("front-x")
     assert front.ask(ReadBudget(session_id)).remaining == CALLS
+    notary.workers.start("front-x", obeys=True)  # a notary that ends by itself at this moment would tie none
     log = notary.path.with_name(f"{notary.path.name}-wal")
     with injected(process.process.pid, "pwrite64", "signal=KILL:when=1", notary.folder, [log]):
-        (number,) = front.send(budgeted(session_id))
         with pytest.raises(GONE):
-            front.heard(number)
+            front.ask(budgeted(session_id))
         process.end()
     front.close()
     notary.start()

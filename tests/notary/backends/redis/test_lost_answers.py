@@ -116,6 +116,7 @@ def test_it_is_given_back_after_a_second_answer_was_lost(
 def test_a_hold_whose_answer_was_lost_is_not_there_and_its_proof_stays_used(
     distant: Running, way: Losing, redis_server: RedisServer
 ) -> None:
+    assert _is_there(distant)  # and Redis has the script
     asked = changed(make_hold(calls_per_hour=CALLS), proof=ProofRecord("of-a-hold"))
     way.lose(STEPS)
     told(distant, asked)

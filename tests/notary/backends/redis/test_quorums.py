@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import trio
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -24,6 +25,7 @@ from tests.support.standing_approvals import signed_standing
 from tests.support.town import town
 from tests.support.worker_desk import until
 
+pytestmark = pytest.mark.usefixtures("patient_backends")
 ROUNDS = 5
 KEYS = {name: Key() for name in ("ada", "bob", "eve")}
 API = {name: f"key-{name}-{'0' * 32}" for name in KEYS}

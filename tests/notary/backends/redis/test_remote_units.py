@@ -21,6 +21,8 @@ from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.usefixtures("patient_backends")
+
 
 @pytest.fixture
 def way(redis_server: RedisServer) -> Iterator[Between]:

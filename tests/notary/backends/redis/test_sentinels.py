@@ -24,7 +24,13 @@ from tests.support.gateway import wait_for
 from tests.support.ports import closed_port, free_port
 from tests.support.redis_server import RedisServer
 
-pytestmark = pytest.mark.large
+pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
+
+
+def offset(server: RedisServer, name: str) -> int:
+    """How far a stream of writes has come on this server."""
+    (line,) = [line for line in server.info("replication").splitlines() if line.startswith(f"{name}:")]
+    return int(line.partition(":")[2])
 
 
 class Watched:
@@ -37,8 +43,9 @@ class Watched:
         self.settings = StoreSettings(redis_url=self.sentinels.url(self.master, self.replica))
 
     def replicate(self) -> None:
-        """Until the replica has everything."""
-        wait_for(lambda: self.master.ask("WAIT", "1", "1000") == 1, "the replica")
+        """Until the replica has everything that was written so far, whoever wrote it."""
+        written = offset(self.master, "master_repl_offset")
+        wait_for(lambda: offset(self.replica, "slave_repl_offset") >= written, "the replica")
 
     def failed_over(self) -> None:
         """Waits until every sentinel names the replica: they learn of a new master one after another."""
@@ -59,7 +66,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 @pytest.fixture
 def notary(watched: Watched, tmp_path: Path) -> Iterator[Running]:
-    running = Running(tmp_path / "state", store=watched.settings, dev_mode=True)
+    running = Running(tmp_path / "state", is_patient=True, store=watched.settings, dev_mode=True)
     yield running
     running.close()
 

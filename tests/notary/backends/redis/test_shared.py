@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
-from math import inf
 from typing import Any
 from uuid import UUID
 
@@ -86,15 +85,13 @@ def test_a_revocation_reaches_the_fronts_of_the_other_gateway_within_a_second(st
     one, other = start("one"), start("other")
     revoke: Revoke = make_revoke()
     current = one.front.ask(revoke).current
-    began = time.monotonic()
     wait_for(lambda: other.front.ask(make_note()) is None and other.front.in_force[-1].epoch == current, "the epoch")
-    assert time.monotonic() - began < 5.0, "a busy machine counts, too"
-    assert POLL_SECONDS <= 0.5, "what the second is made of"
+    assert other.remote.patience() <= POLL_SECONDS <= 0.5, "what the second is made of"
 
 
 def test_a_session_revoked_at_one_gateway_opens_no_call_at_the_other(start: StartNotary) -> None:
     one, other = start("one"), start("other")
-    other.remote._poll_at = inf  # it does not poll for changes
+    other.look_no_more()
     session_id = one.front.ask(make_issue()).session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
     one.front.ask(RevokeSession(session_id, event))
@@ -132,7 +129,7 @@ def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other
 
 
 def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
-    one = start()
+    one, began = start(), time.monotonic()
     session_id = one.front.ask(make_issue(max_calls=3, max_sessions=5)).session_id
     event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
     one.front.ask(RevokeSession(session_id, event))
@@ -142,9 +139,10 @@ def test_keys_of_ended_things_expire(start: StartNotary, redis_server: RedisServ
     lasting = {name.partition(":")[2] for name in redis_server.names(prefix) if redis_server.ask("PTTL", name) == -1}
     hold = next(name for name in lasting if name.startswith("hold:"))
     assert lasting == {"epoch", "marker", "live", "live:version", hold}
-    for name in redis_server.names(prefix):
-        if ":proof:" in name:
-            assert 170_000 < redis_server.ask("PTTL", name) <= 180_000
+    left = [redis_server.ask("PTTL", name) for name in redis_server.names(prefix) if ":proof:" in name]
+    least = 170_000 - 1000 * (time.monotonic() - began)
+    assert left
+    assert [one for one in left if not least < one <= 180_000] == []
 
 
 def test_a_ledger_that_changes_its_store_ends_every_lease(start: StartNotary, redis_server: RedisServer) -> None:
@@ -174,7 +172,7 @@ def test_a_call_without_a_proof_of_its_own_is_held_against_a_revocation_at_anoth
 ) -> None:
     one, other = start("one"), start("other")
     approved = held_and_claimed(other.front, other.front.front_id)
-    other.remote._poll_at = inf  # it does not poll for changes
+    other.look_no_more()
     current = one.front.ask(make_revoke()).current
     proven_before = other.front.ask(make_open(proof=None))
     assert (proven_before.code, str(current) in proven_before.cause) == ("invalid_lease", True)
@@ -186,7 +184,7 @@ def test_a_call_without_a_proof_of_its_own_may_be_of_an_epoch_that_its_gateway_h
     start: StartNotary,
 ) -> None:
     one, other = start("one"), start("other")
-    other.remote._poll_at = inf  # it does not poll for changes
+    other.look_no_more()
     current = one.front.ask(make_revoke()).current
     assert isinstance(other.front.ask(make_open(proof=None, epoch=current)), Closed)
 

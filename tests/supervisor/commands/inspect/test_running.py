@@ -67,8 +67,9 @@ def test_ps_tells_the_last_error_of_what_ended(start: Start, capsys: pytest.Capt
     assert (notary["ends"], notary["last_error"]) == (1, "SIGKILL")
 
 
-def test_usr1_tells_of_each_child_and_ends_nothing(gateway: Running) -> None:
+def test_usr1_tells_of_each_child_and_ends_nothing(gateway: Running, capsys: pytest.CaptureFixture[str]) -> None:
     gateway.ask(do="busy", in_flight=2)
+    wait_until(lambda: told(capsys, gateway, "status")[1]["in_flight"] == 2)  # a signal may overtake what a front says
     family = gateway.whole_family()
     gateway.signal(signal.SIGUSR1)
     wait_until(lambda: len(gateway.told("child")) == len(family))
