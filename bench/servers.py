@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 FETCHED = REPOSITORY / ".venv" / "servers"
 BUILT = REPOSITORY / ".venv" / "go"
 RULES = REPOSITORY / "contrib" / "policy" / "gateway.rego"
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 STOP_SECONDS = 120
 DURABLE = ("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction")
 BY_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")

@@ -8,6 +8,8 @@ in its plan or its configuration.
 from dataclasses import dataclass
 from typing import Final
 
+from ipc.limits import COMPILE_SECONDS
+
 QUESTION_SECONDS: Final = 1.0
 """One question to the policy engine (docs/contract.md, "Limits")."""
 
@@ -71,8 +73,8 @@ class ConfigurationDeadlines:
 class ControlDeadlines:
     """Waits of frontend/control.py for the supervisor."""
 
-    load_seconds: float = 120.0
-    """The template may have to compile large modules."""
+    load_seconds: float = COMPILE_SECONDS + 30.0
+    """At a start the template may have to compile large modules, on a busy machine; a reload may take less time."""
     reload_seconds: float = 130.0
     """A little more than the supervisor gives to one reload. A reload that waits for others may take longer."""
 

@@ -36,6 +36,10 @@ MAX_EXPORT_FRAME = 4 * 1024 * 1024
 READER_SECONDS = 600.0
 """How long a reader may live. Supervisor and front both hold it to that."""
 
+COMPILE_SECONDS = 540.0
+"""How long the compiler of one module may take by the clock: three times the processor time that it may have, since the
+machine may be busy with other things. A front that starts waits longer, and the supervisor for the front."""
+
 MAX_OPERATIONS = 256
 """Operations in one frame and in one unit of the notary: what bounds the time that others wait."""
 

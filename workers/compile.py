@@ -14,6 +14,7 @@ from typing import NoReturn
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Component
 
+from ipc.limits import COMPILE_SECONDS
 from ipc.walls.confining import enter
 from ipc.walls.given import Given
 from ipc.walls.limits import apply_limits, data_in_use
@@ -25,8 +26,6 @@ from workers.runtime.expansion import check_expansion
 from workers.runtime.modules import as_module
 from workers.sandbox.template import compiler_walls
 
-COMPILE_SECONDS = 540.0
-"""By the clock: three times the processor time that it may have, since the machine may be busy with other things."""
 CPU_SECONDS = 180
 """A JavaScript interpreter of 12 MB took 60 s on a shared machine."""
 _GIB = 1 << 30

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import trio
 
 from ipc.backends.webhooks import without_addresses
+from ipc.limits import COMPILE_SECONDS
 from ipc.messages import control
 from ipc.messages.control import CrashLoops, Drain, Draining, FrontStatus, FrontToSupervisor, StartFront
 from ipc.messages.message import Message
@@ -29,7 +30,7 @@ from supervisor.sockets import Listener
 from supervisor.state import SupervisorState
 from supervisor.systemd.watchdog import SignOfLife
 
-READY_SECONDS = 300.0
+READY_SECONDS = COMPILE_SECONDS + 60.0
 """From start to FrontReady. Long, because modules that were never seen are compiled first."""
 LOOK_SECONDS = 1.0
 QUIET_SHARE = 0.4
