@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
+import msgspec
 import trio
 
 from ipc.process.exits import Exit
@@ -112,11 +113,12 @@ async def _line(connection: trio.socket.SocketType) -> bytes:
 
 
 def _question(line: bytes) -> Question:
+    """What a line asks; nothing for one that is no JSON object. Half a character, which json.loads takes, goes into no
+    message to a child."""
     try:
-        asked = json.loads(line)
+        return msgspec.json.decode(line, type=dict[str, object])
     except (ValueError, RecursionError):
         return {}
-    return asked if isinstance(asked, dict) else {}
 
 
 def _may_ask(connection: trio.socket.SocketType) -> bool:

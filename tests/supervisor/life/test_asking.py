@@ -1,5 +1,6 @@
 """Commands and their gateway, where one of the two closes the connection without an answer."""
 
+import json
 import socket
 import threading
 from collections.abc import Mapping
@@ -57,4 +58,22 @@ async def test_a_command_that_is_interrupted_before_its_answer_ends_nothing(
         has_hung_up.set()
         told = await trio.to_thread.run_sync(ask_gateway, tmp_path, "reload")
         assert told == {"told": "reload"}
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("line", [b'{"do": "seal", "sealed": "\\ud800"}', b"[" * 4000, b"[1]", b'{"do": "\xff"}', b""])
+async def test_a_line_that_no_message_could_carry_is_no_question(
+    tmp_path: Path, nursery: trio.Nursery, line: bytes
+) -> None:
+    async def answer(question: Question) -> Mapping[str, object]:
+        return {"told": question["sealed"]}
+
+    with ExitStack() as cleanup:
+        sock = listen_for_commands(tmp_path, cleanup)
+        sock.setblocking(False)
+        nursery.start_soon(answer_commands, sock, {"seal": answer})
+        async with await trio.open_unix_socket(str(tmp_path / NAME)) as asking:
+            await asking.send_all(line + b"\n")
+            told = b"".join([part async for part in asking])
+        assert json.loads(told) == {"error": "no such command"}
         nursery.cancel_scope.cancel()
