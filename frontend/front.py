@@ -6,6 +6,7 @@ ipc/process/exits.py. Hears the supervisor through frontend/control.py.
 
 import math
 import socket
+from contextlib import suppress
 from functools import partial
 
 import trio
@@ -190,7 +191,8 @@ class Front:
             if not services.presence.is_alone:
                 if trio.current_time() - weighed_at >= WEIGH_SECONDS:
                     weighed_at = trio.current_time()
-                    proportional = await trio.to_thread.run_sync(services.processes.proportional)
+                    with suppress(RuntimeError):  # the system gives no thread: the last look counts
+                        proportional = await trio.to_thread.run_sync(services.processes.proportional)
                 services.presence.tell(services.present(proportional))
             await trio.sleep(STATUS_SECONDS)
 

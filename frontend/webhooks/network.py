@@ -81,7 +81,7 @@ class Network(httpcore.AsyncNetworkBackend):
         look_up = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
         try:
             entries = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._lookups)
-        except (OSError, UnicodeError):
+        except (OSError, UnicodeError, RuntimeError):  # the last: there is no thread
             raise EndpointUnreached("the name could not be resolved") from None
         return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 

@@ -67,7 +67,7 @@ class HistoryRecorder:
                     log.error(_FAILED, cause=problem)
         except trio.TooSlowError:
             log.error(_FAILED, cause=f"the disk did not answer within {RECORD_SECONDS:.0f} s")
-        except (ArchiveDamaged, PrivateFileError, OSError) as error:
+        except (ArchiveDamaged, PrivateFileError, OSError, RuntimeError) as error:  # the last: there is no thread
             log.error(_FAILED, cause=str(error))
 
     def _in_turn(

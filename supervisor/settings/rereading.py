@@ -57,7 +57,10 @@ class Rereading:
         if self.reread is None:
             return RereadFile()
         with trio.move_on_after(READ_SECONDS):
-            loaded = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+            try:
+                loaded = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+            except RuntimeError as error:  # the system gives no thread
+                loaded = f"the configuration file can't be read: {error}"
             if isinstance(loaded, str):
                 return RereadFile((loaded,))
             problems = tuple(str(problem) for problem in in_order(loaded.problems))

@@ -25,7 +25,8 @@ from ipc.process.private_files import PrivateFileError, look_at, read_private
 
 MAX_LINES: Final = 32
 """The most connections of one front."""
-_BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError)
+_BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError, RuntimeError)
+"""The last: the system gives no thread to look a name up in."""
 _MAX_TOKEN = 8192
 
 

@@ -143,7 +143,12 @@ async def test_of_very_many_addresses_some_are_tried(receiver: Receiver, monkeyp
 
 @pytest.mark.parametrize(
     "error",
-    [socket.gaierror(socket.EAI_NONAME, "unknown"), socket.gaierror(socket.EAI_AGAIN, "later"), UnicodeError("label")],
+    [
+        socket.gaierror(socket.EAI_NONAME, "unknown"),
+        socket.gaierror(socket.EAI_AGAIN, "later"),
+        UnicodeError("label"),
+        RuntimeError("can't start new thread"),
+    ],
     ids=str,
 )
 async def test_a_name_that_can_not_be_resolved_may_be_later(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
