@@ -45,8 +45,8 @@ class TrioChannel(Generic[M]):
         """Send one message whole; without a wait where the socket takes it at once, which is nearly always.
 
         Raises FrameError over the cap and ProtocolError for a message that its state does not allow: nothing is sent
-        then. OSError when the peer is gone. Cancelled in the middle of a frame the channel is broken for good, since
-        the peer could not find the next frame: every later send raises OSError.
+        then. OSError when the peer is gone, or another task closes the channel. Cancelled in the middle of a frame the
+        channel is broken for good, since the peer could not find the next frame: every later send raises OSError.
         """
         await self._write(self._frame(message), fds)
 
@@ -72,11 +72,19 @@ class TrioChannel(Generic[M]):
             rest = memoryview(frames)
             while sent < len(frames):
                 self._is_broken = sent > 0
-                await trio.lowlevel.wait_writable(self._plain)
+                await self._writable()
                 sent += self._send_now(rest[sent:], () if sent else fds)
             self._is_broken = False
         finally:
             self._send_lock.release()
+
+    async def _writable(self) -> None:
+        """Wait for room. Raises OSError, also when another task closes the channel: trio's own error is none, and
+        those who send look for no other."""
+        try:
+            await trio.lowlevel.wait_writable(self._plain)
+        except trio.ClosedResourceError:
+            raise BrokenPipeError("the channel was closed here") from None
 
     def _begin(self, frames: bytes, fds: tuple[int, ...]) -> int:
         """The first write of some frames; bytes that the socket took. Raises OSError, on a broken channel too."""

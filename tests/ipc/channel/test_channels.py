@@ -165,6 +165,28 @@ async def test_a_send_cut_in_the_middle_breaks_the_channel_for_good() -> None:
     parent.close()
 
 
+async def test_a_send_that_waits_when_its_channel_is_closed_ends_as_one_to_a_peer_that_is_gone() -> None:
+    child, parent = pair()
+    big = LoadModules("r", (ModuleFile("x" * (CAP - 100), None, ()),))
+    await parent.send(START)
+    ends: list[OSError] = []
+
+    async def send_until_the_end() -> None:
+        try:
+            while True:
+                await parent.send(big)
+        except OSError as end:
+            ends.append(end)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):  # one waits for the peer, the others for that one
+            nursery.start_soon(send_until_the_end)
+        await trio.testing.wait_all_tasks_blocked()
+        parent.close()
+    assert len(ends) == 3
+    child.close()
+
+
 async def test_many_senders_never_mix_their_frames() -> None:
     child, parent = pair()
     got: list[str] = []
