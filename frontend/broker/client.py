@@ -5,6 +5,7 @@ not answer in time is replaced; the question that it did not answer is not asked
 """
 
 import itertools
+import math
 import socket
 from typing import Final, Protocol
 
@@ -26,6 +27,8 @@ from ipc.protocols.broker import BROKER_TO_FRONT
 
 MAX_OPEN: Final = 1024
 """The most questions of this front at once."""
+SAY_AGAIN_SECONDS: Final = 1.0
+"""Between two requests for the end of the same broker."""
 
 
 class BrokerSilent(Exception):
@@ -70,6 +73,7 @@ class BrokerClient:
         self._pid = 0
         self._is_up = trio.Event()
         self._serving: trio.CancelScope | None = None
+        self._replaced, self._say_again_at = 0, -math.inf
 
     @property
     def pid(self) -> int | None:
@@ -136,17 +140,25 @@ class BrokerClient:
             raise BrokerSilent(one.problem)
         if pid is None:
             raise BrokerSilent(f"no broker was there within {seconds:g} s")
-        self._supply.replace_broker(pid, f"no answer within {seconds:g} s")
+        self._replace(pid, f"no answer within {seconds:g} s")
         raise BrokerSilent(f"the broker did not answer within {seconds:g} s")
 
     async def _send(self, channel: TrioChannel[Message], question: AskToken | AskKeys, pid: int) -> None:
         try:
             await channel.send(question)
         except OSError:
-            self._supply.replace_broker(pid, "its channel broke")
+            self._replace(pid, "its channel broke")
             raise BrokerSilent("the broker ended") from None
         except FrameError as error:
             raise BrokerSilent(str(error)) from None
+
+    def _replace(self, pid: int, reason: str) -> None:
+        """Have it replaced: one request for all the questions that it leaves at once. The queue to the supervisor has
+        fewer places than these are, and what finds none there is lost."""
+        now = trio.current_time()
+        if pid != self._replaced or now >= self._say_again_at:
+            self._replaced, self._say_again_at = pid, now + SAY_AGAIN_SECONDS
+            self._supply.replace_broker(pid, reason)
 
     async def _hear(self, sock: socket.socket, pid: int) -> None:
         channel: TrioChannel[Message] = TrioChannel(
@@ -160,10 +172,10 @@ class BrokerClient:
                     self._settle(await channel.receive())
         except (ChannelClosed, OSError):
             log.info("the broker's channel ended", pid=pid)
-            self._supply.replace_broker(pid, "it closed a channel")
+            self._replace(pid, "it closed a channel")
         except (FrameError, ProtocolError) as error:
             log.error("the broker broke the protocol", pid=pid, cause=str(error))
-            self._supply.replace_broker(pid, "it broke the protocol")
+            self._replace(pid, "it broke the protocol")
         finally:
             self._channel, self._is_up, self._serving = None, trio.Event(), None
             channel.close()
