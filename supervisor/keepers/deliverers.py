@@ -179,13 +179,20 @@ class DelivererKeeper:
                 log.info("deliverer is ready", pid=self._child.pid if self._child else None)
                 self._state.condition.notify_all()
             case EndpointGone(name):
-                self._gone.add(name)
-                for one in self._fronts():
-                    self.tell(one)
+                self._note_gone(name)
             case WebhookTried():
                 front = self._asked.pop(message.request_id, None)
                 if front is not None:
                     front.post(message)
+
+    def _note_gone(self, name: str) -> None:
+        """SECURITY: it talks to servers of strangers, so that only what it can have found is kept and passed on, once:
+        a front that is told more than it takes loses its channel."""
+        if name in self._gone or all(row.name != name for row in self._rows):
+            return
+        self._gone.add(name)
+        for one in self._fronts():
+            self.tell(one)
 
     def _fail_tries(self) -> None:
         for request_id, front in self._asked.items():
