@@ -171,5 +171,6 @@ def kill_everything(seconds: float = 5.0) -> None:
 def _direct_children() -> list[int]:
     pids: list[int] = []
     for thread in Path("/proc/self/task").iterdir():
-        pids += [int(pid) for pid in (thread / "children").read_text().split()]
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that ends meanwhile has none
+            pids += [int(pid) for pid in (thread / "children").read_text().split()]
     return pids
