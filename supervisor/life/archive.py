@@ -69,7 +69,7 @@ class ManifestArchive:
             return msgspec.json.decode(path.read_bytes(), type=LoadHistory)
         except FileNotFoundError:
             return {}
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ArchiveDamaged(
                 f"{path} can't be read: {error}. Remove {self.folder}: the history begins anew."
             ) from None

@@ -92,9 +92,10 @@ def test_a_full_disk_loses_no_copy_that_was_kept(
     assert kept.history()["a"][-1].digest == second.digest
 
 
-def test_a_damaged_index_is_told_and_not_written_over(kept: ManifestArchive, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [b"{", b'{"a\xff": []}'])
+def test_a_damaged_index_is_told_and_not_written_over(kept: ManifestArchive, tmp_path: Path, damaged: bytes) -> None:
     record(kept, tmp_path, written(tmp_path, "first"))
-    (kept.state_dir / FOLDER / INDEX).write_text("{")
+    (kept.state_dir / FOLDER / INDEX).write_bytes(damaged)
     with pytest.raises(ArchiveDamaged, match="can't be read"):
         record(kept, tmp_path, written(tmp_path, "second"))
-    assert (kept.state_dir / FOLDER / INDEX).read_text() == "{"
+    assert (kept.state_dir / FOLDER / INDEX).read_bytes() == damaged
