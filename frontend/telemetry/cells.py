@@ -107,7 +107,7 @@ class Cells:
                 return
             try:
                 entry = _decoder.decode(self._names[begin : begin + length])
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, UnicodeDecodeError):
                 return
             if entry.start < _LOST_CELLS or entry.width < 1 or entry.start + entry.width > len(self.numbers):
                 return

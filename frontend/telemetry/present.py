@@ -93,7 +93,7 @@ class Presence:
         for number in self.serving:
             try:
                 others[number] = _decoder.decode(self._read(number))
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, UnicodeDecodeError):
                 continue
         return others
 

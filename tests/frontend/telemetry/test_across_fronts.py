@@ -81,7 +81,10 @@ def test_an_entry_that_is_not_whole_or_makes_no_sense_ends_the_list() -> None:
     cells.place("a", ("x",), 1)
     names = memory.part(memory.area().names, at.NAMES_BYTES)
     end = cells._at
-    for garbage in (b"\xc1" * 8, b"\x94\xa1b\x91\xa1y\x00\x01", b"\x94\xa1b\x91\xa1y\xce\xff\xff\xff\xff\x01"):
+    for garbage in (
+        b"\xc1" * 8, b"\x94\xa1b\x91\xa1y\x00\x01", b"\x94\xa1b\x91\xa1y\xce\xff\xff\xff\xff\x01",
+        b"\x94\xa1b\x91\xa1\xff\x41\x01",
+    ):  # fmt: skip
         names[end + 4 : end + 4 + len(garbage)] = garbage
         assert Cells.of(memory).of_family("b") == {}, "its length is not written yet"
         struct.pack_into("<I", names, end, len(garbage))
@@ -128,6 +131,8 @@ def test_a_front_reads_how_things_stand_in_others_that_serve() -> None:
     start = third.area().now
     third.part(start, 8)[:] = b"\xff" * 8
     assert list(Presence(first).others()) == [2], "what makes no sense is passed over"
+    third.part(start, 16)[:] = b"\x0b\x00\x00\x00\x81\xa6coming\x91\xa1\xff\x00"
+    assert list(Presence(first).others()) == [2], "so is a text that is none"
 
 
 def test_workers_of_different_fronts_never_have_one_number() -> None:
