@@ -106,9 +106,15 @@ def whole(state: SupervisorState, fronts: Iterable[FrontLife], pid: int) -> Whol
 
 def _clock_error(said: Iterable[FrontStatus]) -> dict[str, str | None] | None:
     wrong = next((one.clock_error for one in said if one.clock_error is not None), None)
-    return None if wrong is None else {
-        "cause": wrong.cause, "until": None if wrong.until is None else iso(wrong.until),
-    }  # fmt: skip
+    return None if wrong is None else {"cause": wrong.cause, "until": _time(wrong.until)}
+
+
+def _time(until: float | None) -> str | None:
+    """SECURITY: a front that was taken over names any number, also one that is no time."""
+    try:
+        return None if until is None else iso(until)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def _down(said: Iterable[FrontStatus]) -> list[str]:
