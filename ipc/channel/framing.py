@@ -22,9 +22,13 @@ class FrameError(Exception):
 def encode_frame(message: object, cap: int) -> bytes:
     """Return header and body of one frame.
 
-    Raises FrameError when the body is larger than `cap` bytes: what we send obeys the same caps as what we accept.
+    Raises FrameError when the body is larger than `cap` bytes: what we send obeys the same caps as what we accept. So
+    too for half a character or a number of more than 64 bits, which msgpack has no form for.
     """
-    body = _encoder.encode(message)
+    try:
+        body = _encoder.encode(message)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise FrameError(f"{type(message).__name__} can't be encoded: {type(error).__name__}") from None
     if len(body) > cap:
         raise FrameError(f"{type(message).__name__} of {len(body)} bytes exceeds the cap of {cap}")
     return len(body).to_bytes(FRAME_HEADER_BYTES, "big") + body

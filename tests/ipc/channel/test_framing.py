@@ -10,7 +10,7 @@ from ipc.messages.attesting import NotaryToWorker
 from ipc.messages.calling import FrontToWorker, Result, Verification, WorkerReady, WorkerToFront
 from ipc.messages.control import FrontToSupervisor
 from ipc.messages.deciding import PolicyToFront
-from ipc.messages.forking import SpawnWorker, SupervisorToTemplate, TemplateToSupervisor
+from ipc.messages.forking import SpawnWorker, SupervisorToTemplate, TemplateToSupervisor, WorkerStarted
 from ipc.messages.message import Message
 
 CAP = 4096
@@ -30,6 +30,12 @@ def test_a_message_arrives_as_it_was_sent() -> None:
     assert box.next_message() == spawn()
     assert box.next_message() is None
     assert box.is_empty
+
+
+@pytest.mark.parametrize("message", [spawn("\ud800"), WorkerStarted("w1", 1, 1 << 64)], ids=["text", "number"])
+def test_a_message_that_no_frame_can_carry_is_refused_as_one_that_is_too_large(message: Message) -> None:
+    with pytest.raises(FrameError, match="can't be encoded"):
+        encode_frame(message, CAP)
 
 
 @given(st.lists(st.integers(1, 40), max_size=200))

@@ -10,6 +10,7 @@ from ipc.channel.blocking import BlockingChannel
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import AttachPolicy, Drain, Draining, FrontToSupervisor, StartFront, SupervisorToFront
 from ipc.messages.message import Message
+from ipc.messages.modules import ModulesLoaded
 from ipc.protocols.front import FRONT_TO_SUPERVISOR, SUPERVISOR_TO_FRONT
 from ipc.settings import Settings
 from supervisor.children.control import MAX_QUEUED, Control
@@ -123,6 +124,17 @@ async def test_a_message_that_a_child_may_not_get_yet_ends_the_channel_with_a_re
     one.post(Drain())
     with trio.fail_after(60):
         assert await one.serve(lambda _: None) == "could not be sent Drain: Drain while new"
+    one.close()
+    peer.close()
+
+
+async def test_a_message_that_can_not_be_encoded_costs_its_child_alone() -> None:
+    one = control()
+    peer = front_end(one)
+    one.post(StartFront("front-1-x", ("front-1-x",), SETTINGS, ()))
+    one.post(ModulesLoaded("load", 1 << 64, ()))
+    with trio.fail_after(60):
+        assert "could not be sent ModulesLoaded" in await one.serve(lambda _: None)
     one.close()
     peer.close()
 
