@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.texts.canonical import NotCanonical, canonical_bytes
+from ipc.texts.canonical import MAX_SAFE_INTEGER, NotCanonical, canonical_bytes
 from ipc.texts.pointers import value_at
 from ipc.texts.visible import visible
 
@@ -92,6 +92,17 @@ def texts_of(value: str) -> tuple[str, ...]:
     except (msgspec.DecodeError, NotCanonical, RecursionError):
         pass
     return tuple(found)
+
+
+def is_kept_text(text: str) -> bool:
+    """True for what `values_of` may have made of a value: the canonical JSON of a text, a number or a flag."""
+    try:
+        value = msgspec.json.decode(text)
+        if type(value) is int and abs(value) > MAX_SAFE_INTEGER:
+            value = float(value)  # RFC 8785 writes a float of that size like an integer
+        return isinstance(value, str | int | float) and canonical_bytes(value).decode() == text
+    except (msgspec.DecodeError, NotCanonical, OverflowError, RecursionError):
+        return False
 
 
 def commitment(salt: bytes, value: bytes) -> str:

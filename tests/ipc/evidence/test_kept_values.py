@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from ipc.evidence.kept_values import KeptRules, KeptValue, KeptValues, commitment, summary_of, summary_text, values_of
+from ipc.evidence.kept_values import (
+    KeptRules,
+    KeptValue,
+    KeptValues,
+    commitment,
+    is_kept_text,
+    summary_of,
+    summary_text,
+    values_of,
+)
 
 REQUEST: dict[str, Any] = {
     "amount_cents": 100.0, "invoice": {"currency": "EUR"}, "iban": "DE89370400440532013000", "pin": "1234567",
@@ -59,3 +68,13 @@ def test_a_summary_of_erased_values_says_erased() -> None:
 
 def test_the_summary_of_a_call_is_made_from_its_values() -> None:
     assert summary_of(KeptValues((KeptValue("/a", '"x"'), KeptValue("/n", "1.5")), "{a} {n}")) == "x 1.5"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a\u2028b", True, 0, -3, 2**53 - 1, 0.5, -0.0, 1.0, 1e16, -1e20, 1e21, 5e-324, 1.7976931348623157e308]
+)
+def test_each_value_that_a_front_reads_is_a_text_that_the_notary_keeps(value: Any) -> None:
+    for rules in (KeptRules(keep=("/a",)), KeptRules(mask=("/a",))):
+        kept = values_of(rules, {"a": value})
+        assert kept is not None
+        assert [is_kept_text(one.text) for one in kept.values] == [True]

@@ -129,7 +129,7 @@ def test_kept_numbers_of_executed_calls_are_summed_exactly(kept: Running) -> Non
             (KeptValue("/amount", amount), KeptValue("/to", '"acct-7"'), KeptValue("/iban", '"3"', "masked"))
         )
 
-    for amount in ("0.1", "0.2", "1e21", "-3"):
+    for amount in ("0.1", "0.2", "1e+21", "-3"):
         kept.front.ask(make_open(kept=values(amount)))
     kept.front.ask(make_hold(kept=values("500")))
     kept.front.ask(Refuse(make_refuse().event, ProofRecord("p"), kept=values("7000")))

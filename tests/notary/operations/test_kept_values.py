@@ -85,6 +85,10 @@ def test_a_call_without_kept_values_writes_no_row(notary: Running) -> None:
         KeptValues((KeptValue("/a", "1"), KeptValue("/a", "2"))),
         KeptValues((KeptValue("/a", "9" * 1025),)),
         KeptValues((KeptValue("/a", "1", "other"),)),
+        *(
+            KeptValues((KeptValue("/a", text),))
+            for text in ("1a", "-", "1.0", "01", "1e999999", "9" * 400, "null", "[1]", "{}", "abc", '"a', "")
+        ),
     ],
 )
 def test_values_that_no_front_reads_are_refused(notary: Running, kept: KeptValues) -> None:
