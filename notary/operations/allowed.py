@@ -5,7 +5,9 @@ notary's name, act on intents and claims of another front, or write an event tha
 """
 
 from operator import attrgetter
-from typing import Final
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from ipc.evidence import events
 from ipc.evidence.events import AuditEvent
@@ -55,12 +57,24 @@ _OF_DECISIONS: Final = ("approval_id", "approved_by", "operator_sender_binding",
 _of_decisions, _NONE_OF_DECISIONS = attrgetter(*_OF_DECISIONS), (None,) * len(_OF_DECISIONS)
 
 
+class _Attempts(msgspec.Struct, forbid_unknown_fields=True):
+    """What a front says of refusals that one event stands for."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+    uid: int | None = None
+    is_many_users: bool = False
+    operator: str | None = None
+    thumbprint: str | None = None
+
+
 def check_event(event: AuditEvent, event_type: str, decisions: frozenset[str | None] | frozenset[str]) -> None:
     """Raises NotAllowed for an event of another type or decision, or with what only the notary knows."""
     if event.event_type != event_type or event.decision not in decisions:
         raise NotAllowed(f"an event {_shown(event.event_type)} with the decision {_shown(event.decision)}")
     if _of_notary(event) != _NONE_OF_NOTARY or (event.approval_signature is not None and event_type not in _SIGNED):
         raise NotAllowed("an event with fields that are the notary's to fill in")
+    if event.attempts is not None:
+        _check_attempts(event.attempts)
 
 
 def check_call(event: AuditEvent, decisions: frozenset[str | None] | frozenset[str]) -> None:
@@ -134,6 +148,14 @@ def check_claimed(unit: Transaction, approver: Approver, plan_hash: str) -> tupl
     if has_intent_of_approval(unit.connection, approver.approval_id):
         raise NotAllowed("an approval that was executed already")
     return check_approver(unit, approval, approver), kept.keyed
+
+
+def _check_attempts(attempts: dict[str, Any]) -> None:
+    # SECURITY: the notary adds the counts up later. It could not go on with one that is no number, or none that fits.
+    try:
+        msgspec.convert(attempts, _Attempts)
+    except msgspec.ValidationError:
+        raise NotAllowed("attempts that no front counts") from None
 
 
 def _shown(text: str | None) -> str:

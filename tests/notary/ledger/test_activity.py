@@ -68,7 +68,7 @@ def test_a_clock_that_was_set_back_counts_calls_in_the_hours_of_their_events(kep
 
 
 def test_a_refusal_that_stands_for_many_counts_as_many(kept: Running) -> None:
-    refuse(kept.front, attempts={"count": 41, "has_proven": True})
+    refuse(kept.front, attempts={"count": 41})
     refuse(kept.front)
     summary = asked(kept.front)
     assert counts_of(summary) == [{"deny": 42}]

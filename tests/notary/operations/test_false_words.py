@@ -169,6 +169,20 @@ def test_a_refusal_has_a_code_and_no_more_than_that(notary: Running) -> None:
     assert (event["decision"], event["reason"][:4], len(event["reason"])) == ("deny", "r[2J", MAX_REASON)
 
 
+def test_refusals_that_were_counted_have_a_number_that_can_be_added_up(notary: Running) -> None:
+    attempts: list[dict[str, Any]] = [
+        {}, {"count": 0}, {"count": 1.5}, {"count": "x"}, {"count": 2**62}, {"count": 1, "has_proven": True},
+        {"count": 1, "uid": "x"}, {"count": 1, "more": 1},
+    ]  # fmt: skip
+    assert_refused(
+        notary,
+        *(make_refuse(attempts=one) for one in attempts),
+        *(make_note(event_type="OperatorAuthFailed", decision="deny", attempts=one) for one in attempts),
+    )
+    for one in ({"count": 7, "is_many_users": True}, {"count": 7, "uid": 3}, {"count": 7, "operator": "alice"}):
+        notary.front.ask(make_refuse(attempts=one))
+
+
 def test_a_revocation_says_no_more_than_its_event_and_leaves_room_for_the_next_one(notary: Running) -> None:
     assert_refused(
         notary, make_revoke(change={"current_epoch": 9}), make_revoke(MAX_SAFE_INTEGER), make_revoke(2**60),
