@@ -177,6 +177,7 @@ class RemainingPlan(msgspec.Struct, frozen=True):
     limits: CallLimits = CallLimits()
     egress: PlanEgress = PlanEgress()
     files: FileAccess | None = None
+    """Without the path that the request has named."""
     secrets: tuple[SecretUse, ...] = ()
     targets: tuple[str, ...] = ()
     """Method and host, or the operation on files: what the request has filled in beyond that is cut off."""
@@ -216,8 +217,10 @@ def read_remains(body: str) -> Remains:
 def remains_of(body: str) -> str:
     """A body without the request and everything that the request filled in, JSON text."""
     kept = read_remains(body)
-    places = tuple(_place(target) for target in kept.plan.targets)
-    kept = msgspec.structs.replace(kept, plan=msgspec.structs.replace(kept.plan, targets=places))
+    places, files = tuple(_place(target) for target in kept.plan.targets), kept.plan.files
+    if files is not None:  # the one path that the plan allows is the request's
+        files = msgspec.structs.replace(files, allowed_paths=())
+    kept = msgspec.structs.replace(kept, plan=msgspec.structs.replace(kept.plan, targets=places, files=files))
     return msgspec.json.encode(kept).decode()
 
 

@@ -9,7 +9,7 @@ from frontend.telemetry.weakened import Weakened
 from ipc.approvals import DecisionOutcome, HeldBody, remains_of
 from ipc.backends.store import ApprovalRecord
 from ipc.configuration.identity_origin import IdentityOrigin
-from ipc.plan import seal
+from ipc.plan import FileAccess, seal
 from tests.support.plans import a_plan
 
 NOW = 1_000.0
@@ -116,6 +116,19 @@ def test_the_detail_tells_how_far_it_has_come_and_of_one_that_has_ended_all_that
         spoilt = detailed(msgspec.structs.replace(record, body=record.body.replace("acct", "acc7")), NOW)
         assert (spoilt.request, spoilt.request_json, spoilt.shown_hash) == (None,) * 3
         assert spoilt.plan_hash == claimed.plan_hash
+
+
+def test_an_ended_approval_keeps_no_path_that_its_request_named() -> None:
+    plan = a_plan(targets=("fs:write staff/bob.txt",), files=FileAccess("/var/files", ("write",), ("staff/bob.txt",)))
+    body = HeldBody.of(seal(plan), IdentityOrigin("peercred"), has_budget=False)
+    record = msgspec.structs.replace(a_record("denied"), body=encode(body))
+    assert "staff/bob" in str(detailed(record, NOW).approved_files)
+    remains = remains_of(record.body)
+    assert "bob" not in remains
+    ended = detailed(msgspec.structs.replace(record, body=remains), NOW)
+    assert ended.approved_files is not None
+    assert ended.approved_files["allowed_operations"] == ("write",)
+    assert ended.approved_files["allowed_paths"] == ()
 
 
 @pytest.mark.parametrize("state", ["pending", "approved"])
