@@ -118,7 +118,7 @@ def _check_new(unit: Transaction, asked: Hold) -> None:
         raise NotAllowed("another quorum than that of the hold")
     if (approval.state, approval.holder, approval.outcome) != (PENDING, None, "{}"):
         raise NotAllowed("a hold that is decided already")
-    if approval.expires_at > unit.now + TTL_SECONDS + SKEW_SECONDS:
-        raise NotAllowed("a hold that lasts too long")
+    if not 0 <= approval.created_at <= approval.expires_at <= unit.now + TTL_SECONDS + SKEW_SECONDS:  # nor is one NaN
+        raise NotAllowed("a hold that lasts too long, or with times that no clock shows")
     if unit.store.hold(approval.approval_id) is not None:
         raise NotAllowed("the id of another hold")

@@ -1,6 +1,7 @@
 """Evidence that no front may write, compromised or not: the notary refuses each item by itself and stores nothing of
 it."""
 
+import math
 from typing import Any
 
 import pytest
@@ -254,6 +255,8 @@ def test_a_hold_is_that_of_its_call_and_begins_undecided(notary: Running) -> Non
         spoilt(epoch=1), spoilt(body='{"plan":{"principal":"other"}}'), spoilt(state="claimed"),
         spoilt(holder="front-1"), spoilt(outcome='{"receipt_id":"rcpt_1"}'), spoilt(expires_at=NOW + 360.001),
         spoilt(approval_id=kept.approval_id),
+        *(spoilt(created_at=time) for time in (-1.0, NOW + 301, 1e300, math.nan, -math.inf)),
+        *(spoilt(expires_at=time) for time in (NOW - 1, math.nan, -math.inf)),
         changed(asked, event=changed(asked.event, quorum={"count": 2, "groups": {}})),
     )  # fmt: skip
     notary.front.ask(spoilt(expires_at=NOW + 360))
