@@ -40,6 +40,9 @@ COMPILE_SECONDS = 540.0
 """How long the compiler of one module may take by the clock: three times the processor time that it may have, since the
 machine may be busy with other things. A front that starts waits longer, and the supervisor for the front."""
 
+MAX_CALL_SECONDS = 3600.0
+"""Longest time limit of a call. The notary takes a lost call for one that may still end until then."""
+
 MAX_OPERATIONS = 256
 """Operations in one frame and in one unit of the notary: what bounds the time that others wait."""
 

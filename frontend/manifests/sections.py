@@ -9,7 +9,7 @@ from frontend.manifests.domains import InvalidDomain, normal_rule
 from frontend.manifests.fields import Form, Section, TextRule
 from frontend.manifests.manifest import FILES, EgressRules, Files, Io, RequestTemplate
 from frontend.manifests.secret_ways import HEADER_NAME, way_of
-from ipc.limits import MAX_ACTION_FILE_BYTES
+from ipc.limits import MAX_ACTION_FILE_BYTES, MAX_CALL_SECONDS
 from ipc.plan import MAX_FILES, MAX_TOTAL_BYTES, CallLimits, SecretUse
 from ipc.texts.paths import InvalidPath, check_path, check_pattern
 
@@ -62,7 +62,7 @@ def limits(top: Section) -> CallLimits:
     limits = CallLimits(
         fuel=section.integer("fuel", 10_000_000, 1, 10**15),
         memory_mb=section.integer("memory_mb", 64, 1, 1024),
-        timeout_seconds=section.positive("timeout_seconds", 30.0, 3600.0),
+        timeout_seconds=section.positive("timeout_seconds", 30.0, MAX_CALL_SECONDS),
         max_io_calls=section.integer("max_io_calls", 10, 0, 10_000),
     )
     section.refuse_unknown()

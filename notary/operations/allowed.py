@@ -11,7 +11,7 @@ import msgspec
 
 from ipc.evidence import events
 from ipc.evidence.events import AuditEvent
-from ipc.limits import MAX_AHEAD
+from ipc.limits import MAX_AHEAD, MAX_CALL_SECONDS
 from ipc.operations.calls import Approver, Open
 from ipc.texts.foreign_texts import clean_reason
 from notary.ledger.intents import OpenIntent
@@ -116,12 +116,14 @@ def check_worker(unit: Transaction, worker_id: str) -> None:
 
 
 def check_opening(unit: Transaction, asked: Open) -> None:
-    """Raises NotAllowed for an id that can't be one, for a call without what an intent says, and for a worker as
-    check_worker does."""
+    """Raises NotAllowed for an id that can't be one, for a call without what an intent says, for a time limit that no
+    manifest may set, and for a worker as check_worker does."""
     if not asked.intent_id.startswith("intent_") or len(asked.intent_id) != _INTENT_ID_CHARACTERS:
         raise NotAllowed("no id of an intent")
     if None in (asked.event.trace_id, asked.event.action_id, asked.event.principal):
         raise NotAllowed("the event of a call without trace, action or principal")
+    if not 0 < asked.terms.timeout_seconds <= MAX_CALL_SECONDS:  # nor is it NaN
+        raise NotAllowed("a time limit that no call may have")
     check_worker(unit, asked.worker_id)
     if asked.approver is not None and asked.standing is not None:
         raise NotAllowed("a call with an approver and a standing approval")

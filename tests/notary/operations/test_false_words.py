@@ -202,6 +202,12 @@ def test_a_call_has_an_id_of_the_notarys_form_and_says_whose_and_what_it_is(nota
         assert_refused(notary, make_open(event=call_event(**{field: None})))
 
 
+def test_a_call_has_a_time_limit_that_a_manifest_may_set(notary: Running) -> None:
+    for seconds in (0.0, -1.0, 3600.1, 1e300, math.inf, -math.inf, math.nan):
+        assert_refused(notary, make_open(terms={"timeout_seconds": seconds}))
+    notary.front.ask(make_open(terms={"timeout_seconds": 3600.0}))
+
+
 def test_a_worker_gets_calls_of_its_own_front_and_a_bounded_number(notary: Running) -> None:
     other = notary.attach("another")
     theirs, own = notary.workers.start("another"), notary.workers.start("front-1")
