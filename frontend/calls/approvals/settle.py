@@ -133,6 +133,7 @@ class Settlement:
                     record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None,
                     approval_signature=asked.signature,
                 )  # fmt: skip
+                await self.rights.end()  # those that were lost during the checks, which wait for token services
                 asked_at = time.monotonic()
                 approval = await self.transitions.claim(approval, operator, granted, asked.signature)
                 if record.trace is not None:

@@ -78,6 +78,24 @@ async def test_a_claim_that_the_notary_could_not_end_ends_in_a_later_round_unapp
         assert await state_of(core, pay) == "expired"
 
 
+async def test_a_right_that_is_lost_while_an_approval_is_checked_approves_nothing(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core)
+        lives = core.policy.require_life
+
+        async def loses() -> None:
+            await lives()
+            before, after = (PolicyData("v", {ME: AclEntry(actions)}) for actions in (("echo",), ()))
+            core.services.configuration.rights.note(before, after)
+
+        object.__setattr__(core.policy, "require_life", loses)
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (404, {"error": "approval_not_found"})
+        await core.services.upkeep.round()
+        assert await state_of(core, approval_id) == "expired"
+        assert (await told(core, approval_id))[-1] == WENT
+
+
 async def test_an_approval_costs_no_question_while_no_right_was_revoked(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _, approval_id = await held(core)
