@@ -98,6 +98,18 @@ class Deciding:
         record.caps = uses_of(drafted, self.policy_files())
         return decision
 
+    async def decide_again(self, record: CallRecord, lease: Lease, drafted: Draft) -> Decision:
+        """Policy's decision about an allowed call that has to be held after all, with the budget read. Raises as
+        `decide` does."""
+        record.calls_before = await self.budgets.snapshot(lease)
+        # SECURITY: the call has waited for secrets and a worker. A right that was revoked meanwhile holds nothing.
+        await self.use_newest_policy()
+        decision = record.decision = await self._decided(drafted, record.calls_before)
+        refusal = denial_of(decision, drafted)
+        if refusal is not None:
+            raise refusal
+        return decision
+
     def quorum(self, decision: Decision, plan: UndecidedPlan) -> Quorum | None:
         """The approvals that a held call needs, by configuration and policy: those that satisfy both."""
         rules = self.settings().approvals.quorum

@@ -122,8 +122,8 @@ class Pipeline:
             try:
                 return await self._executed(record, drafted, decision, lease)
             except MustBeHeld:
-                decision = record.decision = held_by_cap(decision)
-                record.calls_before = await self.deciding.budgets.snapshot(lease)
+                again = await self.deciding.decide_again(record, lease, drafted)
+                decision = record.decision = held_by_cap(again)
         return await self._held(record, drafted, decision, lease)
 
     async def _executed(
@@ -148,7 +148,9 @@ class Pipeline:
             try:
                 return await self._executed(record, drafted, lifted(decision), lease)
             except MustBeHeld:
-                record.standing, record.plan = None, sealed.plan
+                record.standing = None
+                await self.deciding.decide_again(record, lease, drafted)
+                record.decision, record.plan = decision, sealed.plan
                 held = await hold()
         assert isinstance(held, ApprovalRecord), "asked without may_be_lifted"
         return awaited(record, held)

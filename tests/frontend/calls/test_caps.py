@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from frontend.notary.errors import NotaryUnavailable
-from tests.support.front_core import HOLD, Core, action, refuses
+from frontend.policy.question import Decision, Question
+from tests.support.front_core import DENY, HOLD, Core, action, refuses
 from tests.support.policed import policed
 
 PAY = action(
@@ -54,6 +55,25 @@ async def test_a_call_above_hold_above_is_held_and_counts_once_when_it_is_approv
         assert (await core.operate("POST", f"/v1/approvals/{held['approval_id']}/approve"))[0] == 200
         assert await paid(core, 21) == (403, "cap")
         assert await paid(core, 20) == (202, "cap")
+
+
+async def test_a_cap_holds_no_call_whose_right_is_revoked_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway(tmp_path, hold_above=50) as core:
+        agent = await core.agent()
+        assert (await agent.call("pay", {"amount": 50}))[0] == 200
+        decides = core.policy.decide
+
+        async def revokes(question: Question) -> Decision:
+            decision = await decides(question)
+            core.policy.answer = DENY
+            return decision
+
+        monkeypatch.setattr(core.policy, "decide", revokes)
+        assert (await agent.call("pay", {"amount": 30}))[0] == 403
+        event = (await core.events(event_type="ActionCall"))[0]
+        assert (event["decision"], event["error_code"], event["policy_rule"]) == ("deny", "policy_denied", "acl")
 
 
 async def test_the_detail_of_a_held_call_has_its_caps_as_they_stand_until_it_ends(tmp_path: Path) -> None:

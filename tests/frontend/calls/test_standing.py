@@ -10,6 +10,7 @@ import trio
 
 from ipc.configuration.quorum import Quorum, QuorumRule
 from ipc.operations.evidence import ShowReceipt
+from ipc.operations.standing import Lifted
 from ipc.settings import ApprovalSettings, OperatorSettings
 from tests.support.front_core import DENY, HOLD, Core, action, front_core, signed
 from tests.support.held_calls import reaching
@@ -179,6 +180,24 @@ async def test_holds_of_thresholds_and_caps_are_lifted_and_their_denials_stay(tm
         assert [(one["policy_rule"], one.get("standing_id")) for one in reversed(events[:3])] == [
             ("threshold", standing_id), ("cap", standing_id), ("cap", None),
         ]  # fmt: skip
+
+
+async def test_a_call_whose_standing_approval_and_right_are_over_by_then_is_not_held(core: Core) -> None:
+    core.policy.answer = HOLD
+    standing_id = await added(core)
+
+    async def ends(ask_notary: Any, asked: tuple[Any], more: dict[str, Any]) -> Any:
+        core.client.faults.clear()
+        answer = await ask_notary(*asked, **more)
+        assert isinstance(answer, Lifted)
+        assert (await ask(core, "bob", "DELETE", f"{STANDING}/{standing_id}"))[0] == 200
+        core.policy.answer = DENY
+        return answer
+
+    core.client.faults["Hold"] = ends
+    assert await paid(core) == 403
+    event = (await core.events(event_type="ActionCall"))[0]
+    assert (event["decision"], event["policy_rule"], event.get("standing_id")) == ("deny", "acl", None)
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], int, str]] = {
