@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from ipc.limits import MAX_CALL_SECONDS
 from ipc.plan import FileAccess
 from workers.host.folders import FOLDER_FLAGS, Pulse, open_folder
 from workers.host.meter import HostError
 from workers.host.openat2 import open_beneath
+from workers.host.paths import TEMPORARY_PREFIX
 
 _RESERVED_BYTES = 16 * 1024 * 1024
 _RESERVED_INODES = 1024
@@ -26,6 +28,8 @@ _COUNTING_SHARE = 50
 """A count is remembered for so many times as long as it took: it costs two percent of a worker's time at most."""
 _MAX_ROOTS = 64
 _ENTRIES_BETWEEN_PULSES = 1000
+_LEFT_SECONDS = 2 * MAX_CALL_SECONDS
+"""A temporary file that is as old as that is of a worker which was killed as it wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,8 @@ def _fits(access: FileAccess, held: _FilesBelow, entries: int, grows: int) -> bo
 
 
 def _count(root: int, most: int, pulse: Pulse) -> tuple[int, int]:
-    """Files and folders below a root, and the bytes of the files; no further than `most` entries."""
+    """Files and folders below a root, and the bytes of the files; no further than `most` entries. Removes what killed
+    workers have left: no guest could."""
     entries, size = 0, 0
     waiting = ["."]
     while waiting and entries <= most:
@@ -136,9 +141,23 @@ def _count(root: int, most: int, pulse: Pulse) -> tuple[int, int]:
                             status = entry.stat(follow_symlinks=False)
                             if stat.S_ISDIR(status.st_mode):
                                 waiting.append(f"{path}/{entry.name}")
+                            elif _is_removed(folder, entry.name, status):
+                                entries -= 1
+                                pulse()
                             else:
                                 size += status.st_size
             finally:
                 os.close(folder)
         pulse()
     return entries, size
+
+
+def _is_removed(folder: int, name: str, status: os.stat_result) -> bool:
+    """Remove a file that a killed worker has left; False for any other, and where this worker may not."""
+    if not name.startswith(TEMPORARY_PREFIX) or status.st_mtime >= time.time() - _LEFT_SECONDS:
+        return False
+    try:
+        os.unlink(name, dir_fd=folder)
+    except OSError:
+        return False
+    return True

@@ -46,6 +46,20 @@ def refused(host: FileHost, operation: str, path: str, content: str) -> tuple[st
     return caught.value.failure.kind, caught.value.failure.message
 
 
+def test_a_file_that_a_killed_worker_left_half_written_takes_no_room_for_good(bench: Bench) -> None:
+    root = bench.folder / "root"
+    (root / "deep").mkdir()
+    for name in (".gateway-00", "deep/.gateway-01", ".gateway-02", "old"):
+        (root / name).write_text("x" * 3)
+        if name != ".gateway-02":
+            os.utime(root / name, times=(0, time.time() - 7300))
+    host = bench.host(max_total_bytes=10)
+    host.write("a", "x" * 4, "utf8")
+    assert refused(host, "write", "b", "x")[0] == "too-large"
+    assert bench.names() == [".gateway-02", "a", "deep", "old"]
+    assert os.listdir(root / "deep") == []
+
+
 def test_the_files_below_a_root_have_no_more_bytes_together_than_the_manifest_says(bench: Bench) -> None:
     host = bench.host(max_total_bytes=10)
     host.write("a", "x" * 6, "utf8")
