@@ -79,8 +79,8 @@ class TrioChannel(Generic[M]):
             self._send_lock.release()
 
     async def _writable(self) -> None:
-        """Wait for room. Raises OSError, also when another task closes the channel: trio's own error is none, and
-        those who send look for no other."""
+        """Wait for room. Raises OSError, also when another task closes the channel: senders do not catch trio's error,
+        which is no OSError."""
         try:
             await trio.lowlevel.wait_writable(self._plain)
         except trio.ClosedResourceError:

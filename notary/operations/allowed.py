@@ -58,7 +58,7 @@ _of_decisions, _NONE_OF_DECISIONS = attrgetter(*_OF_DECISIONS), (None,) * len(_O
 
 
 class _Attempts(msgspec.Struct, forbid_unknown_fields=True):
-    """What a front says of refusals that one event stands for."""
+    """A front's count of the refusals that one event stands for."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
     uid: int | None = None

@@ -186,8 +186,8 @@ class DelivererKeeper:
                     front.post(message)
 
     def _note_gone(self, name: str) -> None:
-        """SECURITY: it talks to servers of strangers, so that only what it can have found is kept and passed on, once:
-        a front that is told more than it takes loses its channel."""
+        """SECURITY: the deliverer talks to strangers' servers. A known endpoint's name is kept and passed on, once; any
+        other name is dropped, since a flood would fill the fronts' queues, and a front with a full queue is killed."""
         if name in self._gone or all(row.name != name for row in self._rows):
             return
         self._gone.add(name)

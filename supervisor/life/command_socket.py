@@ -113,8 +113,8 @@ async def _line(connection: trio.socket.SocketType) -> bytes:
 
 
 def _question(line: bytes) -> Question:
-    """What a line asks; nothing for one that is no JSON object. Half a character, which json.loads takes, goes into no
-    message to a child."""
+    """The JSON object of a line; an empty one if the line has none. A lone surrogate, which json.loads takes, can't be
+    encoded in a message to a child."""
     try:
         return msgspec.json.decode(line, type=dict[str, object])
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a front reports once a second, where the system gives it no thread to weigh itself in."""
+"""A front reports its status once a second, also where the system gives it no thread to weigh itself in."""
 
 from types import SimpleNamespace
 from typing import Any, cast

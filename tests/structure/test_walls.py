@@ -171,7 +171,7 @@ def files_of(package: str) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """What the rules ask of a file; its syntax tree is made once and not kept."""
+    """Facts of a file for these rules; its syntax tree is made once and not kept."""
 
     imports: tuple[tuple[int, str], ...]
     """Lines and modules, at any place in the file."""

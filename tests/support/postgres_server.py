@@ -46,7 +46,7 @@ class PostgresServer(Cluster):
             file.write(f"{line}\n")
 
     def new_database(self) -> str:
-        """An empty one; its name. One that was given back is emptied, which is a tenth of the work of making one."""
+        """The name of an empty database. A returned one is emptied, which costs a tenth of a new one."""
         while self._used:
             name = self._used.pop()
             with suppress(psycopg.Error):
@@ -57,11 +57,11 @@ class PostgresServer(Cluster):
         return name
 
     def give_back(self, database: str) -> None:
-        """Nobody needs it any more; those who are connected to it are about to end."""
+        """Return a database that the test needs no longer; its connections are about to end."""
         self._used.append(database)
 
     def _empty(self, database: str) -> bool:
-        """False while somebody is connected to it. Raises psycopg.Error."""
+        """Empty it; False while it has connections. Raises psycopg.Error."""
         if self.ask("SELECT 1 FROM pg_stat_activity WHERE datname = %s", database):
             return False
         self.ask(f"ALTER DATABASE {database} RESET ALL")

@@ -1,4 +1,4 @@
-"""Many questions to one broker that goes wrong: each ends by its own error, and the supervisor hears of it once."""
+"""Many questions to one broker that fails: each ends with an error of its own, and the supervisor gets one request."""
 
 import socket
 from collections import Counter
@@ -22,7 +22,7 @@ class Supply:
         self.replaced: Counter[int] = Counter()
 
     def need_broker(self) -> None:
-        """Nothing: one is attached."""
+        """A broker is attached already."""
 
     def replace_broker(self, pid: int, reason: str) -> None:
         assert reason

@@ -102,7 +102,7 @@ def test_a_policy_whose_reading_is_not_known_has_no_memo(compiled: PolicyCompile
 
 @pytest.fixture(autouse=True)
 def life_counts_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered counts though a slow machine lets a second go by in which no played process answers."""
+    """Remembered decisions count, although on a slow machine no played process answers for a second."""
     monkeypatch.setattr(heartbeat, "FRESH_SECONDS", PATIENCE)
 
 

@@ -1,4 +1,4 @@
-"""A deliverer that says more than it can know: fronts hear of each endpoint once, and of none that there is not."""
+"""A deliverer that names unknown endpoints: fronts get the name of each known endpoint once, and no other name."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What people see of a gateway with a front that says what can't be."""
+"""The status that people see while a front reports impossible values."""
 
 from math import inf, nan
 from types import SimpleNamespace

@@ -82,7 +82,7 @@ def test_nothing_is_answered_meanwhile_and_the_ledger_comes_back_by_itself(
 
 
 def check_fault(notary: Running, fault: AbstractContextManager[None]) -> None:
-    """Nothing is answered within it, and everything after it; a call that failed has taken nothing."""
+    """The notary answers no operation during the fault, and each after it; a call that failed has taken nothing."""
     session_id = notary.front.ask(make_issue(max_calls=3)).session_id
     with fault:
         wait_for(lambda: told(notary, make_note()) == "ledger", "the fault")

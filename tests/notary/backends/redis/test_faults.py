@@ -1,5 +1,5 @@
 """Each way in which a Redis fails, before a notary that serves: what is refused, what goes on, and that it recovers by
-itself. One that is silent: test_silence.py."""
+itself. A silent Redis is in test_silence.py."""
 
 import socket
 import threading

@@ -43,7 +43,7 @@ class Watched:
         self.settings = StoreSettings(redis_url=self.sentinels.url(self.master, self.replica))
 
     def replicate(self) -> None:
-        """Until the replica has everything that was written so far, whoever wrote it."""
+        """Wait until the replica has all that was written so far."""
         written = offset(self.master, "master_repl_offset")
         wait_for(lambda: offset(self.replica, "slave_repl_offset") >= written, "the replica")
 
