@@ -153,7 +153,8 @@ class EmbeddedPolicy:
         if len(self._open) >= MAX_OPEN_QUESTIONS:
             raise GateError(_UNAVAILABLE, cause=f"{MAX_OPEN_QUESTIONS} questions are open")
         deadline = trio.current_time() + self.deadlines.question_seconds
-        asked = PolicyExchange(next(self._question_ids), question.as_input(), deadline, trace_id.get())
+        document, number = question.as_input(), next(self._question_ids)
+        asked = PolicyExchange(number, document, deadline, question.principal, trace_id.get())
         self._open[asked.id] = asked
         self._watch_wakes.set()
         if self._is_serving and self._process is not None and not self._process.is_compiling:
@@ -190,10 +191,12 @@ class EmbeddedPolicy:
         for asked in list(self._open.values()):
             if asked.deadline > now:
                 break
-            if not asked.is_sent:
+            if not asked.is_given:
                 self._settle(asked, _UNAVAILABLE, "no policy process was ready in time")
                 continue
             self._settle(asked, _TIMEOUT, f"no answer within {seconds} s")
+            if self._process is not None:
+                self._process.withdraw(asked)
             # A process that still answers is busy, not hung: killing it would fail all other questions, too.
             if self._process is not None and self._process.stalled_for() >= self.deadlines.stall_seconds:
                 self._process.lose(f"question {asked.id} was not answered within {seconds} s")
@@ -207,6 +210,7 @@ class EmbeddedPolicy:
             with process.lost:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(process.listen)
+                    nursery.start_soon(process.serve_waiting)
                     nursery.start_soon(process.beat)
                     await self._bring_up(process)
         finally:
@@ -250,7 +254,7 @@ class EmbeddedPolicy:
         process = self._process
         if self._is_serving and process is not None:
             for asked in list(self._open.values()):
-                if not asked.is_sent:
+                if not asked.is_given:
                     await process.ask(asked)
 
     def _take_back(self, process: PolicyProcess) -> None:
@@ -265,7 +269,9 @@ class EmbeddedPolicy:
             if position == 0 or asked.attempts >= _MAX_ATTEMPTS:
                 self._settle(asked, _UNAVAILABLE, reason)
             else:
-                asked.is_sent = False
+                asked.is_given = False
+        while (asked := process.take_waiting()) is not None:  # type: ignore[assignment]
+            asked.is_given = False
 
     # ------------------------------------------------------------------ policies
 

@@ -3,6 +3,7 @@ more.
 
 Guarantees that an answer reaches exactly the question it belongs to. An answer to no question, a second answer,
 bytes that are no message, a closed channel: each ends the relation with a reason. Never decides what to do about it.
+It has AT_ONCE questions at most; those beyond wait here, and principals take turns by the time that theirs took.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from frontend.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicySources
 from frontend.policy.heartbeat import Heartbeat
 from ipc.channel.blocking import ChannelClosed
+from ipc.channel.fair_queue import FairQueue
 from ipc.channel.framing import FrameError
 from ipc.channel.nonblocking import TrioChannel
 from ipc.channel.protocol_states import ProtocolError
@@ -23,6 +25,9 @@ from ipc.messages.deciding import Ask, LoadPolicy, PolicyCompiled, PolicyToFront
 from ipc.messages.message import Message
 from ipc.messages.pinging import Ping, Pong
 from ipc.protocols.policy import POLICY_TO_FRONT
+
+AT_ONCE = 4
+"""The process answers one after the other; the next ones are with it already, so that it waits for none."""
 
 
 class ProcessLost(Exception):
@@ -40,23 +45,27 @@ class PolicyExchange:
         "error",
         "id",
         "input",
-        "is_sent",
+        "is_given",
         "is_settled",
+        "principal",
         "sent_at",
         "trace_id",
     )
 
     def __init__(
-        self, question_id: int, document: dict[str, object], deadline: float, trace_id: str | None = None
+        self, question_id: int, document: dict[str, object], deadline: float, principal: str,
+        trace_id: str | None = None,
     ) -> None:  # fmt: skip
         """`trace_id` of the request that asks, for the log of the process."""
         self.id = question_id
+        self.principal = principal
         self.input = document
         self.deadline = deadline
         self.trace_id = trace_id
         self.attempts = 0
         self.sent_at = 0.0
-        self.is_sent = False
+        self.is_given = False
+        """A process has it, or it waits for its turn there."""
         self.is_settled = False
         self.document: str | None = None
         self.error: tuple[str, str] | None = None
@@ -82,6 +91,8 @@ class PolicyProcess:
     ) -> None:  # fmt: skip
         self.pid = pid
         self.in_flight: dict[int, PolicyExchange] = {}
+        self._waiting: FairQueue[PolicyExchange] = FairQueue()
+        self._has_room = trio.Event()
         self.lost_because: str | None = None
         self.lost = trio.CancelScope()
         self.closed = trio.Event()
@@ -128,10 +139,35 @@ class PolicyProcess:
             self._ponged.set()
 
     async def ask(self, asked: PolicyExchange) -> None:
-        """Send one question. It is settled here only when it can't be put into a frame."""
+        """Send one question, at once or when it is its principal's turn. It is settled here only when it can't be put
+        into a frame."""
         if self.lost_because is not None:
             return
-        asked.is_sent = True
+        asked.is_given = True
+        if self._waiting or len(self.in_flight) >= AT_ONCE:
+            self._waiting.put((asked.principal,), asked)
+        else:
+            await self._ask_now(asked)
+
+    def withdraw(self, asked: PolicyExchange) -> None:
+        """The question is settled: it waits for its turn no longer, if it did."""
+        with contextlib.suppress(ValueError):
+            self._waiting.remove((asked.principal,), asked)
+
+    def take_waiting(self) -> PolicyExchange | None:
+        """The next question that waits for its turn, which is no longer given to this process; None without any."""
+        one = self._waiting.take()
+        return None if one is None else one[1]
+
+    async def serve_waiting(self) -> None:
+        """Send what waits as answers come, until the process is lost."""
+        while self.lost_because is None:
+            await self._has_room.wait()
+            self._has_room = trio.Event()
+            while len(self.in_flight) < AT_ONCE and not self.is_compiling and (asked := self.take_waiting()):
+                await self._ask_now(asked)
+
+    async def _ask_now(self, asked: PolicyExchange) -> None:
         asked.attempts += 1
         asked.sent_at = self._give()
         self.in_flight[asked.id] = asked
@@ -237,7 +273,7 @@ class PolicyProcess:
             self.lose(f"it broke the protocol: {error}")
 
     def _answer_verdict(self, verdict: Verdict) -> None:
-        self._moved_at = trio.current_time()
+        began, self._moved_at = self._moved_at, trio.current_time()
         asked = self.in_flight.pop(verdict.question_id, None)
         if asked is None:
             raise ProtocolError(f"an answer to question {verdict.question_id}, which is not open")
@@ -245,6 +281,9 @@ class PolicyProcess:
             self.in_flight[asked.id] = asked
             raise ProtocolError("an answer must hold either a document or an error")
         self.heartbeat.prove(asked.sent_at)
+        if self._waiting:
+            self._waiting.charge((asked.principal,), self._moved_at - began)
+            self._has_room.set()
         if verdict.document is None:
             asked.settle(None, ("policy_engine_unavailable", f"the engine failed: {verdict.error}"))
         else:
@@ -264,6 +303,7 @@ class PolicyProcess:
         self._compiling = None
         self._compiled[1].append(message)
         self._compiled[0].set()
+        self._has_room.set()
 
     def close(self) -> None:
         """Close the channel."""
