@@ -43,7 +43,7 @@ class HoldUpkeep:
 
     async def round(self) -> None:
         """Every duty once. Raises nothing."""
-        await self._do("calls held under revoked rights could not be ended", self.rights.end)
+        await self._do("calls held under revoked rights could not be ended", self.rights.end_due)
         await self._do("holds could not be expired", self.expiry.expire)
         await self._do("claims could not be ended", self.recovery.of_own)
 

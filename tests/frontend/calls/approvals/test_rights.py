@@ -2,17 +2,19 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 import trio
 import trio.testing
 
-from frontend.calls.approvals.rights import LostRights
+from frontend.calls.approvals.rights import LATE_SECONDS, LostRights
 from frontend.notary.client import NotaryClient
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.data import AclEntry, PolicyData
-from ipc.operations.holds import ListedHolds, ListHolds
+from frontend.policy.question import Decision, Question
+from ipc.operations.holds import ListedHolds, ListHolds, VoidHolds
 from tests.support.front_core import HOLD, Core, front_core, refuses
 from tests.support.held_calls import held, state_of, told
 from tests.support.policed import DATA, policed
@@ -94,6 +96,73 @@ async def test_a_right_that_is_lost_while_an_approval_is_checked_approves_nothin
         await core.services.upkeep.round()
         assert await state_of(core, approval_id) == "expired"
         assert (await told(core, approval_id))[-1] == WENT
+
+
+async def test_a_call_that_was_decided_before_its_right_was_lost_and_is_held_after_that_is_not_approved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with policed(tmp_path, workers=0) as core:
+        decides = core.policy.decide
+
+        async def loses(question: Question) -> Decision:
+            decision = await decides(question)
+            assert (await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]}))[0] == 200
+            await core.services.upkeep.round()
+            return decision
+
+        monkeypatch.setattr(core.policy, "decide", loses)
+        _, pay = await held(core, action_id="pay")
+        assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
+        await core.services.upkeep.round()
+        assert await state_of(core, pay) == "expired"
+
+
+class Listing:
+    """A notary with these holds."""
+
+    def __init__(self) -> None:
+        self.held: list[Any] = []
+        self.looks = 0
+        self.voided: list[str] = []
+
+    async def ask(self, asked: ListHolds | VoidHolds) -> ListedHolds | None:
+        await trio.lowlevel.checkpoint()
+        if isinstance(asked, ListHolds):
+            self.looks += 1
+            return ListedHolds(self.held, len(self.held))
+        self.voided += asked.approval_ids
+        self.held = []
+        return None
+
+    def hold(self, approval_id: str) -> None:
+        self.held.append(SimpleNamespace(approval_id=approval_id, principal=ME, action_id="pay"))
+
+
+async def test_what_comes_to_be_held_late_ends_with_the_last_look_unless_the_right_was_given_back(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    pay, echo = (PolicyData("v1", {ME: AclEntry((action,))}) for action in ("pay", "echo"))
+    notary = Listing()
+    rights = LostRights(cast(NotaryClient, notary))
+    rights.note(pay, echo)
+    for _ in range(3):
+        await rights.end_due()
+    assert notary.looks == 1
+    notary.hold("late")
+    await rights.end_due()
+    assert (notary.looks, notary.voided) == (1, [])
+    await trio.sleep(LATE_SECONDS)
+    for _ in range(3):
+        await rights.end_due()
+    assert (notary.looks, notary.voided) == (2, ["late"])
+    rights.note(pay, echo)
+    await rights.end_due()
+    rights.note(echo, pay)
+    notary.hold("given back")
+    await rights.end()
+    await trio.sleep(LATE_SECONDS)
+    await rights.end_due()
+    assert notary.voided == ["late"]
 
 
 async def test_an_approval_costs_no_question_while_no_right_was_revoked(tmp_path: Path) -> None:
