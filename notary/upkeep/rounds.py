@@ -25,7 +25,7 @@ class Upkeep:
         self._state = state
         self._monotonic = monotonic
         self._next = monotonic() + state.limits.round_seconds
-        self._has_more = self._has_due = False
+        self._has_more = self._has_due = self._follows_keys = False
         self._seen = -1
         self._settle_at = self._retry_at = 0.0
         self._cut_at = monotonic()
@@ -48,9 +48,12 @@ class Upkeep:
         self._next = self._monotonic() + self._state.limits.round_seconds
         self._sweep()
         self._cut_wal()
-        if self._has_due:
-            return Task("", 0, EndStanding())
-        return Task("", 0, FollowKeys()) if self._state.signers.has_news() else None
+        has_news = self._state.signers.has_news()
+        # In turn, so that a task that fails in every round keeps no other one waiting.
+        self._follows_keys = has_news and not (self._has_due and self._follows_keys)
+        if self._follows_keys:
+            return Task("", 0, FollowKeys())
+        return Task("", 0, EndStanding()) if self._has_due else None
 
     def close(self) -> None:
         """Leave nothing in the journal, if that can be."""
@@ -113,7 +116,7 @@ class Upkeep:
             self._has_more = has_more or TRIMMED_AT_ONCE in (trimmed, outputs)
             self._state.has_erased = self._state.has_erased or trimmed + outputs > 0
         except (DatabaseGone, StoreGone, ClockWrong) as error:
-            self._has_more = self._has_due = False
+            self._has_more = self._has_due = self._follows_keys = False
             if self._sweep_problem.is_new(str(error)):
                 log.warning("what is over could not be forgotten", cause=str(error))
         else:

@@ -14,6 +14,7 @@ from ipc.operations.operation import Operation
 from notary.backends.sqlite import FileLimits, connect
 from notary.ledger.settling import SETTLED_AT
 from notary.opening import open_state
+from notary.operations.standing import EndStanding
 from notary.operations.table import PERFORMERS
 from notary.state import DEFAULT_LIMITS, NotaryState
 from notary.store import holds, proofs
@@ -151,6 +152,16 @@ def test_new_keys_are_a_task_of_their_own(kept: Kept) -> None:
     (Path(kept.state.settings.state_dir) / "keys" / "lease.pem").touch()
     kept.now += 1.0
     assert kept.upkeep.due() == Task("", 0, FollowKeys())
+
+
+def test_tasks_that_stay_due_come_in_turn(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    (Path(kept.state.settings.state_dir) / "keys" / "lease.pem").touch()
+    monkeypatch.setattr(Upkeep, "_sweep", lambda self: setattr(self, "_has_due", True))
+    due = []
+    for _ in range(4):
+        kept.now += 1.0
+        due.append(kept.upkeep.due())
+    assert due == [Task("", 0, FollowKeys()), Task("", 0, EndStanding())] * 2
 
 
 def test_expired_records_are_removed_without_a_pause_while_there_are_more(kept: Kept) -> None:
