@@ -59,6 +59,8 @@ class ServerChild:
         # SECURITY: as long as the child is not reaped its group keeps its number, so that no other group is killed.
         self._pidfd = os.pidfd_open(self._process.pid)
         self._writing = trio.Lock()
+        self.is_cut = False
+        """A line was written in part, perhaps: then the server can't find the beginning of the next one."""
         self.said = b""
         """The end of its standard error."""
 
@@ -73,9 +75,16 @@ class ServerChild:
         return bool(select.select([self._pidfd], [], [], 0)[0])
 
     async def send(self, line: bytes) -> None:
-        """Write one line whole. Raises trio.BrokenResourceError or trio.ClosedResourceError when the child is gone."""
+        """Write one line whole. Raises trio.BrokenResourceError or trio.ClosedResourceError when the child is gone, or
+        an earlier line was cut by a cancellation."""
         async with self._writing:
-            await self._input.send_all(line)
+            if self.is_cut:
+                raise trio.BrokenResourceError("an earlier line was cut")
+            try:
+                await self._input.send_all(line)
+            except BaseException:
+                self.is_cut = True
+                raise
 
     async def lines(self) -> AsyncGenerator[bytes]:
         """Each line that it writes, without its end. Raises LineTooLong."""

@@ -116,7 +116,8 @@ class BridgeSession:
         return pending.line
 
     async def tell(self, body: bytes) -> None:
-        """Send a message that has no answer. Raises SessionEnded, and trio.TooSlowError."""
+        """Send a message that has no answer. Raises SessionEnded, and trio.TooSlowError; that ends the session if the
+        server has a part of the message."""
         self._last_used = trio.current_time()
         with trio.fail_after(self._answer_seconds):
             await self._send(as_line(body))
@@ -126,6 +127,9 @@ class BridgeSession:
             await self._child.send(line)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise SessionEnded from None
+        finally:
+            if self._child.is_cut:
+                self.end("a message was cut on its way to the server")
 
     async def _give_up(self, identifier: MessageId) -> None:
         with trio.move_on_after(1), trio.CancelScope(shield=True):

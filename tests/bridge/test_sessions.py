@@ -1,6 +1,7 @@
 """Bounds of sessions, with real servers and short times."""
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -34,6 +35,20 @@ async def test_a_server_that_does_not_answer_in_time_ends_its_session_and_itself
     await until_ended(sessions, identifier)
     with pytest.raises(SessionEnded):
         await session.ask(2, call(2, "count"))
+    sessions.end_all("the test ended")
+
+
+async def test_a_message_that_is_cut_on_its_way_ends_the_session(nursery: trio.Nursery) -> None:
+    sessions = BridgeSessions((sys.executable, "-c", "import time; time.sleep(600)"), nursery)
+    for send in ("tell", "ask"):
+        identifier, session = sessions.open()
+        message = request(1, "a", text="x" * 1_000_000)
+        with trio.move_on_after(0.5) as waiting:
+            await (session.tell(message) if send == "tell" else session.ask(1, message))
+        assert waiting.cancelled_caught
+        await until_ended(sessions, identifier)
+        with pytest.raises(SessionEnded):
+            await session.tell(request(2, "b"))
     sessions.end_all("the test ended")
 
 
