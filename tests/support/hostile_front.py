@@ -100,7 +100,7 @@ def held(front: PlayedFront, seconds: float = 300.0) -> tuple[str, str]:
     """A hold that waits, of a session that had two calls: approval and session."""
     session_id, now = with_budget(front, 2), now_of(front)
     asked = a_hold(session_id=session_id)
-    approval = msgspec.structs.replace(asked.approval, created_at=now, expires_at=now + seconds)
+    approval = msgspec.structs.replace(asked.approval, created_at=now + seconds - 300.0, expires_at=now + seconds)
     answer = front.value(msgspec.structs.replace(asked, approval=approval), HoldInForce | Refusal)
     assert isinstance(answer, HoldInForce)
     return approval.approval_id, session_id
