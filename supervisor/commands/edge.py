@@ -62,7 +62,9 @@ def _settings(file: Path) -> EdgeSettings:
     """The checked settings, each path whole. Raises Refused."""
     try:
         with file.open("rb") as opened:
-            raw = opened.read(_MAX_BYTES)
+            raw = opened.read(_MAX_BYTES + 1)
+        if len(raw) > _MAX_BYTES:
+            raise Refused(Exit.CONFIG, f"{file} is larger than {_MAX_BYTES} bytes.")
         settings = msgspec.convert(tomllib.loads(raw.decode()), EdgeSettings)
         host, _ = split_address(settings.listen)
         public_base_url = base_url(settings.public_base_url, PathContext(file.parent, {}))
@@ -74,6 +76,8 @@ def _settings(file: Path) -> EdgeSettings:
         raise Refused(Exit.CONFIG, f"{file}: {error}.") from None
     except tomllib.TOMLDecodeError as error:
         raise Refused(Exit.CONFIG, f"{file}: {error}.") from None
+    except UnicodeDecodeError:
+        raise Refused(Exit.CONFIG, f"{file} is not UTF-8. Save it as UTF-8.") from None
     except ValueError:
         raise Refused(Exit.CONFIG, f"{file}: listen must be ADDRESS:PORT, like 0.0.0.0:8443.") from None
     tls = settings.tls

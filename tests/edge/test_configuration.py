@@ -53,3 +53,19 @@ def test_check_starts_nothing(tmp_path: Path) -> None:
     made_certificate(tmp_path)
     config = edge_config(tmp_path, "gate.sock", TLS, listen="0.0.0.0:8443")
     assert edge_tells(config, "--check") == (Exit.OK, "configuration is valid\n")
+
+
+def test_a_file_is_read_whole_or_refused(tmp_path: Path) -> None:
+    """A limit of bytes that cuts the file would leave out what stands at its end, such as whom to let in."""
+    made_certificate(tmp_path)
+    config = edge_config(tmp_path, "gate.sock", TLS)
+    config.write_text(config.read_text() + "#" * 65_536 + "\nrequire_client_certificate = true\n")
+    code, text = edge_tells(config, "--check")
+    assert (code, "larger than 65536 bytes" in text) == (Exit.CONFIG, True), text
+
+
+def test_a_file_that_is_no_text_is_refused_as_that(tmp_path: Path) -> None:
+    config = edge_config(tmp_path, "gate.sock")
+    config.write_bytes(config.read_bytes() + b"# \xff\n")
+    code, text = edge_tells(config, "--check")
+    assert (code, "not UTF-8" in text) == (Exit.CONFIG, True), text
