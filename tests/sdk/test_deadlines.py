@@ -4,6 +4,7 @@ import socket
 from typing import Any
 
 import pytest
+from gateway_client import AgentClient, Unreachable
 from gateway_client.running.deadlines import _dialled
 
 from tests.support.names import SERVICE, resolve_to
@@ -30,3 +31,10 @@ def test_a_name_none_of_whose_addresses_answers_says_why(monkeypatch: pytest.Mon
     resolve_to(monkeypatch, "127.0.0.9", "127.0.0.8")
     with pytest.raises(ConnectionRefusedError):
         _dialled(SERVICE, 9, 60.0)
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70], ids=["empty label", "long label"])
+def test_a_name_that_no_host_can_have_is_unreachable(host: str) -> None:
+    with AgentClient(f"http://{host}:1") as agent, pytest.raises(Unreachable) as refused:
+        agent.health()
+    assert (refused.value.code, refused.value.was_sent) == ("unreachable", False)

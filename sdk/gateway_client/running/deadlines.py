@@ -104,7 +104,10 @@ class _Stream(httpcore.NetworkStream):
 
 def _dialled(host: str, port: int, seconds: float) -> socket.socket:
     """Connected to the first address of the name that answers; the others share the time. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:  # of a label that is empty or too long
+        raise OSError(f"{host} is no name of a host") from None
     until, failed = time.monotonic() + seconds, OSError(f"{host} has no address")
     for position, (*_, address) in enumerate(found):
         share = (until - time.monotonic()) / (len(found) - position)
