@@ -56,8 +56,9 @@ def _fetched(place: str) -> bytes:
     try:
         data = trio.run(_received, place)
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError,
-            httpcore.UnsupportedProtocol, OSError) as error:  # fmt: skip
-        said = one_line(str(error) or type(error).__name__, 200)
+            httpcore.UnsupportedProtocol, OSError, UnicodeError) as error:  # fmt: skip
+        said = "no host can have this name" if isinstance(error, UnicodeError) else str(error)
+        said = one_line(said or type(error).__name__, 200)
         raise ImportRefused(f"{place} can't be fetched: {said}.", Exit.UNAVAILABLE) from None
     if data is None:
         raise ImportRefused(f"{place} took more than {FETCH_SECONDS:g} s.", Exit.UNAVAILABLE)

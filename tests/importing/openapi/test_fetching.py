@@ -100,3 +100,9 @@ def test_a_file_that_is_missing_or_too_large_is_one_sentence(tmp_path: Path) -> 
         large.truncate(MAX_BYTES + 1)
     with pytest.raises(ImportRefused, match="has more than 16777216 bytes"):
         fetch(str(tmp_path / "large"))
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70], ids=["empty label", "long label"])
+def test_a_name_that_no_host_can_have_is_refused(host: str) -> None:
+    with pytest.raises(ImportRefused, match="can't be fetched"):
+        fetch(f"https://{host}/api.json")
