@@ -132,5 +132,5 @@ def _data() -> str:
 
 
 def _quoted(text: object) -> str:
-    """A basic string of TOML; JSON's are a part of these."""
-    return json.dumps(str(text))
+    """A basic string of TOML: as JSON has it, but without pairs of surrogates."""
+    return json.dumps(str(text), ensure_ascii=False)

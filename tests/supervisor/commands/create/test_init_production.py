@@ -89,3 +89,11 @@ def test_an_invalid_answer_is_refused_before_anything_is_written(
     assert refused.returncode == Exit.USAGE
     assert said in refused.stderr
     assert not (tmp_path / "etc").exists()
+
+
+def test_a_place_may_have_any_letter(tmp_path: Path) -> None:
+    """TOML takes no pair of surrogates, which JSON in ASCII writes."""
+    folder = tmp_path / 'an "etc" \U0001f600'
+    _, config = init(folder)
+    assert run("check", "--config", str(config)).returncode == 0
+    assert tomllib.loads(config.read_text())["state_dir"] == str(folder / "state")
