@@ -55,9 +55,8 @@ def dev_credentials(folder: Path, make_keys: Callable[[Path], str]) -> DevCreden
         (folder / "run").mkdir(mode=0o700, exist_ok=True)
         api_key = keep_private(api_key_file, lambda: f"key-{OPERATOR}-{secrets.token_hex(16)}\n").strip()
         keep_private(secrets_file, _example_secrets)
-    except (OSError, UnicodeDecodeError) as error:
-        what = error.strerror if isinstance(error, OSError) else "not a text"
-        raise Refused(Exit.NO_PERMISSION, f"credentials in {folder} can't be made or read: {what}.") from None
+    except OSError as error:
+        raise Refused(Exit.NO_PERMISSION, f"credentials in {folder} can't be made or read: {error.strerror}.") from None
     try:
         made = msgspec.json.decode(make_keys(folder), type=_MadeKeys)
         operator = operator_settings({"name": OPERATOR, "api_key": api_key, "dpop_jkt": made.operator_jkt})

@@ -28,9 +28,8 @@ def own_policy(shipped: Path, state_dir: Path) -> Path:
             if own.suffix == ".rego" and not is_as_shipped:
                 mend = "remove the file to get those that came with this version"
                 log.info("the policy folder has other rules than this version's", file=str(own), mend=mend)
-    except (OSError, UnicodeDecodeError) as error:
-        what = error.strerror if isinstance(error, OSError) else "not a text"
-        raise Refused(Exit.NO_PERMISSION, f"policy folder {folder} can't be made or read: {what}.") from None
+    except OSError as error:
+        raise Refused(Exit.NO_PERMISSION, f"policy folder {folder} can't be made or read: {error.strerror}.") from None
     return folder
 
 

@@ -6,6 +6,9 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+from ipc.process.exits import Exit
+from supervisor.refusal import Refused
+
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -44,9 +47,11 @@ def check_can_write(file: Path) -> None:
 
 def keep_private(file: Path, make: Callable[[], str]) -> str:
     """The file's content; made at the first time and kept from then on. Raises OSError, for a dangling link too, and
-    UnicodeDecodeError."""
+    Refused for a file that is no text."""
     try:
         return file.read_text()
+    except UnicodeDecodeError:
+        raise Refused(Exit.CONFIG, f"{file} is not UTF-8.") from None
     except FileNotFoundError:
         if file.is_symlink():  # a dangling link: its target is unknown
             raise

@@ -47,9 +47,16 @@ def test_a_file_that_can_not_be_made_or_read_is_one_sentence(tmp_path: Path, obs
     else:
         (tmp_path / "policy").mkdir()
         (tmp_path / "policy" / "gateway.rego").write_bytes(b"\xff")
-    with pytest.raises(Refused, match=r"policy folder .* can't be made or read: ") as refused:
+    with pytest.raises(Refused) as refused:
         own_policy(SHIPPED, tmp_path)
-    assert refused.value.code == Exit.NO_PERMISSION
+    told, code = refused.value.sentence, refused.value.code
+    if obstacle == "a file":
+        assert (code, f"policy folder {tmp_path / 'policy'} can't be made or read: " in told) == (
+            Exit.NO_PERMISSION,
+            True,
+        )
+    else:
+        assert (code, told) == (Exit.CONFIG, f"{tmp_path / 'policy' / 'gateway.rego'} is not UTF-8.")
 
 
 def test_rules_behind_a_dangling_link_are_not_replaced_by_those_that_are_shipped(tmp_path: Path) -> None:

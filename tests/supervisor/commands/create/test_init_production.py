@@ -97,3 +97,13 @@ def test_a_place_may_have_any_letter(tmp_path: Path) -> None:
     _, config = init(folder)
     assert run("check", "--config", str(config)).returncode == 0
     assert tomllib.loads(config.read_text())["state_dir"] == str(folder / "state")
+
+
+def test_data_that_is_no_text_is_said_and_no_configuration_is_written(tmp_path: Path) -> None:
+    data = tmp_path / "etc" / "policy" / "data.json"
+    data.parent.mkdir(parents=True)
+    data.write_bytes(b"\xff")
+    refused = here(tmp_path, "init", "--production", str(tmp_path / "etc"))
+    assert (refused.returncode, "Traceback" in refused.stderr) == (Exit.CONFIG, False), refused.stderr
+    assert f"{data} is not UTF-8" in refused.stderr
+    assert not (tmp_path / "etc" / "gateway.toml").exists()

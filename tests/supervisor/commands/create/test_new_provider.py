@@ -101,3 +101,12 @@ def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path, capsys: pytest
     (tmp_path / "providers").write_text("")
     assert main(["new", "provider", "greet", "--language", "zig", "--dir", str(tmp_path)]) == 77
     assert "can't be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["data.json", "gateway.rego", "../gateway.toml"])
+def test_a_file_that_is_no_text_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    file = (tmp_path / "policy" / name).resolve()
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"\xff")
+    assert main(["new", "action", "greet", "--dir", str(tmp_path)]) == 78
+    assert f"{file} is not UTF-8" in capsys.readouterr().err
