@@ -200,3 +200,19 @@ def test_columns_come_in_one_order() -> None:
     lines = [json.dumps(event(1, b=1, a={"z": 1, "y": 2}, kept_values={"/x": 1})).encode()]
     assert list(columns_of(lines)) == ["timestamp", "event_id", "event_type", "a.y", "a.z", "b", "kept./x"]
     assert row_of(lines[0])["a.z"] == 1
+
+
+@pytest.mark.parametrize("is_link", [True, False], ids=["link", "readable"])
+def test_force_begins_a_part_of_its_own(gatectl: Gatectl, tmp_path: Path, is_link: bool) -> None:
+    """A link would lead the events elsewhere, and a file that others can read would keep its mode."""
+    file, part, other = tmp_path / "all.jsonl", tmp_path / "all.jsonl.part", tmp_path / "other"
+    other.write_text("mine")
+    if is_link:
+        part.symlink_to(other)
+    else:
+        part.touch()
+        part.chmod(0o644)
+    with scripted_gateway({}) as server:
+        serve(server, [event(1)], 1)
+        assert pointed_at(gatectl, server.url).here("audit", "export", "--out", str(file), "--force").code != 0
+    assert (other.read_text(), part.is_symlink(), part.stat().st_mode & 0o777) == ("mine", False, 0o600)

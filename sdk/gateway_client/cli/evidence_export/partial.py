@@ -61,9 +61,10 @@ class PartialExport:
     @classmethod
     def begin(cls, path: Path, bounds: ExportBounds, *, replaces: bool) -> "PartialExport":
         """A new one. Raises Failure file_exists unless it `replaces`, OSError."""
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if replaces else os.O_EXCL)
+        if replaces:
+            path.unlink(missing_ok=True)  # a link would lead elsewhere, and a file would keep its mode
         try:
-            descriptor = os.open(path, flags, 0o600)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             mend = "--resume continues it, --force begins anew"
             raise Failure(ScriptExit.CONFLICT, "file_exists", f"{path} is an export that was cut", mend) from None
