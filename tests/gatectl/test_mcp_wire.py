@@ -2,8 +2,10 @@
 
 import json
 import signal
+import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -70,3 +72,20 @@ def test_a_host_that_goes_away_ends_it(gatectl: Gatectl, stream: str) -> None:
         assert process.wait(SECONDS) == 0
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
+
+
+def test_standard_streams_of_a_host_that_never_waits_serve_as_any_other(gatectl: Gatectl) -> None:
+    """Whoever has the other end of a socket or terminal may have made it one that returns at once, also for us."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    stream = theirs.fileno()
+    with ours, theirs, subprocess.Popen([SCRIPT, "mcp"], env=gatectl.environ, stdin=stream, stdout=stream) as process:
+        ours.settimeout(SECONDS)
+        try:
+            for number in range(2):
+                time.sleep(1.0)  # it has nothing to read
+                assert process.poll() is None
+                ours.sendall(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % number)
+                assert json.loads(ours.recv(65_536))["id"] == number
+        finally:
+            process.kill()

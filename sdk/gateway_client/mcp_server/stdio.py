@@ -28,6 +28,8 @@ TAIL = 1024
 async def stdio() -> AsyncIterator[tuple[Received, Sent]]:
     """The two streams for `Server.run`."""
     wire_in, wire_out = os.dup(0), os.dup(1)
+    for wire in (wire_in, wire_out):
+        os.set_blocking(wire, True)  # or what has not come yet looks like the end
     os.dup2(2, 1)
     to_server, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
     sent, from_server = anyio.create_memory_object_stream[SessionMessage]()
