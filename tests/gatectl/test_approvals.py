@@ -67,6 +67,14 @@ def test_the_tool_that_will_be_called_is_shown_with_its_digest(gatectl: Gatectl)
     in_order(out, "will send   GET", "calls tool  read_file, pinned as sha256:44")
 
 
+def test_the_parts_of_the_answer_that_the_agent_will_get_are_shown(gatectl: Gatectl) -> None:
+    response = {"headers": ["x-total\x1b"], "pick": {"account": "/account/iban\u202e"}}
+    detail = DETAIL | {"approved_request": DETAIL["approved_request"] | {"response": response}}
+    with scripted_gateway({SHOW: (200, detail)}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+    in_order(out, "will send   GET", "answer      header x-total\\u001b", "answer      account: /account/iban\\u202e")
+
+
 def test_new_domains_and_paths_are_shown_with_what_approving_would_add(gatectl: Gatectl) -> None:
     detail = DETAIL | {"unresolved_paths": ["reports/x\u202e.txt"]}
     with scripted_gateway({SHOW: (200, detail)}) as server:

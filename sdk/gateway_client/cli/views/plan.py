@@ -3,7 +3,8 @@
 Guarantees that nothing that will happen is left out silently: what is cut says so, and how to see the rest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gateway_client.cli.display.output import Output
 from gateway_client.cli.display.safe import one_line, plain, safe
@@ -105,6 +106,8 @@ class PlanView:
         if sends is not None and sends.get("body"):
             yield "body", safe(sends["body"])
         yield from self._input()
+        response = (sends or {}).get("response")
+        yield from _of_answer(response) if isinstance(response, dict) else ()
         if detail.approved_secrets:
             yield "secrets", plain(detail.approved_secrets)
         for name, hosts in (detail.secret_domains or {}).items():
@@ -190,3 +193,12 @@ class PlanView:
             return text
         self.is_cut = True
         return f"{text[: self._limit]}… ({len(text) - self._limit} characters more)"
+
+
+def _of_answer(response: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The parts of the upstream's answer that the agent gets."""
+    headers, pick = response.get("headers"), response.get("pick")
+    if headers:
+        yield "answer", f"header {plain(headers)}"
+    for name, pointer in pick.items() if isinstance(pick, dict) else ():
+        yield "answer", f"{safe(name)}: {safe(pointer)}"
