@@ -21,7 +21,7 @@ func checkReceiptSignature(receipt, jwks object) {
 			key, _ = base64.RawURLEncoding.DecodeString(get[string](jwk, "x", "receipt_key"))
 		}
 	}
-	require(len(key) == 32, "receipt_key", "The receipt keys have no Ed25519 key %s.", receipt.text("signing_key_id"))
+	require(len(key) == 32, "receipt_key", "The receipt keys have no Ed25519 key %s.", receipt.shown("signing_key_id"))
 	require(receipt.text("result_hash") == hashText(envelope), "result_hash", "The result_hash is another one.")
 	fmt.Sscanf(signed, "%x", &signature)
 	holds := fmt.Sprintf("%x", signature) == signed && ed25519.Verify(key, envelope, signature)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from contrib.verify.oracle import NOT_IN_VERSION_1, signed_receipt
+from contrib.verify.vector import vector
 from tests.contrib.verify.command import NO_BUNDLES, exit_code, judge, run
 from tests.contrib.verify.conftest import SOURCE
 from tests.contrib.verify.mutations import mutations
@@ -55,6 +57,14 @@ def test_a_wrong_command_line_and_missing_files_are_exit_code_2(program: list[st
     assert run(program, tmp_path / "missing.json", "--origin-key", vector.origin_key).code == 2
     assert run(program, bundle, "--origin-key", "no key").code == 2
     assert run(program, bundle, "--origin-key", vector.origin_key, "--receipt-keys", "").code == 2
+
+
+def test_a_refusal_shows_no_character_that_a_terminal_could_act_on(program: list[str | Path], tmp_path: Path) -> None:
+    """The receipt of a call from before the tree is bound by its own signature alone: its key's id can be anybody's."""
+    old, evil = dict.fromkeys(NOT_IN_VERSION_1, ...), {"signing_key_id": "\x9b2K\u202enevorp"}
+    made = vector("", "", stored=signed_receipt(old, later=evil), event={"receipt_hash": ...}, before=12, index=11)
+    verdict = judge(program, named("proven-success")._replace(bundle=made["bundle"]), tmp_path)
+    assert (verdict.code, verdict.reason, verdict.output.isascii()) == (1, "receipt_key", True)
 
 
 def test_it_stays_small_enough_to_be_read_and_has_no_dependency() -> None:
