@@ -168,6 +168,27 @@ def test_what_is_prepared_is_what_is_mounted_and_a_redis_that_the_gateway_takes(
         server.wait(30)
 
 
+def test_prepared_again_no_link_of_a_container_s_user_is_followed(prepared: Path) -> None:
+    """Root writes into folders whose owners may put anything there."""
+    files = {name: prepared.parent / name for name in ("redis-password.new", "users.acl.new", "users.acl")}
+    for file in files.values():
+        file.write_text("mine")
+    folder = prepared.parent / "folder"
+    folder.mkdir(0o755)
+    (prepared / "etc" / "redis-password").unlink()
+    (prepared / "redis" / "users.acl").unlink()
+    (prepared / "etc" / "policy").rmdir()
+    (prepared / "etc" / "policy").symlink_to(folder)
+    (prepared / "etc" / "redis-password.new").symlink_to(files["redis-password.new"])
+    for name in ("users.acl.new", "users.acl"):
+        (prepared / "redis" / name).symlink_to(files[name])
+    subprocess.run([FOLDER / "prepare.sh", prepared], check=True, capture_output=True, timeout=60)
+    assert {(file.read_text(), file.stat().st_uid) for file in files.values()} == {("mine", os.getuid())}
+    assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (os.getuid(), 0o755)
+    made = (prepared / "etc" / "redis-password", prepared / "redis" / "users.acl")
+    assert [(file.lstat().st_uid, file.lstat().st_mode) for file in made] == [(10001, 0o100600), (10002, 0o100600)]
+
+
 def ignored(path: str, rules: list[str]) -> bool:
     """As .dockerignore is read: the last rule that fits decides."""
     is_ignored = False
