@@ -75,7 +75,7 @@ def test_a_host_that_goes_away_ends_it(gatectl: Gatectl, stream: str) -> None:
 
 
 def test_standard_streams_of_a_host_that_never_waits_serve_as_any_other(gatectl: Gatectl) -> None:
-    """Whoever has the other end of a socket or terminal may have made it one that returns at once, also for us."""
+    """The owner of a shared socket or terminal may have made it non-blocking."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     stream = theirs.fileno()

@@ -11,7 +11,7 @@ from tests.support.policy import ALLOW_ALL
 
 
 async def many(nursery: trio.Nursery, played: PlayedEngine, count: int, principal: str = "many") -> list[Outcome]:
-    """So many questions of one principal, one after the other."""
+    """Ask `count` questions of one principal, one after the other."""
     outcomes = []
     for number in range(count):
         outcomes.append(asking(nursery, played, principal=principal, action_id=f"{principal}-{number}"))
