@@ -104,7 +104,7 @@ def check(
     """
     findings = Findings()
     try:
-        findings.broken = _problem_of_version(connection, kept)
+        findings.broken = _problem_of_version(connection, kept, signers)
         if findings.broken is None:
             _walk(connection, findings, keys, signers, progress, kept)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -144,8 +144,11 @@ def _has_tree(connection: OpenTransaction) -> bool:
     return schema_version(connection) not in WITHOUT_TREE
 
 
-def _problem_of_version(connection: OpenTransaction, kept: Sequence[KeptCheckpoint]) -> Break | None:
-    """A ledger from before there was a tree must have none, and no kept checkpoint can be of it."""
+def _problem_of_version(
+    connection: OpenTransaction, kept: Sequence[KeptCheckpoint], signers: Keys | None
+) -> Break | None:  # fmt: skip
+    """A ledger from before there was a tree must have none, and neither a kept checkpoint nor a key of checkpoints can
+    be of it."""
     if _has_tree(connection):
         return None
     version = schema_version(connection)
@@ -155,6 +158,11 @@ def _problem_of_version(connection: OpenTransaction, kept: Sequence[KeptCheckpoi
         return Break(
             None, None, f"{kept[0].path.name}: the checkpoint of {kept[0].checkpoint.time} is of a ledger with a tree, "
             f"and this one has none: its tree was taken out, or it is an earlier copy, of schema {version}"
+        )  # fmt: skip
+    if signers is not None:
+        return Break(
+            None, None, "no checkpoint commits to it, and there are keys to check one with: its tree was taken out, "
+            f"or it is an earlier copy, of schema {version}"
         )  # fmt: skip
     return None
 

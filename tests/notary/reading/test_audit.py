@@ -89,6 +89,15 @@ def test_a_kept_checkpoint_reveals_a_ledger_with_its_tree_removed(audited: Audit
     assert "its tree was taken out" in broken.reason
 
 
+def test_the_logs_key_reveals_a_ledger_with_its_tree_removed(audited: Audited) -> None:
+    without_tree = ("DROP TABLE tiles", "DROP TABLE checkpoints", "ALTER TABLE events DROP COLUMN leaf")
+    audited.execute("UPDATE meta SET value = '4' WHERE key = 'schema'", *without_tree)
+    broken = audited.check(has_signers=True).broken
+    assert broken is not None
+    assert "no checkpoint commits to it" in broken.reason
+    assert "its tree was taken out" in broken.reason
+
+
 def test_an_unreadable_ledger_has_no_neighbouring_events() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         assert neighbours(connection, 1) == []
