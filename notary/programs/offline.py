@@ -135,7 +135,10 @@ def _check(
                 kept = [one for one in kept if part.holds(one.checkpoint.size)]
             progress = _Progress()
             try:
-                findings = check(connection, keys or ReceiptKeys({"keys": []}), progress, kept, signers or None)
+                findings = check(
+                    connection, keys or ReceiptKeys({"keys": []}), progress, kept, signers or None,
+                    is_segment=carried is not None,
+                )  # fmt: skip
             finally:
                 progress.clear()
             parts.append(part)
@@ -198,6 +201,7 @@ def _sentence(place: str, findings: Findings) -> str:
             signed = _counted(findings.signed, "checkpoint")
             continues = f" The log's key signed {signed}, the newest over {over}.{continues}"
         sealed = f" The {_counted(findings.sealed, 'event')} before it are sealed." if findings.sealed else ""
+        sealed = f" It is a sealed segment.{sealed}" if findings.is_segment else sealed
         return (
             f"{place} is intact: {_counted(findings.events, 'event')} in one chain, "
             f"{_counted(findings.receipts, 'receipt')} with a valid signature, "

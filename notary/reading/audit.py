@@ -36,6 +36,7 @@ class Findings:
     """The findings of the check. `receipts` have a valid signature; `broken` is the first fault."""
 
     events: int = 0
+    is_segment: bool = False
     sealed: int = 0
     """Events before it that are in sealed segments."""
     receipts: int = 0
@@ -94,19 +95,20 @@ def readable(source: Source) -> Iterator[OpenTransaction]:
 
 def check(
     connection: OpenTransaction, keys: ReceiptKeys, progress: Callable[[int, int], None],
-    kept: Sequence[KeptCheckpoint] = (), signers: Keys | None = None,
+    kept: Sequence[KeptCheckpoint] = (), signers: Keys | None = None, *, is_segment: bool = False,
 ) -> Findings:  # fmt: skip
     """Check everything, up to the first thing that does not fit, and that the ledger continues the checkpoints that
     were kept. `signers`: keys that each of the ledger's own checkpoints must be signed by. `progress` hears events done
-    and events in all.
+    and events in all. `is_segment`: see WholeWalk.
 
     A gateway may go on writing to the file meanwhile: what it appends is checked too. Raises CannotCheck.
     """
-    findings = Findings()
+    findings = Findings(is_segment=is_segment)
     try:
         findings.broken = _problem_of_version(connection, kept, signers)
         if findings.broken is None:
-            _walk(connection, findings, keys, signers, progress, kept)
+            walk = WholeWalk(keys, signers, has_tree=_has_tree(connection), is_segment=is_segment)
+            _walk(connection, findings, walk, progress, kept)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not is_damage(error):
             raise CannotCheck(f"The file could not be read to its end: {error}.") from None
@@ -115,10 +117,10 @@ def check(
 
 
 def _walk(
-    connection: OpenTransaction, findings: Findings, keys: ReceiptKeys, signers: Keys | None,
-    progress: Callable[[int, int], None], kept: Sequence[KeptCheckpoint],
+    connection: OpenTransaction, findings: Findings, walk: WholeWalk, progress: Callable[[int, int], None],
+    kept: Sequence[KeptCheckpoint],
 ) -> None:  # fmt: skip
-    walk, head = WholeWalk(keys, signers, has_tree=_has_tree(connection)), read_head(connection)
+    head = read_head(connection)
     while True:
         connection.execute("BEGIN")
         try:
@@ -134,7 +136,7 @@ def _walk(
             break
     findings.receipts, findings.unresolved = walk.named.receipts, walk.named.unresolved
     findings.continued = len(kept)
-    if signers is not None and walk.tree is not None and findings.broken is None:
+    if walk.has_signers and walk.tree is not None and findings.broken is None:
         findings.signed = walk.tree.checkpoints
         waiting = sum(len(entry.event_leaves) + len(entry.intent_leaves) for entry in walk.entries)
         findings.unsigned_leaves = walk.proven.size + waiting - walk.tree.committed

@@ -8,7 +8,9 @@ when no event ended it.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.evidence.events import INTENT_VERIFICATION, STANDING_ADDED
+import msgspec
+
+from ipc.evidence.events import INTENT_VERIFICATION, LEDGER_SEALED, STANDING_ADDED
 from ipc.texts.canonical import sha256_hex
 from notary.database import OpenTransaction
 from notary.ledger.cut import NOTHING, Cut
@@ -47,6 +49,23 @@ SIGNATURE_PROBLEMS: Final = {
 }
 
 
+class _SealedCut(msgspec.Struct):
+    """What an event says of the cut that it tells of."""
+
+    segment: str = ""
+    digest: str = ""
+    leaves: int = 0
+    events: int = 0
+    intents: int = 0
+
+
+class _SealingEvent(msgspec.Struct):
+    change: _SealedCut = msgspec.field(default_factory=_SealedCut)
+
+
+_decode_sealing = msgspec.json.Decoder(_SealingEvent).decode
+
+
 class NamedWalk:
     """Where a walk along one ledger has come to. Without `keys` signatures of receipts are not looked at."""
 
@@ -62,6 +81,8 @@ class NamedWalk:
         self._opened_before = 0
         self._ended_after = 0
         self._names = LedgerNames()
+        self._sealed = _SealedCut()
+        """What the last event says that tells of a cut."""
 
     def begin(self, beginning: Cut, end: Cut = NOTHING) -> None:
         """The walk is along the part of a ledger between two cuts; NOTHING: to its end."""
@@ -82,7 +103,7 @@ class NamedWalk:
         naming = [
             (row, event) for row, event in zip(rows, events, strict=False)
             if event.intent_id is not None or event.receipt_id is not None or row[0] in receipts
-            or event.event_type in RAISING or event.event_type == STANDING_ADDED
+            or event.event_type in RAISING or event.event_type in (STANDING_ADDED, LEDGER_SEALED)
         ]  # fmt: skip
         for row, event in naming:
             if event.intent_id is not None and event.event_type != INTENT_VERIFICATION:  # which only looked
@@ -91,6 +112,8 @@ class NamedWalk:
                 self._epoch, self._raised_by = raised, (event.event_id, row[0])
             if event.event_type == STANDING_ADDED:
                 self._names.add(event.standing_signature)
+            if event.event_type == LEDGER_SEALED:
+                self._sealed = _told_in(row[9])
             if event.receipt_id is None and row[0] not in receipts:
                 continue
             problem = self._problem_of(event, receipts.get(row[0], (None, None, None)), row)
@@ -147,6 +170,14 @@ class NamedWalk:
             )
         return None
 
+    def check_beginning(self, beginning: Cut) -> Break | None:
+        """Check that an event tells of the cut that a ledger begins behind: else its first events were taken out, and
+        are in no segment."""
+        cut = _SealedCut(beginning.segment, beginning.digest, beginning.leaves, beginning.events, beginning.intents)
+        if beginning == NOTHING or self._sealed == cut:
+            return None
+        return Break(None, None, f"no event tells that the {beginning.events} events before it were sealed")
+
     def check_names(self, names: Collection[str], committed: int) -> Break | None:
         """Check that each standing approval was signed for this ledger, which had these names: see LedgerNames."""
         at = self._names.foreign(names, committed)
@@ -162,3 +193,11 @@ class NamedWalk:
         event_id, seq = self._raised_by or (None, None)
         current = "none" if epoch is None else epoch
         return Break(event_id, seq, f"it raised the epoch to {self._epoch}, and the one in force is {current}")
+
+
+def _told_in(stored: bytes) -> _SealedCut:
+    """Nothing for an event that does not say it."""
+    try:
+        return _decode_sealing(stored).change
+    except msgspec.MsgspecError:
+        return _SealedCut()

@@ -31,13 +31,16 @@ _READ_WITHOUT_TREE = _READ.replace("leaf", "NULL")
 class WholeWalk:
     """Where a walk along one ledger has come to. `broken` is the first thing that does not fit.
 
-    Without `keys` signatures of receipts are not looked at, without `signers` those of checkpoints.
+    Without `keys` signatures of receipts are not looked at, without `signers` those of checkpoints. `is_segment`: it is
+    a sealed segment, which ends where it says, and not a ledger, which has no end.
     """
 
     def __init__(
-        self, keys: ReceiptKeys | None = None, signers: Keys | None = None, *, has_tree: bool = True
+        self, keys: ReceiptKeys | None = None, signers: Keys | None = None, *, has_tree: bool = True,
+        is_segment: bool = False,
     ) -> None:  # fmt: skip
         self._given = keys, signers
+        self._is_segment = is_segment
         self.broken: Break | None = None
         self.proven = Proven(0, None, None)
         self.entries: list[RingEntry] = []
@@ -57,6 +60,8 @@ class WholeWalk:
         self.tree = TreeWalk(signers) if self._has_tree else None
         self.beginning: Cut = NOTHING
         """Events before it are in sealed segments."""
+        self._last: Cut = NOTHING
+        """The end of a segment."""
         self._has_begun = not self._has_tree
 
     def step(self, connection: OpenTransaction) -> bool:
@@ -83,7 +88,11 @@ class WholeWalk:
         """Begin behind what is sealed, with nothing left before."""
         self._has_begun = True
         beginning, end = self._cuts(connection)
-        self.beginning = beginning
+        self.beginning, self._last = beginning, end
+        if end != NOTHING and not self._is_segment:
+            # SECURITY: less is asked of a segment, which need not say who sealed and erased what is not there.
+            self.broken = Break(None, None, "it says that it ends, as a segment does, and it is a ledger")
+            return
         if beginning != NOTHING or end != NOTHING:
             self.chain = Walk(beginning.head)
             self.named.begin(beginning, end)
@@ -146,7 +155,16 @@ class WholeWalk:
         )
         if broken is None and self.tree is not None:
             broken = self.named.check_epoch(connection) or self.named.check_names(self.tree.names, self.tree.committed)
+            broken = broken or (self._ends() if self._is_segment else self.named.check_beginning(self.beginning))
         return broken or (self._after(self._damaged) if self._damaged else None)
+
+    def _ends(self) -> Break | None:
+        """Check that a segment ends where it says."""
+        end = self._last
+        found = (self.chain.head, self.proven.size, 0 if self.tree is None else self.tree.intents)
+        if (end.head, end.leaves, end.intents) == found:
+            return None
+        return Break(None, None, "it does not end where it says that it ends")
 
     def _journal(self, connection: OpenTransaction, entries: Sequence[RingEntry]) -> Break | None:
         rows = [row for entry in entries for row in entry.events]
@@ -157,6 +175,11 @@ class WholeWalk:
 
     def _after(self, reason: str) -> Break:
         return self.broken or Break(self.chain.last_id, self.chain.head.seq or None, reason)
+
+    @property
+    def has_signers(self) -> bool:
+        """Signatures of checkpoints were looked at."""
+        return self._given[1] is not None
 
     @property
     def events(self) -> int:

@@ -67,6 +67,8 @@ def problem_of_joints(parts: Sequence[LedgerPart], *, from_the_beginning: bool) 
     first = parts[0]
     if from_the_beginning and first.beginning.leaves:
         return first.place, f"the segments of the first {first.beginning.leaves} leaves are missing"
+    if from_the_beginning and parts[-1].end is not None:
+        return parts[-1].place, "it is a segment, and not the ledger that the segments were taken from"
     for before, after in pairwise(parts):
         end = before.end or NOTHING
         if after.ledger_id != before.ledger_id:

@@ -92,7 +92,8 @@ def write_segment(
 def read_back(file: Path, keys: CarriedKeys) -> Findings:
     """Check a segment with these keys. Raises CannotCheck."""
     with closing(open_read_only(file)) as segment:
-        return check(segment, ReceiptKeys(keys.receipts), lambda *_: None, (), keys_by_name(keys.checkpoints))
+        signers = keys_by_name(keys.checkpoints)
+        return check(segment, ReceiptKeys(keys.receipts), lambda *_: None, (), signers, is_segment=True)
 
 
 def digest_of(file: Path) -> str:

@@ -142,6 +142,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     ),
     "where it begins or ends": (
         sql("DELETE FROM meta WHERE key = 'segment_end'"),
+        sql("UPDATE meta SET value = json_set(value, '$.intents', 99) WHERE key = 'segment_end'"),
         sql("UPDATE meta SET value = replace(value, '\"open\":0', '\"open\":1') WHERE key = 'sealed'"),
     ),
     "whether a kept value is a masked one, in a segment before the last": (

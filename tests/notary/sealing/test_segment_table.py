@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.notary.sealing.segment_table import CHANGES, ROWS, AuditedSegments, Change, made, sql
+from tests.notary.sealing.segment_table import CHANGES, ROWS, AuditedSegments, Change, checked, made, sql
 
 CASES = [(row, number) for row, changes in CHANGES.items() for number in range(len(changes))]
 
@@ -60,6 +60,7 @@ OTHERS: dict[str, Change] = {
     "its keys": sql("UPDATE meta SET value = replace(value, '+', '-') WHERE key = 'segment_keys'"),
     "a trigger": sql("CREATE TRIGGER t AFTER INSERT ON events BEGIN SELECT 1; END"),
     "the ledger's own beginning": of_the_ledger("DELETE FROM meta WHERE key = 'sealed'"),
+    "the ledger's own end": of_the_ledger("INSERT INTO meta (key, value) VALUES ('segment_end', '{\"events\":1}')"),
     "an event moved before the cut": of_the_ledger(
         "UPDATE events SET seq = 3 WHERE seq = (SELECT max(seq) FROM events)"
     ),
@@ -71,6 +72,13 @@ def test_a_change_is_found(whole: AuditedSegments, name: str) -> None:
     OTHERS[name](whole, whole)
     code, told = whole.whole()
     assert (code, "is broken" in told) == (8, True), told
+
+
+def test_a_segment_does_not_count_as_the_ledger(whole: AuditedSegments) -> None:
+    last = whole.folder / "last"
+    whole.segments[1].rename(last)
+    code, told = checked(last, "--segments", whole.out, "--keys", whole.keys)
+    assert (code, "is a segment, and not the ledger" in told) == (8, True), told
 
 
 def test_a_segment_that_was_cut_can_not_be_read(whole: AuditedSegments) -> None:
