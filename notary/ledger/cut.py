@@ -5,9 +5,10 @@ before the beginning are still there, `CLEARED` is the place up to which they ar
 ledger, so that roots, consistency proofs and checkpoints of every size go on. Pure functions of a connection.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.head import Head
@@ -20,20 +21,23 @@ _READ: Final = "SELECT value FROM meta WHERE key = ?"
 _FORGET: Final = "DELETE FROM meta WHERE key = ?"
 
 
+Count = Annotated[int, Meta(ge=0, lt=2**62)]
+
+
 class Cut(msgspec.Struct, frozen=True):
     """Everything before it is in segments. All zero: nothing is."""
 
-    leaves: int = 0
+    leaves: Count = 0
     """Size of the checkpoint at which it was cut."""
-    events: int = 0
-    intents: int = 0
+    events: Count = 0
+    intents: Count = 0
     hash: str | None = None
     """Hash of the last event before it: the `prev_hash` of the first one behind it."""
     root: str = ""
     """Root of the tree of these leaves, hexadecimal."""
-    open: int = 0
+    open: Count = 0
     """Intents before it whose end is an event behind it."""
-    epoch: int = 0
+    epoch: Count = 0
     """The highest epoch that an event before it put in force."""
     until: str = ""
     """Time of the last event before it."""
@@ -69,7 +73,7 @@ def _read(connection: OpenTransaction, key: str) -> Cut | None:
     row = connection.execute(_READ, (key,)).fetchone()
     try:
         return None if row is None else msgspec.json.decode(row[0], type=Cut)
-    except (TypeError, msgspec.MsgspecError) as error:
+    except (TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise DatabaseGone(f"what the ledger says of its sealed segments makes no sense: {error}") from None
 
 

@@ -21,7 +21,7 @@ def read_head(connection: OpenTransaction) -> Head | None:
     row = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
     try:
         return None if row is None else _decode_head(row[0])
-    except (TypeError, msgspec.DecodeError):
+    except (TypeError, RecursionError, msgspec.DecodeError):
         return None
 
 

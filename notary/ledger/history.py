@@ -48,7 +48,7 @@ def read(connection: OpenTransaction) -> History:
     row = connection.execute("SELECT value FROM meta WHERE key = 'history'").fetchone()
     try:
         return msgspec.json.decode("" if row is None else row[0], type=History)
-    except (TypeError, msgspec.DecodeError) as error:
+    except (TypeError, RecursionError, msgspec.DecodeError) as error:
         raise DatabaseGone(f"the ledger does not say where its tree begins: {error}") from None
 
 

@@ -148,7 +148,7 @@ def _check(
             return findings
     except ForeignShape as problem:
         return Findings(broken=Break(None, None, str(problem)))
-    except (DatabaseGone, NoteRefused, sqlite3.DatabaseError, UnicodeDecodeError) as problem:
+    except (DatabaseGone, sqlite3.DatabaseError, ValueError) as problem:
         return Findings(broken=Break(None, None, f"the file is damaged: {problem}"))
 
 
@@ -175,6 +175,8 @@ def _read_checkpoints(path: Path, keys: Keys) -> list[KeptCheckpoint]:
         raise CannotCheck(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise CannotCheck(f"{path}: {error}.") from None
+    except RecursionError:
+        raise CannotCheck(f"{path}: holds no checkpoint.") from None
 
 
 def _line(number: int, stored: bytes, *, is_broken: bool) -> str:

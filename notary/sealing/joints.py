@@ -51,7 +51,7 @@ def carried_keys(connection: OpenTransaction) -> CarriedKeys | None:
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEYS,)).fetchone()
     try:
         return None if row is None else msgspec.json.decode(row[0], type=CarriedKeys)
-    except (TypeError, msgspec.MsgspecError) as error:
+    except (TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise DatabaseGone(f"the keys that it carries make no sense: {error}") from None
 
 
