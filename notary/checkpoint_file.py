@@ -2,7 +2,8 @@
 
 One JSON object a line, `{"note": …}`, each durable before it counts. A line that a crash left half written is the last
 one, and no checkpoint. A checkpoint that was cosigned has one more line then, which may follow those of newer ones. The
-file is bounded: of long ago it keeps one checkpoint an hour, that with the most signatures.
+file is bounded: of long ago it keeps one checkpoint an hour, that with the most signatures, or where those are too many
+one a day, a month or a year.
 """
 
 import errno
@@ -22,7 +23,8 @@ MAX_BYTES: Final = 8 << 20
 KEPT_WHOLE_BYTES: Final = 1 << 20
 """From the end: this much stays as it is when the rest is thinned."""
 _TAIL_BYTES: Final = 1 << 16
-_HOUR: Final = len("2026-11-23T05")
+_SPANS: Final = (len("2026-11-23T05"), len("2026-11-23"), len("2026-11"), len("2026"))
+"""Characters of a time that say its hour, its day, its month and its year."""
 
 
 class CheckpointLine(msgspec.Struct):
@@ -54,7 +56,7 @@ def append(path: Path, time: str, note: str, *, max_bytes: int = MAX_BYTES) -> N
     if size == 0:
         sync_folder(path.parent)
     if size > max_bytes:
-        write_whole(path, _thinned(path.read_bytes()), mode=0o600)
+        write_whole(path, _thinned(path.read_bytes(), max_bytes // 2), mode=0o600)
 
 
 def newest(path: Path) -> str | None:
@@ -85,14 +87,26 @@ def _lines_of(data: bytes) -> Iterator[CheckpointLine]:
             continue
 
 
-def _thinned(data: bytes) -> bytes:
+def _thinned(data: bytes, most: int) -> bytes:
+    """What is kept: of long ago at most so many bytes, so that the next thinning is not due at once."""
     cut = data.rfind(b"\n", 0, max(0, len(data) - KEPT_WHOLE_BYTES)) + 1
-    hours: dict[str, CheckpointLine] = {}
-    for line in _lines_of(data[:cut]):
-        before = hours.setdefault(line.time[:_HOUR], line)
+    kept, early = list(_lines_of(data[:cut])), b""
+    for length in _SPANS:
+        kept = _one_each(kept, length)
+        early = _joined(kept)
+        if len(early) <= most:
+            break
+    return early + data[cut:]
+
+
+def _one_each(lines: Iterable[CheckpointLine], length: int) -> list[CheckpointLine]:
+    """One of the lines whose times begin with the same so many characters: that with the most signatures."""
+    spans: dict[str, CheckpointLine] = {}
+    for line in lines:
+        before = spans.setdefault(line.time[:length], line)
         if line.note.count(MARK) > before.note.count(MARK):
-            hours[line.time[:_HOUR]] = line
-    return _joined(hours.values()) + data[cut:]
+            spans[line.time[:length]] = line
+    return list(spans.values())
 
 
 def _joined(lines: Iterable[CheckpointLine]) -> bytes:

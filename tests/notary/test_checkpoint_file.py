@@ -89,3 +89,19 @@ def test_the_most_signed_checkpoint_of_each_old_hour_and_all_recent_ones_stay(pa
     assert (b"".join(late) + line(note(480))).endswith(rest)
     assert KEPT_WHOLE_BYTES <= len(rest) < KEPT_WHOLE_BYTES + len(late[-1])
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_years_stays_bounded_and_is_not_written_anew_for_each_checkpoint(path: Path) -> None:
+    days = [f"{year}-{month:02}-{day:02}" for year in (2026, 2027) for month in range(1, 13) for day in range(1, 29)]
+    hours = [(day, hour) for day in days for hour in range(24)]
+    early = [line(note(number, "x" * 200), f"{day}T{hour:02}:00:00.000Z") for number, (day, hour) in enumerate(hours)]
+    path.write_bytes(b"".join(early))
+    bound = 2 * KEPT_WHOLE_BYTES
+    assert path.stat().st_size > 2 * bound
+    append(path, NOW, note(90_000), max_bytes=bound)
+    thinned = path.stat()
+    assert thinned.st_size <= bound
+    assert path.read_bytes().startswith(early[0] + early[24] + early[48]), "one of each day"
+    append(path, NOW, note(90_001), max_bytes=bound)
+    assert path.stat().st_ino == thinned.st_ino
+    assert newest(path) == note(90_001)
