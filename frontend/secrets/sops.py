@@ -68,7 +68,7 @@ def _data_key(rows: object, identities: Sequence[pyrage.x25519.Identity]) -> byt
             continue
         try:
             key = bytes(pyrage.decrypt(sealed.encode(), identities))
-        except pyrage.DecryptError:
+        except (pyrage.DecryptError, UnicodeEncodeError):
             continue
         if len(key) == _KEY_BYTES:
             return key

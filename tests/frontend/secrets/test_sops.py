@@ -77,6 +77,7 @@ SPOILT: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("no recipient", lambda one: one["sops"].update(age=[]), "no age recipient"),
     ("recipients without end", lambda one: one["sops"].update(age=one["sops"]["age"] * 65), "too many"),
     ("a key that is none", lambda one: one["sops"]["age"][0].update(enc="-----BEGIN"), "not encrypted to the identity"),
+    ("a key that is no text", lambda one: one["sops"]["age"][0].update(enc="\ud800"), "not encrypted to the identity"),
     ("key groups", lambda one: one["sops"].update(key_groups=[{"age": one["sops"]["age"]}]), "key groups"),
     ("no object", lambda one: one.update(sops="x"), "not an object"),
     ("no sops", lambda one: one.pop("sops"), "nor a SOPS file"),
