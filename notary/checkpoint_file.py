@@ -88,7 +88,7 @@ def _lines_of(data: bytes) -> Iterator[CheckpointLine]:
 
 
 def _thinned(data: bytes, most: int) -> bytes:
-    """What is kept: of long ago at most so many bytes, so that the next thinning is not due at once."""
+    """The lines to keep: of long ago at most `most` bytes, so that the next thinning is not due at once."""
     cut = data.rfind(b"\n", 0, max(0, len(data) - KEPT_WHOLE_BYTES)) + 1
     kept, early = list(_lines_of(data[:cut])), b""
     for length in _SPANS:

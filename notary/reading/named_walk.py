@@ -50,7 +50,7 @@ SIGNATURE_PROBLEMS: Final = {
 
 
 class _SealedCut(msgspec.Struct):
-    """What an event says of the cut that it tells of."""
+    """The cut as a LedgerSealed event names it."""
 
     segment: str = ""
     digest: str = ""
@@ -82,7 +82,7 @@ class NamedWalk:
         self._ended_after = 0
         self._names = LedgerNames()
         self._sealed = _SealedCut()
-        """What the last event says that tells of a cut."""
+        """The cut that the last LedgerSealed event names."""
 
     def begin(self, beginning: Cut, end: Cut = NOTHING) -> None:
         """The walk is along the part of a ledger between two cuts; NOTHING: to its end."""
@@ -196,7 +196,7 @@ class NamedWalk:
 
 
 def _told_in(stored: bytes) -> _SealedCut:
-    """Nothing for an event that does not say it."""
+    """The cut that a LedgerSealed event names; an empty one if it names none."""
     try:
         return _decode_sealing(stored).change
     except msgspec.MsgspecError:

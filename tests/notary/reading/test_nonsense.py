@@ -1,4 +1,4 @@
-"""What makes no sense in a ledger, or in a checkpoint that was kept, is told: the check does not end by an error."""
+"""Damaged rows of a ledger, and damaged checkpoints that were kept: the check names them and goes on to its end."""
 
 import sqlite3
 from contextlib import closing
