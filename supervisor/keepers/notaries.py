@@ -168,16 +168,17 @@ class NotaryKeeper:
 
     async def stop(self) -> None:
         """Have the notary finish and leave; kill it at its deadline, or at once if the gateway must end now."""
-        if self._child is None or self._control is None:
+        child = self._child
+        if child is None or self._control is None:
             return
         self._is_stopping = True
         self.pulse.settle()
         self._control.post(StopNotary())
         is_hurried = self._state.patience.cancel_called
         with trio.move_on_after(HURRIED_SECONDS if is_hurried else LEAVE_SECONDS):
-            await self._child.wait()
-        self._child.kill()
-        await self._child.wait()
+            await child.wait()
+        child.kill()
+        await child.wait()
 
     async def _live(self) -> Child:
         state = self._state
