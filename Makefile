@@ -24,10 +24,10 @@ $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.
 demo: $(READY) ## the main job, told step by step, on embedded defaults (half a minute; the first time sets up)
 	@$(BIN)/python -m contrib.demo
 
-test: $(READY) servers ## every test but slow ones, in three processes (a quarter of an hour on 2 cores)
+test: $(READY) servers ## every test but slow ones, in three processes (ten minutes on 2 cores)
 	@bash scripts/test.sh $(BIN)/python fast
 
-test-all: $(READY) servers ## every test, and more examples of each property (less than half an hour on 2 cores)
+test-all: $(READY) servers ## every test, and more examples of each property (half an hour on 2 cores)
 	@bash scripts/test.sh $(BIN)/python all
 
 quick: $(READY) ## what to run between two edits: no gateway, no process, no property (about a minute)

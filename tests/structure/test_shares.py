@@ -1,5 +1,6 @@
 """Which tests are slow, which process runs which, and how many examples are tried: each is declared in one place."""
 
+import bisect
 import os
 import subprocess
 import sys
@@ -8,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.properties import CHOICE
-from tests.support.shares import SECONDS, SLOW, divided, longest
+from tests.support.shares import TIMES, is_slow, seconds
+from tests.support.times import Time, cuts, measured
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
-FILES = [path.relative_to(ROOT).as_posix() for path in TESTS.rglob("test_*.py")]
 OWN_NUMBERS = {"support/properties.py", "integration/test_schemathesis.py", "structure/test_shares.py"}
 """Schemathesis tries three requests by endpoint and field, since operators' rates let no more through in a minute."""
 PROCESSES = 3
@@ -23,34 +24,41 @@ def test_no_property_has_a_number_of_examples_of_its_own() -> None:
     assert named == OWN_NUMBERS
 
 
-@pytest.mark.parametrize("start", [*SLOW, *SECONDS])
-def test_each_line_of_the_tables_leads_to_tests(start: str) -> None:
-    path, _, name = start.partition("::")
-    files = [file for file in FILES if file.startswith(path)]
-    assert files
-    assert not name or f"def {name}(" in (ROOT / path).read_text()
-    assert not name or files == [path]
-
-
-@pytest.mark.parametrize("without_slow", [True, False])
-def test_every_file_is_of_exactly_one_process_unless_it_is_slow(without_slow: bool) -> None:
-    shares = divided(PROCESSES, without_slow)
-    for file in FILES:
-        owners = [share for share in shares if longest(file, SECONDS) in share]
-        is_left_out = without_slow and longest(file, SLOW) != ""
-        assert len(owners) == 1 or (is_left_out and not owners), file
+def test_each_file_whose_time_is_recorded_is_there() -> None:
+    assert [path for path in TIMES if not (ROOT / path).is_file()] == []
 
 
 @pytest.mark.parametrize("without_slow", [True, False])
 def test_processes_have_about_as_much_to_do(without_slow: bool) -> None:
-    sums = [sum(SECONDS[start] for start in share) for share in divided(PROCESSES, without_slow)]
-    assert max(sums) <= 1.1 * min(sums)
+    by_file = seconds(without_slow)
+    begins = cuts(by_file, PROCESSES)
+    sums = [0.0] * PROCESSES
+    for path, time in by_file.items():
+        sums[bisect.bisect_right(begins, path)] += time
+    assert max(sums) <= 1.2 * min(sums)
 
 
-def test_a_file_that_is_slow_has_a_line_of_its_own_in_the_table_of_seconds() -> None:
-    """Otherwise a share would be made by seconds of tests that it leaves out."""
-    files = [file for file in FILES if longest(file, SLOW)]
-    assert [file for file in files if not longest(longest(file, SECONDS), SLOW)] == []
+@pytest.mark.parametrize(
+    ("time", "slow"),
+    [
+        (Time(tests=10, all=40, fast=10), False),
+        (Time(tests=10, all=40, fast=11), True),
+        (Time(tests=500, all=61, fast=61), True),
+    ],
+)
+def test_a_file_is_slow_by_seconds_a_test_or_by_all_of_them(time: Time, slow: bool) -> None:
+    assert time.is_slow is slow
+
+
+def test_times_are_read_from_what_pytest_prints() -> None:
+    said = """
+    ===== slowest durations =====
+    1.50s setup    tests/a/test_b.py::test_c[x::y]
+    0.25s call     tests/a/test_b.py::test_c[x::y]
+    0.25s call     tests/a/test_b.py::test_d
+    12 passed in 3.00s
+    """
+    assert measured(said.splitlines()) == {"tests/a/test_b.py": (2, 2.0)}
 
 
 def collected(choice: str, *arguments: str) -> str:
@@ -67,3 +75,8 @@ def test_slow_tests_are_left_out_where_they_are_to_be_and_nowhere_else() -> None
     assert "tests/chaos/test_chaos.py" not in collected("fast", "tests/chaos", "tests/witness")
     assert "tests/witness/" in collected("fast", "tests/chaos", "tests/witness")
     assert "tests/chaos/test_chaos.py" in collected("all", "tests/chaos")
+
+
+def test_a_file_whose_time_is_not_recorded_is_not_slow() -> None:
+    assert is_slow("tests/chaos/test_chaos.py")
+    assert not is_slow("tests/witness/test_of_tomorrow.py")
