@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from bridge.sessions import BridgeSessions
 from ipc.walls import found
 from supervisor.children.children import Children
 from supervisor.children.helpers import Helpers
@@ -17,8 +18,8 @@ from supervisor.children.walls import find_walls, with_walls
 from workers.compile import start_compilation
 
 STARTERS = (
-    subprocess, Children, Helpers, start_compilation, find_walls, with_walls, found.missing_walls, found.can_become,
-    ctypes.util.find_library,
+    subprocess, BridgeSessions, Children, Helpers, start_compilation, find_walls, with_walls, found.missing_walls,
+    found.can_become, ctypes.util.find_library,
 )  # fmt: skip
 FORKS = "fork"
 FOLLOWED = ("tests", "bench")
