@@ -34,11 +34,15 @@ def _certificates() -> Iterator[PathRule]:
         return
     yield PathRule(paths.capath, READ)
     folders: set[str] = set()
+    real = cache(os.path.realpath)  # hundreds of certificates lie in one or two folders
     with suppress(OSError), os.scandir(paths.capath) as entries:
         for entry in entries:
             if entry.is_symlink() and len(folders) < _MAX_FOLDERS:
-                folders.add(os.path.dirname(os.path.realpath(entry.path)))
-    for folder in sorted(folders - {os.path.realpath(paths.capath), "/"}):
+                folder, name = os.path.split(os.readlink(entry.path))
+                if folder:  # otherwise it leads to another entry
+                    file = os.path.join(real(os.path.join(paths.capath, folder)), name)
+                    folders.add(os.path.dirname(os.path.realpath(file) if os.path.islink(file) else file))
+    for folder in sorted(folders - {real(paths.capath), "/"}):
         yield PathRule(folder, READ_FILES)
 
 
