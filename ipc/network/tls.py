@@ -9,11 +9,13 @@ import os
 import re
 import ssl
 from contextlib import suppress
+from pathlib import Path
 
 from ipc.configuration.networks import NetworkTls
 
 _HASHED = re.compile(r"[0-9a-f]{8}\.[0-9]{1,4}")
 """How OpenSSL names the certificates of a folder (c_rehash)."""
+_END = b"-----END CERTIFICATE-----"
 _REASONS = {
     9: "is not valid yet", 10: "has expired", 18: "is self-signed and not trusted",
     19: "is signed by an unknown authority", 20: "is signed by an unknown authority",
@@ -33,10 +35,14 @@ def client_context(authorities: str | None = None) -> ssl.SSLContext:
         context.load_verify_locations(authorities)
         return context
     paths = ssl.get_default_verify_paths()
+    known: set[bytes] = set()  # to parse a certificate takes a quarter of a millisecond, and most are in both places
     for path in (paths.cafile, *_hashed(paths.capath)):
         if path is not None:
             with suppress(OSError):
-                context.load_verify_locations(path)
+                certificates = _certificates(path)
+                if not certificates <= known:
+                    context.load_verify_locations(path)
+                    known |= certificates
     return context
 
 
@@ -51,6 +57,11 @@ def show_certificate(context: ssl.SSLContext, files: NetworkTls | None) -> None:
 def problem_of(error: ssl.SSLCertVerificationError) -> str:
     """The reason why a certificate was refused, to follow "certificate"; names neither host nor subject."""
     return _REASONS.get(error.verify_code, f"can't be verified (X509 error {error.verify_code})")
+
+
+def _certificates(path: str) -> set[bytes]:
+    """The certificates in a file of PEM, as they are written. Raises OSError."""
+    return {part.strip() for part in Path(path).read_bytes().split(_END)}
 
 
 def _hashed(folder: str | None) -> list[str]:
