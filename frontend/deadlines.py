@@ -5,8 +5,9 @@ gives it another one. None of them is a setting. Waits that depend on the call o
 in its plan or its configuration.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ipc.limits import COMPILE_SECONDS
 
@@ -14,8 +15,7 @@ QUESTION_SECONDS: Final = 1.0
 """One question to the policy engine (docs/contract.md, "Limits")."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerDeadlines:
+class BrokerDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/broker/."""
 
     token_seconds: float = 10.0
@@ -26,8 +26,7 @@ class BrokerDeadlines:
     """Added to that: a broker that has not answered then is given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallDeadlines:
+class CallDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/calls/, and the bound on tries of one call."""
 
     clean_up_seconds: float = 12.0
@@ -44,8 +43,7 @@ class CallDeadlines:
     """A count: workers that one call tries. It leaves one that ended, or is busy for long, before it began the call."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationDeadlines:
+class ConfigurationDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/configuration/."""
 
     read_seconds: float = 30.0
@@ -69,8 +67,7 @@ class ConfigurationDeadlines:
     """A change waits this long for a load, or another change, to end."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlDeadlines:
+class ControlDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/control.py for the supervisor."""
 
     load_seconds: float = COMPILE_SECONDS + 30.0
@@ -79,8 +76,7 @@ class ControlDeadlines:
     """A little more than the supervisor gives to one reload. A reload that waits for others may take longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class EgressDeadlines:
+class EgressDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/egress/."""
 
     ask_seconds: float = 2.0
@@ -92,8 +88,7 @@ class EgressDeadlines:
     """Between two checks of the list that live sync writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileDeadlines:
+class FileDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/files/exclusive.py."""
 
     turn_seconds: float = 10.0
@@ -104,8 +99,7 @@ class FileDeadlines:
     """Between two checks for the turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthDeadlines:
+class HealthDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/health/."""
 
     round_seconds: float = 1.0
@@ -116,8 +110,7 @@ class HealthDeadlines:
     """Between two questions to a proxy that answers: each may be a line in its log."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpaDeadlines:
+class OpaDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/policy/opa/."""
 
     look_seconds: float = 1.0
@@ -138,8 +131,7 @@ class OpaDeadlines:
     """A count: after so many status requests a healthy OPA is asked to decide a probe."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyDeadlines:
+class PolicyDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/policy/."""
 
     question_seconds: float = QUESTION_SECONDS
@@ -172,8 +164,7 @@ class PolicyDeadlines:
     opa: OpaDeadlines = OpaDeadlines()
 
 
-@dataclass(frozen=True, slots=True)
-class PoolDeadlines:
+class PoolDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/pool/."""
 
     greeting_seconds: float = 10.0
@@ -192,8 +183,7 @@ class PoolDeadlines:
     """The lower bound of that pause."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookDeadlines:
+class WebhookDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/webhooks/."""
 
     look_again_seconds: float = 3.0
@@ -206,8 +196,7 @@ class WebhookDeadlines:
     """A front waits this much longer for an operator's test than the attempt may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessDeadlines:
+class WitnessDeadlines(msgspec.Struct, frozen=True):
     """Waits of frontend/witnesses/."""
 
     most_intervals: float = 30.0
@@ -216,8 +205,7 @@ class WitnessDeadlines:
     """Between two log lines about one failing witness."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deadlines:
+class Deadlines(msgspec.Struct, frozen=True):
     """The deadlines and pauses of one front, by room."""
 
     broker: BrokerDeadlines = BrokerDeadlines()

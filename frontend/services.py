@@ -5,11 +5,12 @@ Handlers get a Services and ask one of them; no service ever sees it. frontend/c
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication

@@ -6,7 +6,6 @@ The functions that judge run in workers and are registered in workers/verifiers/
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -19,8 +18,7 @@ JUDGED: Final = frozenset({"verified", "verification_failed"})
 """Outcomes of a success that a function judges."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointerField:
+class PointerField(msgspec.Struct, frozen=True):
     """A JSON pointer to a text of the request that every request must have."""
 
     name: str
@@ -29,15 +27,13 @@ class PointerField:
     """It names the file that the action writes: the default is `fs.path_pointer`, and no other is accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaField:
+class SchemaField(msgspec.Struct, frozen=True):
     """A JSON Schema for the result. Without it `io.response_schema` is used; a manifest must have one of the two."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ValueField:
+class ValueField(msgspec.Struct, frozen=True):
     """Any other JSON value: `form` is its JSON Schema for editors, `rule` completes `must be …`."""
 
     name: str
@@ -49,8 +45,7 @@ class ValueField:
 ConfigField: TypeAlias = PointerField | SchemaField | ValueField
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifierKind:
+class VerifierKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind: it judges successes, or it has the one outcome `declared`. It keeps what it needs to look again, or
     `cannot_look` says why it can't."""
 

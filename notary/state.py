@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.process.clock import TimeSource
 from ipc.settings import Settings
@@ -31,8 +33,7 @@ MAX_KNOWN_INTENTS = 16_384
 """Open intents kept in memory; others are read from the database when they are closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotaryLimits:
+class NotaryLimits(msgspec.Struct, frozen=True):
     """Deadlines and bounds of one notary."""
 
     database: FileLimits = FileLimits()

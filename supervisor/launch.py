@@ -7,7 +7,6 @@ middle, a stop and a crash leave nothing behind: no process, no socket file, no 
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -40,8 +39,7 @@ from supervisor.systemd.notify import Notifier
 from supervisor.systemd.watchdog import watchdog_seconds
 
 
-@dataclass(frozen=True)
-class PreparedGateway:
+class PreparedGateway(msgspec.Struct, frozen=True):
     """The preparations of a mode of the gateway: final settings, sockets, and a function to call when it serves."""
 
     settings: Settings

@@ -5,10 +5,12 @@ import site
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from ipc.process.log_level import VARIABLE
 from ipc.process.stderr import TERMINAL
@@ -64,8 +66,7 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in _INHERITED if name in environ}
 
 
-@dataclass(frozen=True)
-class Programs:
+class Programs(msgspec.Struct, frozen=True):
     """The module of each kind of child, and arguments of its own."""
 
     front: tuple[str, ...] = ("frontend.main",)

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+import msgspec
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Component
 
@@ -94,8 +95,7 @@ def start_compilation(engine: Engine, cache: Cache | None, digest: str, data: by
     return Compilation(digest, child, reading)
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(msgspec.Struct, frozen=True):
     """The work of one compiler."""
 
     engine: Engine

@@ -8,8 +8,9 @@ import os
 import select
 import signal
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NoReturn
+
+import msgspec
 
 from ipc.process.exits import Exit
 from ipc.process.parent import die_with_parent, refuse_core_dumps
@@ -19,8 +20,7 @@ _HIGHEST_DESCRIPTOR = 2**31 - 1
 _STANDARD = 3
 
 
-@dataclass(frozen=True)
-class Forked:
+class Forked(msgspec.Struct, frozen=True):
     """A child process. `handle` is a pidfd: readable once the child has ended, never another process."""
 
     pid: int

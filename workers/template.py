@@ -15,7 +15,6 @@ import sys
 import time
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NoReturn
 
 import msgspec
@@ -70,8 +69,7 @@ _SCHEMA = '{"type": "object", "properties": {"a": {"type": "string", "pattern": 
 _Channel = BlockingChannel[StartTemplate | UseNetworks | LoadModules | SpawnWorker | KillForked | Ping]
 
 
-@dataclass(frozen=True)
-class TemplateOptions:
+class TemplateOptions(msgspec.Struct, frozen=True):
     """The command line."""
 
     control_fd: int

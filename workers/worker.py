@@ -11,9 +11,10 @@ import socket
 import ssl
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
+import msgspec
 import setproctitle
+from msgspec.structs import replace
 from wasmtime import Engine
 
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
@@ -44,8 +45,7 @@ SEND_SECONDS = 30
 """A peer that does not take a result for this long will not take it at all."""
 
 
-@dataclass(frozen=True)
-class Birth:
+class Birth(msgspec.Struct, frozen=True):
     """The start of a child: its name, the descriptors of its channels with front and notary, and the work of the
     template before the fork."""
 
@@ -61,7 +61,7 @@ class Birth:
     files_dir: str
     walls: Given
     ledger_volume: LedgerReserve | None = None
-    networks: Authorities = field(default_factory=dict)
+    networks: Authorities = msgspec.field(default_factory=dict)
     own_servers: frozenset[str] = frozenset()
 
 

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import time
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,8 +33,7 @@ class RunningOperator(msgspec.Struct, frozen=True):
     private_key_file: str
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayAnswer:
+class GatewayAnswer(msgspec.Struct, frozen=True):
     """Status, body and headers, with lower-case names."""
 
     status: int

@@ -1,9 +1,10 @@
 """The folder that `gateway test actions` is given: its manifests, and the tests beside them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from frontend.action_tests.form import ActionTest, read_tests
 from frontend.actions.registry import load_manifests
@@ -15,8 +16,7 @@ from ipc.mcp_tools import tool_digest
 from ipc.texts.canonical import NotCanonical
 
 
-@dataclass(frozen=True, slots=True)
-class TestedFolder:
+class TestedFolder(msgspec.Struct, frozen=True):
     """Every manifest of the folder, and each test with the manifest that it tests."""
 
     __test__ = False

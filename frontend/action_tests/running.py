@@ -1,9 +1,10 @@
 """Runs tests on a gateway: each call's preview is compared first; then the call runs, against the played upstream."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
+
+import msgspec
 
 from frontend.action_tests.client import GatewayAnswer, ProvenClient
 from frontend.action_tests.comparing import as_written, differences, named_differences
@@ -11,8 +12,7 @@ from frontend.action_tests.form import ActionTest, PlayedUpstream
 from frontend.action_tests.upstream import UpstreamServer
 
 
-@dataclass(frozen=True, slots=True)
-class TestReport:
+class TestReport(msgspec.Struct, frozen=True):
     """One test that was run. It succeeded if nothing differs."""
 
     __test__ = False
@@ -23,8 +23,7 @@ class TestReport:
     differences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallEnd:
+class CallEnd(msgspec.Struct, frozen=True):
     """The end of a call that ran: its output, or the code of its failure."""
 
     outcome: str
@@ -32,8 +31,7 @@ class CallEnd:
     code: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TestRunner:
+class TestRunner(msgspec.Struct, frozen=True):
     """Runs the tests of one principal."""
 
     __test__ = False

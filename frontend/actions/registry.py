@@ -5,7 +5,6 @@ that does not depend on the request, so that a call computes only what it must. 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,7 @@ from ipc.plan import CallLimits, SecretUse
 from ipc.texts.pointers import steps_of
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """One action, ready to be called. `trust_verdict`: digest_ok, mismatch or not_registered."""
 
     manifest: Manifest

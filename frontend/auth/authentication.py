@@ -5,7 +5,7 @@ request is refused while clock or notary can't be asked. The notary ensures that
 operation that records it, for all other requests with `enter`. Never decides whether a caller may do something.
 """
 
-from dataclasses import dataclass, field
+import msgspec
 
 from frontend.auth.authorization import parse_authorization
 from frontend.auth.dpop import DpopVerifier, Proof, replay_key
@@ -25,8 +25,7 @@ from ipc.operations import calls
 from ipc.operations.calls import UseProof
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """The claim of a request: a lease that this gateway issued, and a proof that is not yet checked."""
 
     lease: Lease
@@ -34,16 +33,14 @@ class Claim:
     proof: str
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """An agent that has proven its lease. `epoch` is the one in force."""
 
     lease: Lease
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorCaller:
+class OperatorCaller(msgspec.Struct, frozen=True):
     """An operator that has proven key and credential."""
 
     name: str
@@ -67,8 +64,7 @@ def asker_of(caller: Caller | OperatorCaller) -> str:
     return f"operator {caller.name}" if isinstance(caller, OperatorCaller) else f"principal {caller.lease.principal}"
 
 
-@dataclass(frozen=True, slots=True)
-class Authentication:
+class Authentication(msgspec.Struct, frozen=True):
     """Checks one request. Every method raises GateError and returns only for callers who are who they say."""
 
     clock: TimeSource
@@ -78,7 +74,7 @@ class Authentication:
     proofs: DpopVerifier
     operators: Operators
     sessions: SessionRates
-    replays: Replays = field(default_factory=Replays)
+    replays: Replays = msgspec.field(default_factory=Replays)
 
     def now(self) -> float:
         """Trusted time. Raises GateError clock_error."""

@@ -10,10 +10,10 @@ import math
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from cryptography import x509
 
 from frontend.auth.formed import why_not_formed
@@ -36,8 +36,7 @@ _UNREADABLE: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCertificate:
+class ShownCertificate(msgspec.Struct, frozen=True):
     """The fields of a certificate that count."""
 
     names: tuple[tuple[str, str], ...]

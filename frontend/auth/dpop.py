@@ -9,9 +9,9 @@ once: see `replay_key`. Never reads `Host`.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
+import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -33,8 +33,7 @@ MAX_CACHED_CHARACTERS = 768
 _ES256 = ec.ECDSA(hashes.SHA256())
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(msgspec.Struct, frozen=True):
     """A proof that holds. `iat` in Unix seconds; `jkt` is the thumbprint of the key that signed it."""
 
     jti: str

@@ -4,8 +4,9 @@ Guarantees that a user id without a mapping gets nothing unless the configuratio
 never carries a scope that its identity may not have.
 """
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from frontend.errors import GateError
 from ipc.configuration.identity_origin import IdentityOrigin
@@ -22,8 +23,7 @@ class Peer(Protocol):
         """User id, as the kernel saw it when the connection was made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """A caller that is known by name. `scopes_allowed` None: any; `method` goes into leases and audit events.
 
     `issuer` and `subject` are those of its token, or `subject` is the name of its certificate; either ends at `ends_at`

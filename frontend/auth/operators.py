@@ -8,7 +8,8 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from frontend.errors import GateError
 from ipc.configuration.roles import OPERATOR_ROLES
@@ -18,8 +19,7 @@ MAX_KEY_CHARACTERS = 512
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(msgspec.Struct, frozen=True):
     """A person who may decide. `dpop_jkt` None accepts any proof key, and exists in dev mode only."""
 
     name: str

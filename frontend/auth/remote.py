@@ -3,7 +3,8 @@
 SECURITY: nothing is taken from the edge's own user id but that the caller is not of this host.
 """
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from frontend.auth.authentication import Authentication
 from frontend.auth.certificates import CertificateJudge
@@ -13,8 +14,7 @@ from frontend.errors import GateError
 from ipc.network.edge_headers import CLIENT_CERT, CLIENT_DPOP, MCP_PATH
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteCallers:
+class RemoteCallers(msgspec.Struct, frozen=True):
     """Identifies callers. Each method raises GateError: see TokenJudge.judge, CertificateJudge.judge and
     Authentication.token_holder."""
 

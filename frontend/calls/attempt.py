@@ -8,9 +8,9 @@ the call, with the reason why another worker must run it, or with a GateError. N
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import trio
 
 from frontend.calls.asking import refusal, repeats, unavailable
@@ -52,8 +52,7 @@ NotRun = NoSuchWorker | Unbegun
 """Answers after which a different worker must run the call. After `Unbegun` the call keeps its intent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """A call at one worker."""
 
     notary: NotaryClient

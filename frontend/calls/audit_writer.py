@@ -4,8 +4,9 @@ Each event is durable before what it records is answered. A call that ran leaves
 (frontend/calls/execution.py).
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.auth.identity import Identity
@@ -20,8 +21,7 @@ from ipc.operations.evidence import WriteEvent
 from ipc.texts.foreign_texts import clean_reason
 
 
-@dataclass(frozen=True, slots=True)
-class AuditWriter:
+class AuditWriter(msgspec.Struct, frozen=True):
     """Every writing method raises GateError: evidence_store_unavailable when the notary can't write, clock_error."""
 
     weakened: Weakened

@@ -7,9 +7,9 @@ budget, holds nothing and writes no event.
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from frontend.actions.planning import Draft, draft
@@ -35,8 +35,7 @@ from ipc.settings import Settings
 TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
 
 
-@dataclass(frozen=True, slots=True)
-class Deciding:
+class Deciding(msgspec.Struct, frozen=True):
     """Finds the action of a call, drafts its plan and has policy decide. The call's record gets all that it finds."""
 
     settings: Callable[[], Settings]
@@ -46,7 +45,7 @@ class Deciding:
     learned: Callable[[str], Learned]
     use_newest_policy: Callable[[], Awaitable[None]]
     policy_files: Callable[[], PolicyFiles | None]
-    large_bodies: LargeBodies = field(default_factory=LargeBodies)
+    large_bodies: LargeBodies = msgspec.field(default_factory=LargeBodies)
 
     def resolve(self, record: CallRecord) -> Action:
         """The action of a call. Raises GateError action_not_found, action_digest_mismatch, action_not_registered."""

@@ -7,9 +7,9 @@ defines is taken.
 
 import re
 import time
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 
 from frontend.calls.call_trace import CallTrace
@@ -31,8 +31,7 @@ _RANDOM_DIGITS: Final = 12
 """The last hexadecimal digits of a trace id, which are random."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndedCalls:
+class EndedCalls(msgspec.Struct, frozen=True):
     """Gives calls to the exporter; `otlp` are the settings of its collector."""
 
     otlp: OtlpSettings

@@ -1,6 +1,5 @@
 """The outcomes of a call that are no errors: it ran, or it waits for a person."""
 
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -16,8 +15,7 @@ OF_THE_PROVIDER = "provider_error"
 """The one outcome whose reason is the provider's own: `provider_error: KIND: MESSAGE`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutedCall:
+class ExecutedCall(msgspec.Struct, frozen=True):
     """A call that ran, successful or not, with its evidence durable."""
 
     trace_id: str
@@ -64,8 +62,7 @@ class ExecutedCall:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitedApproval:
+class AwaitedApproval(msgspec.Struct, frozen=True):
     """A call that waits for a person (202)."""
 
     approval: ApprovalRecord

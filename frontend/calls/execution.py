@@ -8,8 +8,8 @@ worker has begun it, is resolved and given back. Never decides whether a plan ma
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 import trio
 
 from frontend.actions.networks import are_in_force
@@ -32,8 +32,7 @@ from ipc.plan import Plan, SealedPlan
 from ipc.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(msgspec.Struct, frozen=True):
     """Runs plans. One instance serves every call of this front."""
 
     notary: NotaryClient

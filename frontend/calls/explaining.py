@@ -4,8 +4,10 @@ It executes no plan, reserves and counts no call, writes no event, and stays out
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from frontend.actions.planning import draft
 from frontend.actions.question import question_of
@@ -20,8 +22,7 @@ from frontend.policy.engine import PolicyEngine
 from ipc.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class CallExplanation:
+class CallExplanation(msgspec.Struct, frozen=True):
     """The decision that a call would get. `code` is that of a refusal; without `rule` policy was not asked."""
 
     decision: str
@@ -33,8 +34,7 @@ class CallExplanation:
     assumed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Explaining:
+class Explaining(msgspec.Struct, frozen=True):
     """Asks the policy in force."""
 
     registry: Callable[[], Registry]

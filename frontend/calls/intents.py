@@ -4,8 +4,9 @@ A look executes no plan and decides no intent: its event says what was seen, and
 operator resolves it. `VERIFIERS` (ipc/verifiers.py) says which verifier can look again.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.audit_writer import AuditWriter
@@ -23,8 +24,7 @@ from ipc.verifiers import VERIFIERS
 NOTHING_KEPT: Final = "nothing to compare with was kept with the intent"
 
 
-@dataclass(frozen=True, slots=True)
-class Intents:
+class Intents(msgspec.Struct, frozen=True):
     """Unresolved intents, of all fronts."""
 
     notary: NotaryClient

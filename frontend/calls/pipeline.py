@@ -9,10 +9,11 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 import contextlib
 import contextvars
 import time
-from dataclasses import dataclass, replace
 from functools import partial
 
+import msgspec
 import trio
+from msgspec.structs import replace
 
 from contract.failures import fields_of
 from frontend.actions.planning import Draft, build_plan
@@ -53,8 +54,7 @@ UNCHECKED_EVENTS = 10
 """Events of calls whose proof the store can't check, of one user and code, before they are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(msgspec.Struct, frozen=True):
     """Takes one call after another; holds no state of its own."""
 
     clock: TimeSource

@@ -4,9 +4,9 @@ Guarantees that the secret of an OAuth2 client reaches no worker: a token stands
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import trio
 
 from frontend.broker.client import BrokerClient, BrokerSilent
@@ -21,13 +21,12 @@ MAX_REFUSED: Final = 256
 """Ways whose refused token is remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSecrets:
+class PlanSecrets(msgspec.Struct, frozen=True):
     """Reads and fetches values."""
 
     file: SecretFile
     broker: BrokerClient
-    refused: dict[AsToken, str] = field(default_factory=dict)
+    refused: dict[AsToken, str] = msgspec.field(default_factory=dict)
     """By way: the digest of a token with which an upstream has answered 401 last, until the next question."""
 
     async def values_of(self, plan: Plan) -> dict[str, str]:

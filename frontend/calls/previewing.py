@@ -5,10 +5,10 @@ answered. Its refusals are those of the call.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from contract.noun import LEFT_OUT
 from contract.previews import CallPreview

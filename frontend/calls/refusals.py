@@ -12,6 +12,7 @@ Counts that a front has not told yet are lost when it is killed; metrics keep th
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from frontend.calls.audit_writer import AuditWriter
@@ -34,16 +35,15 @@ _LINES: Final = {
 """Type of event -> its line of the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRequest:
+class RefusedRequest(msgspec.Struct, frozen=True):
     """One refused request. `uid` is the peer's, None where the connection shows none."""
 
     event_type: str
     uid: int | None
     error: GateError
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = msgspec.field(default_factory=dict)
     """Fields of the event, the same for all refusals that one event counts. SECURITY: no text of the caller."""
-    who: dict[str, Any] = field(default_factory=dict)
+    who: dict[str, Any] = msgspec.field(default_factory=dict)
     """Known fields of the caller; for many refusals, of the latest caller that was known."""
     own_events: int = 1
     """Refusals of one user and code that have an event each, until there was none for a whole window."""

@@ -1,7 +1,7 @@
 """Operators that could not prove who they are, or that lack a role: counted like other refusals, with the name of the
 operator whose credential it was."""
 
-from dataclasses import dataclass
+import msgspec
 
 from frontend.auth.authentication import Authentication
 from frontend.calls.refusals import Refusals, RefusedRequest
@@ -11,8 +11,7 @@ from frontend.telemetry.metrics import Metrics
 from ipc.evidence.events import OPERATOR_AUTH_FAILED
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedOperators:
+class RefusedOperators(msgspec.Struct, frozen=True):
     """Failed operator logins at one front."""
 
     authentication: Authentication

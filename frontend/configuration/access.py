@@ -7,9 +7,9 @@ refused change has no effect. Never touches rules, and never a file that was edi
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import trio
 
 from frontend.auth.authentication import OperatorCaller
@@ -30,8 +30,7 @@ from ipc.evidence import events
 from ipc.messages.control import PolicyEdited
 
 
-@dataclass(frozen=True, slots=True)
-class _AccessChange:
+class _AccessChange(msgspec.Struct, frozen=True):
     """One change: its evidence, and its function on the data."""
 
     event_type: str
@@ -40,8 +39,7 @@ class _AccessChange:
     edit: Callable[[PolicyData], PolicyData]
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(msgspec.Struct, frozen=True):
     """Reads and changes the data of the policy in force. Methods that change it return it as it is then, and raise
     GateError: policy_changed_on_disk, policy_refused, policy_not_writable, overloaded, evidence_store_unavailable,
     clock_error; invalid_input for more than a policy may have; policy_engine_unavailable and policy_engine_timeout

@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
+import msgspec
 import trio
 
 from frontend.actions.hosts import host_doubts
@@ -59,14 +60,15 @@ class ConfigurationRefused(Exception):
         self.is_passing = is_passing
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(msgspec.Struct, frozen=True):
     """The content of the configuration file, as the supervisor read it; with `problems` it can't be used."""
 
     reloadable: Reloadable | None = None
     problems: tuple[str, ...] = ()
 
 
+NOTHING_READ: Final = Fresh()
+"""The configuration file was not read."""
 Commit = Callable[[Registry, PolicyFiles], Awaitable[None]]
 
 
@@ -98,7 +100,7 @@ class Configuration:
         self.rights = LostRights(self.notary)
 
     async def load(
-        self, commit: Commit | None = None, *, within: float = math.inf, fresh: Fresh = Fresh()
+        self, commit: Commit | None = None, *, within: float = math.inf, fresh: Fresh = NOTHING_READ
     ) -> None:  # fmt: skip
         """Read everything again and swap. Raises ConfigurationRefused, and what `commit` raises; then nothing has
         changed.

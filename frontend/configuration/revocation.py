@@ -6,8 +6,6 @@ has by then run to their end. Epoch and event are one transaction. A lost or res
 is in evidence.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 import trio
 
@@ -38,8 +36,7 @@ class _SeenRights(msgspec.Struct):
     change: _Change = msgspec.field(default_factory=_Change)
 
 
-@dataclass(frozen=True, slots=True)
-class Revocation:
+class Revocation(msgspec.Struct, frozen=True):
     """Raises the epoch, and sees to it that it never falls."""
 
     known: NotaryFacts

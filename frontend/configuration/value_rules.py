@@ -2,7 +2,6 @@
 (frontend/configuration/access.py)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,8 +18,7 @@ from ipc.evidence import events
 _Edit = Callable[[PolicyData], PolicyData]
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRules:
+class ValueRules(msgspec.Struct, frozen=True):
     """Sets and clears them for one operator. Raises GateError as Authority does."""
 
     authority: Authority

@@ -7,7 +7,6 @@ refused whole: a rule that would not be accepted today does not count because it
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -59,8 +58,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paths: tuple[LearnedRule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedKind:
+class LearnedKind(msgspec.Struct, frozen=True):
     """Domains or paths: everything in which the two differ. `noun` names the error codes."""
 
     noun: str

@@ -7,9 +7,9 @@ is stuck.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import trio
 
 from frontend.clock import ClockError, TimeSource, iso
@@ -89,8 +89,7 @@ class Pulse(Generic[Found]):
         self._answered = trio.Event()
 
 
-@dataclass(frozen=True, slots=True)
-class ClockTrouble:
+class ClockTrouble(msgspec.Struct, frozen=True):
     """The clock is wrong: every call and lease is 503 clock_error. `until` is a Unix time, None where it is unknown."""
 
     cause: str
@@ -110,8 +109,7 @@ class ClockTrouble:
         return {"cause": self.cause, "until": None if self.until is None else iso(self.until)}
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """One look at the dependencies."""
 
     store: bool

@@ -1,17 +1,16 @@
 """Operations that wait for their answer, and the calls that run meanwhile."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic
 
+import msgspec
 import trio
 
 from ipc.messages.notary_frames import Answered
 from ipc.operations.operation import A, Operation
 
 
-@dataclass(frozen=True, slots=True)
-class CallHooks:
+class CallHooks(msgspec.Struct, frozen=True):
     """Callbacks of an operation that is answered only when its call has ended. They neither wait nor raise."""
 
     seconds: float

@@ -1,10 +1,9 @@
 """The weakened settings of this installation, as fields of every audit event of this process."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Weakened:
+class Weakened(msgspec.Struct, frozen=True):
     """`dev_mode` and `sandbox_degraded` appear in events only while true: their absence is the good case."""
 
     dev_mode: bool = False

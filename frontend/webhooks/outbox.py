@@ -3,8 +3,9 @@
 Every method raises NotaryUnavailable, NotaryRefused and ClockError.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from frontend.notary.client import NotaryClient
 from frontend.notary.link import Dialect
@@ -16,8 +17,7 @@ from ipc.protocols.deliverer import NOTARY_TO_DELIVERER
 DELIVERERS: Final = Dialect(AskedByDeliverer, NotaryToDeliverer, NOTARY_TO_DELIVERER)
 
 
-@dataclass(frozen=True, slots=True)
-class Outbox:
+class Outbox(msgspec.Struct, frozen=True):
     """Questions to the notary. `client` speaks DELIVERERS."""
 
     client: NotaryClient

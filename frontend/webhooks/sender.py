@@ -6,7 +6,6 @@ No failure ends the sender.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -52,8 +51,7 @@ class Trouble:
         self._waits.discard(who)
 
 
-@dataclass(frozen=True, slots=True)
-class SenderContext:
+class SenderContext(msgspec.Struct, frozen=True):
     """The resources that all senders share."""
 
     outbox: Outbox

@@ -5,7 +5,8 @@ delivery through the supervisor.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import WebhookDeadlines
@@ -15,14 +16,13 @@ from ipc.settings import Settings, WebhookSettings
 from ipc.texts.identifiers import new
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredWebhooks:
+class ConfiguredWebhooks(msgspec.Struct, frozen=True):
     """Those that are configured now, as `settings` says at each look."""
 
     settings: Callable[[], Settings]
     control: SupervisorLink
     deadlines: WebhookDeadlines = WebhookDeadlines()
-    gone: set[str] = field(default_factory=set)
+    gone: set[str] = msgspec.field(default_factory=set)
     """Names of those that have answered 410 since the last reload: nothing is sent to them."""
 
     def note_gone(self, names: Iterable[str]) -> None:

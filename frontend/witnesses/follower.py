@@ -5,10 +5,10 @@ wrong witness delays only its own rounds, which become rare; no failure ends the
 the notary checks every cosignature.
 """
 
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+import msgspec
 import trio
 
 from frontend.clock import ClockError
@@ -26,8 +26,7 @@ checkpoint meanwhile."""
 _UNSTEADY: Final = NotCosigned(INVALID, "it names another size each time it is asked")
 
 
-@dataclass(frozen=True, slots=True)
-class FollowerContext:
+class FollowerContext(msgspec.Struct, frozen=True):
     """The resources that all followers of a front share."""
 
     notary: NotaryClient

@@ -5,7 +5,6 @@ character as it stands, and that each manifest passes the checks of frontend/man
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -30,8 +29,7 @@ SECONDS: Final = 30
 _URL = re.compile(r"https?://[!-z|~]{1,4000}")
 
 
-@dataclass(frozen=True)
-class McpTarget:
+class McpTarget(msgspec.Struct, frozen=True):
     """Where the server is, and what the person asked for."""
 
     url: str
@@ -46,8 +44,7 @@ class McpTarget:
         return snake(self.prefix or self.host) + "_token"
 
 
-@dataclass(frozen=True)
-class ToolManifest:
+class ToolManifest(msgspec.Struct, frozen=True):
     """A manifest's file before it is written."""
 
     action_id: str

@@ -1,8 +1,9 @@
 """The secrets that an operation needs, from its security schemes: names and ways, never values."""
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
+
+import msgspec
 
 from importing.openapi.document import ApiOperation
 from importing.refusal import LeftOut
@@ -12,8 +13,7 @@ USERNAME, CLIENT_ID = "FILL-IN-USERNAME", "FILL-IN-CLIENT-ID"
 _AUTHORIZATION = "Authorization"
 
 
-@dataclass(frozen=True)
-class NeededSecret:
+class NeededSecret(msgspec.Struct, frozen=True):
     """One entry of a manifest's `secrets`. `shown` is for people, `note` for a reviewer."""
 
     name: str

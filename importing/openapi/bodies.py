@@ -1,7 +1,8 @@
 """The body of an operation: which kind is sent, and its members beside the parameters or all of it as `body`."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from importing.openapi.document import ApiOperation
 from importing.openapi.schemas import Schema, SchemaConversion
@@ -16,16 +17,14 @@ _PLAIN = frozenset({"type", "properties", "required", "description", "default"})
 """Keywords of an object whose members can stand among others."""
 
 
-@dataclass(frozen=True)
-class Members:
+class Members(msgspec.Struct, frozen=True):
     """The members of an object, and which of them must be there."""
 
     properties: dict[str, Schema]
     required: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class RequestBody:
+class RequestBody(msgspec.Struct, frozen=True):
     """`kind` is the member of `template`; `members` is None where only the whole body can be said."""
 
     kind: str
@@ -33,7 +32,7 @@ class RequestBody:
     schema: Schema
     is_required: bool
     members: Members | None
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
 
 
 def body_of(operation: ApiOperation, conversion: SchemaConversion) -> RequestBody | None:

@@ -5,9 +5,10 @@ A whole document is not validated: published ones break the rules of OpenAPI in 
 """
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from importing.openapi.references import References
 from importing.refusal import ImportRefused, LeftOut
@@ -18,8 +19,7 @@ MAX_OPERATIONS = 5000
 _VERSION = re.compile(r"3\.([01])\.[0-9]+\S*")
 
 
-@dataclass(frozen=True)
-class ApiOperation:
+class ApiOperation(msgspec.Struct, frozen=True):
     """One method of one path. `raw` is its part of the document, `item` that of its path."""
 
     method: str

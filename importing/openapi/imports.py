@@ -1,6 +1,6 @@
 """One import: which operations are taken, under which ids, which files are there already, and the comparison."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from importing.folder import ImportFolder, ManifestFile
 from importing.openapi.digests import Digests
@@ -14,23 +14,21 @@ _ANY_SERVER = "https://server.invalid"
 """For a comparison: a server that the document does not name whole keeps no operation out of it."""
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(msgspec.Struct, frozen=True):
     """The result: manifests to write, files that are kept, and operations that are left out."""
 
-    made: list[MadeManifest] = field(default_factory=list)
-    kept: list[ManifestFile] = field(default_factory=list)
-    left_out: list[tuple[str, str]] = field(default_factory=list)
+    made: list[MadeManifest] = msgspec.field(default_factory=list)
+    kept: list[ManifestFile] = msgspec.field(default_factory=list)
+    left_out: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """Title of the operation and reason."""
 
 
-@dataclass(frozen=True)
-class Differences:
+class Differences(msgspec.Struct, frozen=True):
     """Operations by key: in the document and in no manifest, the other way round, and with another digest."""
 
-    new: list[str] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
+    new: list[str] = msgspec.field(default_factory=list)
+    gone: list[str] = msgspec.field(default_factory=list)
+    changed: list[str] = msgspec.field(default_factory=list)
 
 
 def chosen(document: ApiDocument, wanted: list[str]) -> tuple[ApiOperation, ...]:

@@ -4,9 +4,10 @@ Guarantees that a text of the document changes no risk, import or domain, and th
 frontend/manifests.
 """
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from importing.accepted import check_manifest
 from importing.manifest_text import manifest_text
@@ -23,8 +24,7 @@ MAX_DESCRIPTION = 500
 SECONDS = 30
 
 
-@dataclass(frozen=True)
-class ImportTarget:
+class ImportTarget(msgspec.Struct, frozen=True):
     """Where the document came from, and what the person asked for."""
 
     source: str
@@ -32,8 +32,7 @@ class ImportTarget:
     prefix: str
 
 
-@dataclass(frozen=True)
-class MadeManifest:
+class MadeManifest(msgspec.Struct, frozen=True):
     """A manifest's file before it is written. `sent` is `POST /invoices/{id}` with its query."""
 
     action_id: str

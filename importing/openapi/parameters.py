@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from importing.openapi.document import ApiOperation
 from importing.openapi.schemas import MAX_DESCRIPTION, Schema, SchemaConversion
@@ -26,8 +27,7 @@ _TO_ENCODE = re.compile(r"(?<![A-Za-z0-9_])[.-]|[.-](?![A-Za-z0-9_])|[^A-Za-z0-9
 _SAFE_IN_PATH = "/!$&'()*+,;=:@~"
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """One value of the request. `name` is that of the property and on the wire."""
 
     name: str

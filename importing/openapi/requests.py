@@ -5,8 +5,9 @@ property `body`.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from importing.openapi.bodies import BODY, JSON, RequestBody, body_of
 from importing.openapi.document import ApiOperation
@@ -19,8 +20,7 @@ _SLOT = re.compile(r"[A-Za-z0-9_]+(?:[.-][A-Za-z0-9_]+)*")
 """A property that `"{name}"` can name."""
 
 
-@dataclass(frozen=True)
-class DescribedRequest:
+class DescribedRequest(msgspec.Struct, frozen=True):
     """Two sections of a manifest, and the header that takes a key of idempotency."""
 
     schema: dict[str, Any]

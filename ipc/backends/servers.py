@@ -5,8 +5,9 @@ the functions of its servers in notary/servers/.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from ipc.backends.postgres_address import parse_postgres_url
 from ipc.backends.redis_address import parse_redis_url
@@ -25,16 +26,14 @@ class ServerAddress(Protocol):
         """The TCP ports that are connected to."""
 
 
-@dataclass(frozen=True, slots=True)
-class UrlForm:
+class UrlForm(msgspec.Struct, frozen=True):
     """The form of a server's URL: the pattern for editors, and the parser, which raises ValueError with a sentence."""
 
     pattern: str
     parse: Callable[[str], ServerAddress]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
+class Backend(msgspec.Struct, frozen=True, kw_only=True):
     """A server. It is used if its setting is given; otherwise the part is embedded."""
 
     part: str

@@ -8,7 +8,8 @@ Numbers are 8 bytes, as the machine has them: they never leave it.
 
 import fcntl
 import os
-from dataclasses import dataclass
+
+import msgspec
 
 from ipc.settings import Settings
 
@@ -47,8 +48,7 @@ def _whole_pages(size: int) -> int:
     return -(-size // _PAGE) * _PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
+class Area(msgspec.Struct, frozen=True):
     """Where the parts of one front's area begin."""
 
     start: int
@@ -58,8 +58,7 @@ class Area:
     names: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """The memory of so many fronts. `width`: counters of one row of owners of places, a power of two."""
 
     fronts: int

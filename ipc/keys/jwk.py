@@ -5,7 +5,6 @@ accepted beside them. Callers that have a library for elliptic curves check that
 """
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -28,8 +27,7 @@ class KeyRefused(ValueError):
         self.problem = problem
 
 
-@dataclass(frozen=True, slots=True)
-class PublicKey:
+class PublicKey(msgspec.Struct, frozen=True):
     """A key that has been parsed: a point on P-256 and its thumbprint."""
 
     x: str

@@ -6,8 +6,9 @@ several, and that a name in another spelling (case, escapes, a trailing dot) mat
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 URI: Final = "uri"
 DNS: Final = "dns"
@@ -21,8 +22,7 @@ _SEGMENT: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]+", re.ASCII)
 _LOCAL: Final = re.compile(r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class SanPattern:
+class SanPattern(msgspec.Struct, frozen=True):
     """A name or a pattern, in its parts: scheme with host and path segments; labels; or the whole address."""
 
     kind: str

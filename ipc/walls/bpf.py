@@ -7,8 +7,9 @@ and the order of a tree; a library would be native code that is loaded where wal
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 KILL: Final = 0x80000000
 """SECCOMP_RET_KILL_PROCESS."""
@@ -40,16 +41,14 @@ def errno(number: int) -> int:
     return _ERRNO | (number & 0xFFFF)
 
 
-@dataclass(frozen=True, slots=True)
-class Bits:
+class Bits(msgspec.Struct, frozen=True):
     """Holds if none of these bits is set in the lower half of an argument (the kernel looks at no others there)."""
 
     argument: int
     none_of: int
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(msgspec.Struct, frozen=True):
     """Holds if the lower half of an argument, under a mask, is one of these values."""
 
     argument: int
@@ -60,8 +59,7 @@ class OneOf:
 Condition = Bits | OneOf
 
 
-@dataclass(frozen=True, slots=True)
-class SyscallRule:
+class SyscallRule(msgspec.Struct, frozen=True):
     """The rule for a call: `action` if all conditions hold, else `otherwise`."""
 
     action: int = ALLOW

@@ -7,8 +7,9 @@ that fails. A wall that the kernel lacks is named in `Given` (`ipc/walls/found.p
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from functools import cached_property
+
+import msgspec
 
 from ipc.process.parent import allow_core_dumps, die_with_parent, refuse_core_dumps
 from ipc.process.private_files import note_owners
@@ -27,8 +28,7 @@ class WallRefused(Exception):
     """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
 
 
-@dataclass(frozen=True)
-class Walls:
+class Walls(msgspec.Struct, frozen=True):
     """The walls of one kind of process."""
 
     filter: bytes
@@ -36,14 +36,14 @@ class Walls:
     """Empty: it reaches no file at all, unless it `has_files`."""
     has_files: bool = False
     """It reaches whatever its user may: there is no Landlock."""
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = msgspec.field(default_factory=Scope)
     namespaces: frozenset[str] = frozenset()
     """Those of its own, by the names in `ipc/walls/given.py`."""
     user: User | None = None
     """The user that it becomes; None: it keeps its user."""
     capabilities: Collection[int] = ()
     """The capabilities that it keeps, if it has them."""
-    limits: Limits = field(default_factory=dict)
+    limits: Limits = msgspec.field(default_factory=dict)
     checks_owners: bool = False
     """It looks at whose files are: in its user namespace it sees its own user as such."""
     private_files: Collection[str | None] = ()

@@ -9,8 +9,9 @@ import ctypes
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ipc.walls.syscalls import call
 
@@ -51,8 +52,7 @@ class _Port(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("port", ctypes.c_uint64))
 
 
-@dataclass(frozen=True, slots=True)
-class PathRule:
+class PathRule(msgspec.Struct, frozen=True):
     """A file or folder and what may be done beneath it. A missing path needs no rule, unless it is required."""
 
     path: str
@@ -60,8 +60,7 @@ class PathRule:
     is_required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """The limits of a ruleset beside files: TCP, and (`is_closed`) signals to others and their abstract sockets."""
 
     may_bind: bool = False

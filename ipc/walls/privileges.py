@@ -7,8 +7,9 @@ import ctypes
 import errno
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ipc.walls.syscalls import call, failure, prctl
 
@@ -35,8 +36,7 @@ class _Sets(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """A user and group by number."""
 
     uid: int

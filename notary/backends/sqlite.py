@@ -9,9 +9,11 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
+
+import msgspec
 
 from notary.database import DatabaseGone, OpenTransaction
 
@@ -29,8 +31,7 @@ _FLUSHED, _NOT_FLUSHED = "PRAGMA synchronous=FULL", "PRAGMA synchronous=NORMAL"
 _WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + 4096
 
 
-@dataclass(frozen=True, slots=True)
-class FileLimits:
+class FileLimits(msgspec.Struct, frozen=True):
     """How long one file is waited for, and how much room its WAL is given beforehand."""
 
     lock_seconds: float = LOCK_SECONDS
@@ -38,6 +39,9 @@ class FileLimits:
     """Pages for which the WAL has room in advance: a commit that lengthens the file costs twice as much."""
     long_wal_bytes: int = 4 * CHECKPOINT_PAGES * 4096
     """Beyond that the WAL is cut as soon as no reader needs it."""
+
+
+DEFAULT_LIMITS: Final = FileLimits()
 
 
 def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
@@ -80,7 +84,7 @@ class SqliteDatabase:
     """
 
     def __init__(
-        self, path: Path, prepare: Callable[[sqlite3.Connection], None], limits: FileLimits = FileLimits()
+        self, path: Path, prepare: Callable[[sqlite3.Connection], None], limits: FileLimits = DEFAULT_LIMITS
     ) -> None:
         self.path = path.absolute()
         self._prepare = prepare

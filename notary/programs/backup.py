@@ -17,7 +17,6 @@ import sqlite3
 import sys
 import time
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -47,8 +46,7 @@ class NotBackedUp(Exception):
     """No backup was made; the message says why and what to do."""
 
 
-@dataclass(frozen=True)
-class _Copied:
+class _Copied(msgspec.Struct, frozen=True):
     """The ledger in the backup: its leaves, and when its newest event was written (ISO 8601), if there is one."""
 
     leaves: int

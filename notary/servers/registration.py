@@ -5,8 +5,9 @@ have none.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from ipc.backends.servers import Backend, ServerAddress
 from ipc.process.clock import TimeSource
@@ -35,8 +36,7 @@ class OpenStores(Protocol):
         """See `open_stores` in notary/backends/redis/opening.py."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotaryServer:
+class NotaryServer(msgspec.Struct, frozen=True, kw_only=True):
     """The registration of one server. Its functions are called only if the settings name the server."""
 
     declared: Backend
@@ -54,15 +54,13 @@ class NotaryServer:
         return self.declared.form.parse(self.declared.url(settings) or "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreServer(NotaryServer):
+class StoreServer(NotaryServer, frozen=True, kw_only=True):
     """A server for the store."""
 
     open: OpenStores
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerServer(NotaryServer):
+class LedgerServer(NotaryServer, frozen=True, kw_only=True):
     """A server for the ledger."""
 
     open: Callable[[Settings, Any], Database]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -39,8 +40,7 @@ TURN_SECONDS = 20.0
 K = TypeVar("K", Ed25519PrivateKey, EllipticCurvePrivateKey)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPlace(Generic[K]):
+class KeyPlace(msgspec.Struct, Generic[K], frozen=True):
     """Where one signing key and its set lie. `set` None: nothing that it signed outlives the process that verifies."""
 
     purpose: str
@@ -78,8 +78,7 @@ class HeldKey(Generic[K]):
         return published(self.listed, self.kid)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPlaces:
+class KeyPlaces(msgspec.Struct, frozen=True):
     """The keys of a gateway."""
 
     lease: KeyPlace[EllipticCurvePrivateKey]

@@ -6,7 +6,6 @@ a key came and went is kept beside it and never published. Decides which keys st
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,7 @@ class ListedKey(msgspec.Struct, frozen=True):
         return parse_iso(self.retired_at) + keep_seconds <= now
 
 
-@dataclass(frozen=True, slots=True)
-class SetKind:
+class SetKind(msgspec.Struct, frozen=True):
     """Common members of the keys of one set: those with a fixed value, and those that are numbers in base64url."""
 
     fixed: Mapping[str, str]

@@ -9,8 +9,8 @@ with, whatever an update has put on the disk since.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import trio
 
 from supervisor.children.backoff import Backoff, reason_of
@@ -19,8 +19,7 @@ from supervisor.condition import Condition
 from supervisor.logs import log
 
 
-@dataclass(frozen=True)
-class Spare:
+class Spare(msgspec.Struct, frozen=True):
     """A process, and both ends of its control channel, ours first; the process has the other one."""
 
     child: Child

@@ -9,7 +9,6 @@ import json
 import secrets
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -25,8 +24,7 @@ OPERATOR = "dev"
 MAKE_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class DevCredentials:
+class DevCredentials(msgspec.Struct, frozen=True):
     """Where the credentials of a dev gateway lie. `api_key` is for the ready line only."""
 
     operator: OperatorSettings

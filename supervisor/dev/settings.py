@@ -8,10 +8,10 @@ mode never serves as production.
 import os
 import pwd
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ipc.process.exits import Exit
 from ipc.settings import OperatorSettings
@@ -31,8 +31,7 @@ LABEL = "default of gateway dev"
 _PLACEHOLDER = "http://localhost"
 
 
-@dataclass(frozen=True)
-class DevOptions:
+class DevOptions(msgspec.Struct, frozen=True):
     """The command line of `gateway dev`; None where nothing was given."""
 
     listen: str | None = None

@@ -50,8 +50,7 @@ class ArchiveDamaged(Exception):
     """The index can't be read. The text is a sentence."""
 
 
-@dataclass(frozen=True)
-class ManifestArchive:
+class ManifestArchive(msgspec.Struct, frozen=True):
     """The copies in one state directory. `most_bytes` bounds those that are not in force."""
 
     state_dir: Path

@@ -6,7 +6,6 @@ fault and its remedy. Whether settings are safe for production is `supervisor/se
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -40,8 +39,7 @@ from supervisor.settings.toml_lines import Path
 _NOTHING = object()
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """Outcome of a load: `settings` is None exactly when there are problems.
 
     `judged` is what can be said all the same: settings with defaults where a value is `unread`. For looking only, never
@@ -53,7 +51,7 @@ class Loaded:
     settings: Settings | None
     judged: Settings | None = None
     unread: frozenset[Path] = frozenset()
-    places: Mapping[Path, str] = field(default_factory=dict)
+    places: Mapping[Path, str] = msgspec.field(default_factory=dict)
     """Every path of a file, folder or socket that the document names."""
 
     def is_judged(self, *path: str | int) -> bool:

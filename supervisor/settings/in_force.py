@@ -9,7 +9,6 @@ import hashlib
 import os
 import secrets
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -38,8 +37,7 @@ class InForce(msgspec.Struct, frozen=True):
     """Name -> digest."""
 
 
-@dataclass(frozen=True)
-class PendingSettings:
+class PendingSettings(msgspec.Struct, frozen=True):
     """Names of settings that the file says otherwise than the running gateway has them, by what they wait for."""
 
     reload: tuple[str, ...]

@@ -4,9 +4,10 @@ The kinds themselves are in supervisor/settings/value_kinds.py. The caller knows
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
@@ -21,8 +22,7 @@ class Wrong(Exception):
         self.is_secret = is_secret
 
 
-@dataclass(frozen=True)
-class PathContext:
+class PathContext(msgspec.Struct, frozen=True):
     """The context of a check: the folder of the configuration file, against which paths are resolved, and the
     environment."""
 
@@ -34,8 +34,7 @@ Form = Mapping[str, object]
 """A JSON Schema (2020-12) for editors: it accepts all that the check accepts, and refuses as much as a schema can."""
 
 
-@dataclass(frozen=True)
-class ValueKind(Generic[T]):
+class ValueKind(msgspec.Struct, Generic[T], frozen=True):
     """A check and its form. Called, it returns the value as `ipc.settings` has it, or raises Wrong."""
 
     check: Callable[[object, PathContext], T]

@@ -1,8 +1,9 @@
 """Settings of a production gateway: from a file and the environment, checked by the rules of production, too."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from supervisor.settings.checks.ceilings import ceiling_problems, ceilings_here
 from supervisor.settings.checks.overlaps import overlap_problems

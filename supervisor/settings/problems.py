@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 _MAX_SHOWN = 60
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One line for a person: `origin:line  text mend`.
 
     `origin` is a file, a flag or an environment variable; `line` counts from 1; 0 stands for no line.

@@ -27,8 +27,7 @@ MAX_PROBLEMS = 100
 Reread = Callable[[], Loaded]
 
 
-@dataclass(frozen=True)
-class RereadFile:
+class RereadFile(msgspec.Struct, frozen=True):
     """The changes that the file asks for now. With `problems` none of them may be used."""
 
     problems: tuple[str, ...] = ()

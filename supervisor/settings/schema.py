@@ -7,8 +7,9 @@ name and never silently ignored.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ipc.backends.servers import BACKENDS
 from ipc.configuration.issuers import ALGORITHMS
@@ -31,30 +32,26 @@ from supervisor.settings.sections import (
 )
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True):
     """One value."""
 
     kind: ValueKind[Any]
 
 
-@dataclass(frozen=True)
-class SettingsTable:
+class SettingsTable(msgspec.Struct, frozen=True):
     """A table of named settings."""
 
     fields: Mapping[str, "Node"]
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """A table whose keys are free, within `key`."""
 
     key: ValueKind[str]
     value: "Node"
 
 
-@dataclass(frozen=True)
-class TableArray:
+class TableArray(msgspec.Struct, frozen=True):
     """An array of tables."""
 
     row: SettingsTable

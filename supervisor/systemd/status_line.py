@@ -1,15 +1,15 @@
 """The gateway in one line for people, as `systemctl status` shows it: the words of the interface's status. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ipc.messages.control import FrontStatus
 
 SEPARATOR = " · "
 
 
-@dataclass(frozen=True)
-class ServingSummary:
+class ServingSummary(msgspec.Struct, frozen=True):
     """How the gateway stands. `statuses` are what the fronts that serve said last."""
 
     state: str

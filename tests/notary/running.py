@@ -6,12 +6,12 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from contract.audit import ChainReport
 from ipc.channel.blocking import BlockingChannel

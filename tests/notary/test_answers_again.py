@@ -1,12 +1,12 @@
 """Answers of a notary that never arrived: its successor gives the same answers, and writes nothing twice."""
 
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import jwt
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ipc.evidence.records import EventQuery
 from ipc.messages.notary_frames import Answered

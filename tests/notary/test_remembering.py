@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Entered, ProofRecord, UseProof

@@ -4,11 +4,11 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from ipc.channel.blocking import ChannelClosed
 from ipc.channel.framing import encode_frame

@@ -6,9 +6,9 @@ I/O budget ends the call, and that a component gets no function that its plan do
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Linker
 
@@ -36,8 +36,7 @@ class HttpAnswer(NamedTuple):
     body_encoding: str
 
 
-@dataclass(frozen=True, slots=True)
-class HostCalls:
+class HostCalls(msgspec.Struct, frozen=True):
     """The resources of one call. None: the plan does not describe it, and every such call is denied."""
 
     meter: Meter

@@ -5,7 +5,8 @@ kept only after an answer that was accepted and ended where it said. Knows no pl
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from workers.host.connection import UpstreamConnection, is_quiet
 from workers.host.kept import KeptConnection, KeptConnections
@@ -33,8 +34,7 @@ def may_share(method: str, body: bytes) -> bool:
     return method in _REPEATABLE | _SENT_ONCE and (not body or method in _WITH_BODY)
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """A request, and the connections that it may use."""
 
     open_stream: Callable[[], Stream]

@@ -6,7 +6,8 @@ Holds values and does nothing by itself.
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ipc.configuration.networks import PlanNetwork
 from workers.host.kept import KeptConnections
@@ -15,8 +16,7 @@ from workers.host.resolver import Resolver
 from workers.host.urls import Target
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyLimits:
+class ProxyLimits(msgspec.Struct, frozen=True):
     """How often the egress proxy is asked, and how much of its answer is taken at once."""
 
     pauses_seconds: tuple[float, ...] = (0.05, 0.25)
@@ -30,8 +30,7 @@ class ProxyLimits:
     sleep: Callable[[float], None] = time.sleep
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkContext:
+class NetworkContext(msgspec.Struct, frozen=True):
     """How a worker of the http profile reaches the world."""
 
     resolver: Resolver
@@ -39,8 +38,8 @@ class NetworkContext:
     proxy_limits: ProxyLimits = ProxyLimits()
     proxy_tls: ssl.SSLContext | None = None
     """For a proxy at https; None: by the system's authorities, as `tls`."""
-    kept: KeptConnections = field(default_factory=KeptConnections)
-    network_tls: Mapping[str, ssl.SSLContext | None] = field(default_factory=dict)
+    kept: KeptConnections = msgspec.field(default_factory=KeptConnections)
+    network_tls: Mapping[str, ssl.SSLContext | None] = msgspec.field(default_factory=dict)
     """For private networks with files of TLS, by their digest. None: the files can't be used."""
     own_servers: frozenset[str] = frozenset()
     """Servers that no private network leads to."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import msgspec
+
 from ipc.limits import MAX_CALL_SECONDS
 from ipc.plan import FileAccess
 from workers.host.folders import FOLDER_FLAGS, Pulse, open_folder
@@ -32,8 +34,7 @@ _LEFT_SECONDS = 2 * MAX_CALL_SECONDS
 """A temporary file that is as old as that is of a worker which was killed as it wrote."""
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerReserve:
+class LedgerReserve(msgspec.Struct, frozen=True):
     """The volume of the ledger by its device, and the bytes that files of actions leave free there."""
 
     device: int

@@ -7,7 +7,8 @@ a built-in that is not listed here makes the reading unknown. Runs nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from workers.rego.nodes import children, leaf_text, type_name
 
@@ -56,8 +57,7 @@ _STATEMENTS = frozenset(
 """Nodes that are understood. `with` changes the input, and a dynamic call names its rule at run time."""
 
 
-@dataclass(frozen=True)
-class FieldReads:
+class FieldReads(msgspec.Struct, frozen=True):
     """`fields` of the input, sorted; or None, and `unknown` is a sentence that says why."""
 
     fields: tuple[str, ...] | None

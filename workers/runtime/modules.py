@@ -7,9 +7,9 @@ mapped. Guarantees that a Module keeps to the provider interface. Never compiles
 import hashlib
 import json
 import platform
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import wasmtime
 from wasmtime import Config, Engine, WasmtimeError
 from wasmtime import _ffi as ffi
@@ -61,8 +61,7 @@ class NotMapped(Exception):
     """Compiled code can't be mapped: damaged, or of another version or configuration."""
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(msgspec.Struct, frozen=True):
     """A mapped component. `digest` is `sha256:<hex>` of the wasm bytes, `interfaces` what it imports (short names)."""
 
     digest: str

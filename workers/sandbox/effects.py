@@ -1,8 +1,9 @@
 """The walls of each kind of effect, a record each: the rights beyond those of a worker that only computes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ipc.effects import COMPUTE
 from ipc.limits import MAX_ACTION_FILE_BYTES
@@ -16,8 +17,7 @@ SERVERS_FILE = "/etc/resolv.conf"
 """The C library opens it again when it has changed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EffectRights:
+class EffectRights(msgspec.Struct, frozen=True, kw_only=True):
     """The rights of workers of one profile. A function of a path is given the folder of the actions' files."""
 
     open_files: int

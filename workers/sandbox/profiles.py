@@ -10,7 +10,8 @@ import os
 import resource
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ipc.effects import EFFECTS, WITHOUT_EFFECT
 from ipc.walls import given as names
@@ -38,8 +39,7 @@ YIELDING = 15
 _APART = frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMESPACE})
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """Workers of one profile. `interfaces` are short names of host interfaces a plan may require."""
 
     name: str
@@ -88,8 +88,7 @@ PROFILES = {
 }
 
 
-@dataclass(frozen=True)
-class PreparedProfile:
+class PreparedProfile(msgspec.Struct, frozen=True):
     """A profile whose walls can be built."""
 
     profile: Profile

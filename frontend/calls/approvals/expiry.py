@@ -1,7 +1,7 @@
 """Holds that no operator decided in time, or before everything was revoked: expired, with the event, and the call given
 back, all at once."""
 
-from dataclasses import dataclass
+import msgspec
 
 from frontend.calls.approvals.record import call_record_of, readable_body
 from frontend.calls.approvals.transitions import Transitions
@@ -20,8 +20,7 @@ AT_ONCE = 10
 """Holds of one look: a plan may be large."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(msgspec.Struct, frozen=True):
     """Ends what is over."""
 
     clock: TimeSource

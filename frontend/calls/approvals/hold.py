@@ -6,9 +6,9 @@ number of holds; a hold and its event are there together or not at all.
 
 import contextlib
 import time
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import trio
 
 from frontend.calls.approvals.record import encode
@@ -33,8 +33,7 @@ from ipc.plan import SealedPlan
 from ipc.texts.identifiers import new
 
 
-@dataclass(frozen=True, slots=True)
-class HoldWriter:
+class HoldWriter(msgspec.Struct, frozen=True):
     """Stores pending approvals."""
 
     clock: TimeSource

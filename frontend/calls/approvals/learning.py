@@ -6,8 +6,9 @@ not be stored is reported beside the result, and never changes the answer.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
@@ -44,8 +45,7 @@ class Wish(NamedTuple):
 NO_WISH = Wish()
 
 
-@dataclass(frozen=True, slots=True)
-class Learning:
+class Learning(msgspec.Struct, frozen=True):
     """Checks wishes and grants them."""
 
     learned: LearnedRules

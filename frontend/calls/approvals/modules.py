@@ -5,8 +5,9 @@ force names it. When a reload has removed the action, approving the plan loads i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from frontend.actions.modules import held_module
 from frontend.actions.registry import Registry
@@ -16,8 +17,7 @@ from frontend.pool.pool import Pools
 from ipc.plan import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class HeldModules:
+class HeldModules(msgspec.Struct, frozen=True):
     """Obtains them. `folder` holds the modules that are not built in."""
 
     registry: Callable[[], Registry]

@@ -3,7 +3,7 @@
 The notary judges whether the quorum is met (notary/operations/approving.py). Guarantees that an operator counts once.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from contract.approvals import ApprovalGiven
 from frontend.auth.authentication import OperatorCaller
@@ -23,8 +23,7 @@ from ipc.operations.quorum import GiveApproval
 _MEND = "teach it with `gatectl domains add` or `gatectl paths add`"
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumWriter:
+class QuorumWriter(msgspec.Struct, frozen=True):
     """Stores approvals of several."""
 
     clock: TimeSource

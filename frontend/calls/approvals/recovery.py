@@ -4,8 +4,6 @@ The ledger decides how each of them ends. Recovery executes no plan. Guarantees 
 approval, that its call is given back only when nothing was dispatched, and that its end is in evidence.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 
 from frontend.calls.approvals.record import call_record_of, readable_body
@@ -35,8 +33,7 @@ class _End(msgspec.Struct, frozen=True):
     is_spent: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(msgspec.Struct, frozen=True):
     """Ends what no task is settling. Methods raise NotaryUnavailable, NotaryRefused and GateError."""
 
     notary: NotaryClient

@@ -8,7 +8,6 @@ executes none while the policy engine is not known to live.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -54,15 +53,14 @@ from ipc.texts.foreign_texts import clean_reason
 APPROVE_ONLY = SignedRequest(APPROVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Approved:
+class Approved(msgspec.Struct, frozen=True):
     """The result of an approval."""
 
     executed: ExecutedCall
     approval_id: str
     operator: OperatorCaller
     plan_hash: str
-    learned: dict[str, str] = field(default_factory=dict)
+    learned: dict[str, str] = msgspec.field(default_factory=dict)
 
     def body(self) -> ExecutionResult:
         """The execution result with its `approval`."""
@@ -76,8 +74,7 @@ class Approved:
         return msgspec.structs.replace(self.executed.body(), approval=note, **self.learned)
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True):
     """Decides held calls. frontend/calls/approvals/recovery.py ends claims that a task of it leaves."""
 
     known: NotaryFacts

@@ -5,9 +5,9 @@ and shown, and asks for exactly what the request asks for. The notary checks it 
 is wrong with it.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -36,8 +36,7 @@ class SignedRequest(NamedTuple):
     signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Signatures:
+class Signatures(msgspec.Struct, frozen=True):
     """Checks signatures of decisions made at one gateway."""
 
     clock: TimeSource

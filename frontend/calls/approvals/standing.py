@@ -3,7 +3,7 @@
 Guarantees that what is added names an action of this gateway and values that it offers.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from contract.noun import LEFT_OUT
 from contract.standing import CallCondition, StandingApproval
@@ -25,8 +25,7 @@ from ipc.process.clock import iso
 from ipc.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class StandingWriter:
+class StandingWriter(msgspec.Struct, frozen=True):
     """Adds and revokes them at one gateway."""
 
     clock: TimeSource

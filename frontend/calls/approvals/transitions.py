@@ -4,8 +4,7 @@ The notary compares and swaps, and writes the event of a transition with it, so 
 the only one to act on it and no crash parts the two. Errors come in the interface's words.
 """
 
-from dataclasses import dataclass, field
-
+import msgspec
 from msgspec.structs import replace
 
 from frontend.auth.authentication import OperatorCaller
@@ -24,15 +23,14 @@ from ipc.evidence.kept_values import KeptValues
 from ipc.operations.holds import MoveHold, UnsettledHolds
 
 
-@dataclass(frozen=True, slots=True)
-class Transitions:
+class Transitions(msgspec.Struct, frozen=True):
     """Moves approvals of this front. `at_work` has the ids that tasks settle now, once for each task."""
 
     clock: TimeSource
     notary: NotaryClient
     front_id: str
     metrics: Metrics
-    at_work: list[str] = field(default_factory=list)
+    at_work: list[str] = msgspec.field(default_factory=list)
 
     async def claim(
         self, approval: ApprovalRecord, operator: OperatorCaller, event: AuditEvent | None, signature: str | None

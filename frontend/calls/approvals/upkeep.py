@@ -6,8 +6,8 @@ clock, and no record, ends it. The log has a failure that lasts once.
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
+import msgspec
 import trio
 
 from frontend.calls.approvals.expiry import Expiry
@@ -20,15 +20,14 @@ from frontend.telemetry.logs import log
 from ipc.process.lasting_problem import LastingProblem
 
 
-@dataclass(frozen=True, slots=True)
-class HoldUpkeep:
+class HoldUpkeep(msgspec.Struct, frozen=True):
     """Looks after the approvals of one front."""
 
     expiry: Expiry
     recovery: Recovery
     rights: LostRights
     deadlines: CallDeadlines = CallDeadlines()
-    problems: defaultdict[str, LastingProblem] = field(default_factory=lambda: defaultdict(LastingProblem))
+    problems: defaultdict[str, LastingProblem] = msgspec.field(default_factory=lambda: defaultdict(LastingProblem))
     """By complaint."""
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> None:

@@ -4,10 +4,10 @@ import logging
 import os
 import pwd
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import psycopg
 from psycopg.abc import RV, PQGen
 
@@ -21,8 +21,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 logging.getLogger("psycopg").propagate = False
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresTimeouts:
+class PostgresTimeouts(msgspec.Struct, frozen=True):
     """For how long a PostgreSQL is waited for, and waits itself, in seconds."""
 
     connect: int = 2

@@ -8,10 +8,10 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -29,8 +29,7 @@ AGAIN_SECONDS: Final = 0.25
 """Between two attempts to connect again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RedisTimeouts:
+class RedisTimeouts(msgspec.Struct, frozen=True):
     """For how long a Redis is waited for, in seconds."""
 
     connect: float = 0.25

@@ -8,8 +8,9 @@ shown once, and a private key file.
 import json
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ipc.process.exits import Exit
 from supervisor.commands.create.provision import make_credentials
@@ -78,8 +79,7 @@ _NEXT = """\
 """
 
 
-@dataclass(frozen=True)
-class ProductionFolder:
+class ProductionFolder(msgspec.Struct, frozen=True):
     """Where it all goes."""
 
     folder: Path

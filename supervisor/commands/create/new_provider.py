@@ -9,8 +9,9 @@ folder starts as before.
 import shlex
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ipc.process.exits import Exit
 from supervisor.commands.create.init_production import CONFIGURATION, CONTRIB
@@ -26,8 +27,7 @@ TOOLS = INSTALLED / "workers" / "providers" / "src" / "tools"
 GUEST = INSTALLED / "workers" / "providers" / "src" / "guest"
 
 
-@dataclass(frozen=True)
-class Language:
+class Language(msgspec.Struct, frozen=True):
     """The differences of a language: the file to read first, the limits of a call, and the gateway's files to copy."""
 
     source: str

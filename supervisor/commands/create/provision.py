@@ -8,10 +8,10 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict
 
 from ipc.process.exits import Exit
 from supervisor.refusal import Refused
@@ -42,8 +42,7 @@ class _ProvisionedKeys(msgspec.Struct):
     operator_jkt: str
 
 
-@dataclass(frozen=True)
-class Provisioned:
+class Provisioned(msgspec.Struct, frozen=True):
     """Where keys are, and an operator's credential. `api_key` is shown once and kept nowhere."""
 
     folder: Path

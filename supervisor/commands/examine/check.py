@@ -2,10 +2,10 @@
 
 import argparse
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ipc.process.exits import Exit
 from supervisor.commands import Commands

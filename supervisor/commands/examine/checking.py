@@ -8,11 +8,11 @@ behind.
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ipc.backends.servers import BACKENDS
 from ipc.channel.blocking import BlockingChannel, ChannelClosed
@@ -45,8 +45,7 @@ CHECK_SECONDS = 180.0
 """Compiling large modules takes most of it; a policy has ten seconds."""
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """The result of a check. `actions` and the fields about the policy are for the sentence that there are no
     problems."""
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,8 +33,7 @@ MAX_REQUEST = 1_048_576
 """Bytes of the largest request body (docs/contract.md, "Limits")."""
 
 
-@dataclass(frozen=True)
-class ExplainCommand:
+class ExplainCommand(msgspec.Struct, frozen=True):
     """Arguments and descriptors for the front's part; `folder` of the policy where the question's gateway has one."""
 
     arguments: list[str]

@@ -5,10 +5,11 @@ import re
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError, remove_unfinished, write_whole

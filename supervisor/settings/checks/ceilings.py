@@ -6,12 +6,12 @@ must not take the descriptors that calls need. Sizes that the configuration leav
 here.
 """
 
-import dataclasses
 import os
 import resource
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from ipc.effects import PROFILES
@@ -37,8 +37,7 @@ _FIRST_VERSION = {"pids.max": ("pids", "pids.max"), "memory.max": ("memory", "me
 """Limit -> the controller that has it in the first version of control groups, and its name there."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Ceiling:
+class Ceiling(msgspec.Struct, frozen=True):
     """A limit of this host: `most` of what, how many one idle worker needs, what sets it; how many of `most` there must
     be for each http call; how many an http worker needs, where that is more."""
 
@@ -59,7 +58,7 @@ def ceilings_here(own: Path = _OWN_CGROUPS, mounted: Path = _CGROUPS) -> Iterato
     # The kernel counts no processes of root, but those of the user that root gives its workers.
     what = "processes and threads"
     for one in _of_process(resource.RLIMIT_NPROC, what, _TASKS, "ulimit -u", "LimitNPROC=", _CALL_TASKS):
-        yield dataclasses.replace(one, of_http=HTTP_WORKER_THREADS)
+        yield replace(one, of_http=HTTP_WORKER_THREADS)
     for name, what, unit, of_one, setting, of_call, of_http in (
         ("pids.max", "processes and threads", 1, _TASKS, "TasksMax=", _CALL_TASKS, HTTP_WORKER_THREADS),
         ("memory.max", "MiB of memory", _MIB, _MEMORY_MIB, "MemoryMax=", _CALL_MEMORY_MIB, 0),

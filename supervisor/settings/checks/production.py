@@ -7,8 +7,10 @@ rule for egress profiles is not here: it looks at manifests (frontend/manifests/
 
 import ipaddress
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from ipc.backends.postgres_address import parse_postgres_url
 from ipc.settings import Settings
@@ -20,8 +22,7 @@ DRAIN_SECONDS = 30.0
 """The least time that orchestrators give a service to stop (docs/contract.md, "Limits")."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A broken rule. `path` is the setting as the configuration file names it."""
 
     path: Path
@@ -29,8 +30,7 @@ class Finding:
     mend: str
 
 
-@dataclass(frozen=True)
-class ProductionRule:
+class ProductionRule(msgspec.Struct, frozen=True):
     """One refusal. `setting` is what docs/production.md calls it, `reason` a sentence."""
 
     setting: str

@@ -1,16 +1,16 @@
 """An array of tables in the configuration whose rows are checked against each other."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 Found = Callable[[tuple[str | int, ...], str, str], None]
 """Called with the rest of the setting's path, a sentence, and the mend."""
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class ArraySection:
+class ArraySection(msgspec.Struct, frozen=True):
     """The three steps from the rows of such an array to settings."""
 
     required: Callable[[Row], Iterable[tuple[tuple[str, ...], str]]]

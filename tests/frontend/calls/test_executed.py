@@ -1,10 +1,10 @@
 """The answer of a call that ran."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from contract.failures import CallFailure
 from frontend.calls.executed import ExecutedCall

@@ -4,12 +4,12 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.deadlines import Deadlines
 from frontend.notary.errors import NotaryUnavailable

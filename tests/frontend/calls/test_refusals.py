@@ -1,13 +1,13 @@
 """Callers who have proven nothing: counted all, told of once a minute. Callers who have: an event each."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.calls.refusals import RefusedRequest
 from frontend.deadlines import CallDeadlines

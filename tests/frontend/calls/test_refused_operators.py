@@ -1,11 +1,11 @@
 """Operators that could not prove who they are: counted all, told of once a minute."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from frontend.auth.dpop import DpopVerifier
 from frontend.calls.refusals import OTHERS, Refusals

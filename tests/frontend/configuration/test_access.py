@@ -3,12 +3,12 @@
 import json
 import os
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import MAX_POLICY_BYTES

@@ -1,11 +1,11 @@
 """A change of policy that another front has answered: it is in force here before the next decision, or this front
 decides nothing."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.errors import GateError
 from frontend.policy.engine import PolicyRefused, PolicySources

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
 from frontend.configuration.current import Current

@@ -3,7 +3,6 @@
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from frontend.deadlines import Deadlines, EgressDeadlines
 from frontend.egress.proxy import MAX_LINE_BYTES, ProxyDown, asker

@@ -1,16 +1,15 @@
 """The egress proxy's allow-list: what is written into it, when, and over what it never is."""
 
-import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from frontend.actions.registry import Registry
 from frontend.actions.targets import Learned
@@ -97,7 +96,7 @@ class Scene:
         self.path.parent.mkdir(mode=0o755)
         self.domains: tuple[str, ...] = ("known.example",)
         (reaches,) = registry_of(folder / "actions", reaching()).actions
-        self.registry = Registry([dataclasses.replace(reaches, allowed_domains=())])
+        self.registry = Registry([replace(reaches, allowed_domains=())])
         self.listed = self.make()
 
     def make(self, files: FileDeadlines = PATIENT.files, deadlines: EgressDeadlines = PATIENT.egress) -> ProxyAllowList:

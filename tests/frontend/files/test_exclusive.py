@@ -8,12 +8,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from frontend.files import exclusive
 from frontend.files.exclusive import Exclusive, NotChanged

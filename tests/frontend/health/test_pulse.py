@@ -1,12 +1,12 @@
 """Health that is fresh, shared, and never waits long for a dependency that is stuck."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from frontend.health.pulse import ClockTrouble, Health, Pulse
 from frontend.notary.errors import NotaryUnavailable

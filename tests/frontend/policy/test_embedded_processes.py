@@ -3,11 +3,11 @@
 import os
 import signal
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from frontend.errors import GateError
 from frontend.policy.engine import PolicyRefused

@@ -1,11 +1,11 @@
 """The policy folder on a disk that does not answer."""
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.files.exclusive import NotChanged
 from frontend.policy import file as module

@@ -1,11 +1,11 @@
 """A policy engine that stands still decides nothing: what it said before counts for a second after its last answer."""
 
 import contextlib
-from dataclasses import replace
 
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from frontend.deadlines import PolicyDeadlines
 from frontend.errors import GateError

@@ -3,10 +3,10 @@
 import os
 import signal
 import socket
-from dataclasses import replace
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.pool.channel import WorkerLost
 from frontend.pool.pool import Census

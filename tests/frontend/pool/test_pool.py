@@ -1,11 +1,11 @@
 """Pools: order, growth, shrinking, isolation, generations, and what cancellation leaves behind."""
 
 import signal
-from dataclasses import replace
 
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from frontend.pool.pool import Census, NoWorker, WorkerLost
 from ipc.process.exits import Exit

@@ -3,11 +3,11 @@
 import sqlite3
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import trio
+from msgspec.structs import replace
 
 from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.deliverer import Deliverer

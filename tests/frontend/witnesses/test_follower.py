@@ -4,12 +4,12 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.deadlines import WitnessDeadlines
 from frontend.witnesses.follower import MAX_REQUESTS, Follower, FollowerContext

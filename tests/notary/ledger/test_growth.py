@@ -2,10 +2,10 @@
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ipc.operations.deliveries import ClaimDeliveries
 from ipc.texts.canonical import sha256_hex

@@ -3,13 +3,13 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ipc.operations.calls import Closed, UseProof, Withdraw
 from ipc.operations.status import ReadLedger

@@ -1,9 +1,9 @@
 """ListSessions and RevokeSession: who has a lease, and what is left of one that an operator has ended."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import Closed, Refusal

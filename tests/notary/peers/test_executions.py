@@ -4,11 +4,11 @@ import os
 import select
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from math import inf
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ipc.evidence.events import AuditEvent
 from ipc.expected import FileToLeave

@@ -3,11 +3,11 @@
 import select
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ipc.channel.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS

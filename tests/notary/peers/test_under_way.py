@@ -1,10 +1,10 @@
 """Calls under way: the end of each when its worker ends, when it is recalled, or when no front waits for it."""
 
 from collections import Counter
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ipc.evidence.events import AuditEvent
 from ipc.limits import MAX_AHEAD

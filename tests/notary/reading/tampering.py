@@ -4,12 +4,12 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, redirect_stderr, redirect_stdout
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ipc.evidence.kept_values import KeptValue, KeptValues
 from ipc.operations.calls import Approver

@@ -9,12 +9,12 @@ import subprocess
 import sys
 from contextlib import closing, redirect_stderr, redirect_stdout
 from copy import copy
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from ipc.operations.calls import Approver
 from ipc.process.clock import iso

@@ -6,12 +6,12 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec.structs import replace
 
 from frontend.auth.lease import LeaseVerifier
 from frontend.clock import FrontClock

@@ -1,11 +1,11 @@
 """One unit: who fails fails alone, parts that are damaged, disks that are full, wake-ups, and what memory follows."""
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import jwt
 import pytest
+from msgspec.structs import replace
 
 from ipc.channel.blocking import ChannelClosed
 from ipc.evidence.records import EventQuery

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from math import inf
 from typing import Any
 from uuid import UUID
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ipc.evidence.events import ADMIN_DRAIN
 from ipc.operations.deliveries import NextDelivery

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from frontend.notary.client import WAIT_SECONDS
 from ipc.operations.keys import FollowKeys

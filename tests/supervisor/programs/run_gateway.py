@@ -5,10 +5,10 @@ With `real` behind them template and policy are the real ones."""
 import os
 import sys
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ipc.settings import Settings
 from supervisor.launch import PreparedGateway, launch, prepare_run

@@ -1,12 +1,12 @@
 """Upkeep ends undecided holds and settles abandoned claims, also when parts of it fail."""
 
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from frontend.deadlines import CallDeadlines
 from frontend.notary.errors import NotarySilent, NotaryUnavailable

@@ -1,13 +1,13 @@
 """The engine over a real OPA whose rules allow what its data does not forbid: lost data must never count as none."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 import trio.lowlevel
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from frontend.errors import GateError
 from frontend.policy.engine import PolicySources, PolicyUnreached
