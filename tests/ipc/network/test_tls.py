@@ -1,4 +1,4 @@
-"""Whom a TLS client trusts."""
+"""The authorities that a TLS client trusts."""
 
 import ssl
 from pathlib import Path
