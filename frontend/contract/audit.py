@@ -7,13 +7,13 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from contract.audit import KeptState
 from contract.noun import shown_as
-from frontend.contract.forms import MAX_TEXT, Moment, Query, text_like
+from frontend.contract.forms import MAX_TEXT, Moment, Query, StoredText, text_like
 from ipc.evidence.events import AuditEvent
 
 Decision = Literal["allow", "deny", "error", "pending_approval"]
 DEFAULT_EVENTS, MAX_EVENTS = 100, 1000
 MAX_SIZE = 2**53 - 1
-_POINTER = "(?:/(?:[^~/]|~[01])*)+"
+_POINTER = r"(?:/(?:[^~/\x00]|~[01])*)+"
 
 
 Pointer = Annotated[str, text_like(_POINTER, "a JSON pointer")]
@@ -35,18 +35,18 @@ KeptFilters = Annotated[
 class EventsQuery(Query, frozen=True, kw_only=True):
     """Which events to show: those that match every filter."""
 
-    trace_id: str | None = None
+    trace_id: StoredText | None = None
     """Only events of this call."""
-    action_id: str | None = None
+    action_id: StoredText | None = None
     """Only events of this action."""
-    principal: str | None = None
+    principal: StoredText | None = None
     """Only events of this principal; operators are `operator:<name>`."""
-    session_id: str | None = None
+    session_id: StoredText | None = None
     """Only events of this session."""
     kept: KeptFilters = field(default_factory=dict)
     """Only events that keep these values: `kept.<JSON pointer>=<value>`. A number or a flag is found as people write
     it; masked values are not found."""
-    event_type: str | None = None
+    event_type: StoredText | None = None
     """Only events of this type, such as ActionCall."""
     decision: Decision | None = None
     """With this decision."""
@@ -78,11 +78,11 @@ class AuditEvents(msgspec.Struct, frozen=True, kw_only=True):
 class ProofQuery(Query, frozen=True, kw_only=True):
     """The item to prove: exactly one of these."""
 
-    event_id: str | None = None
+    event_id: StoredText | None = None
     """An audit event; with the intent and the receipt that it names."""
-    intent_id: str | None = None
+    intent_id: StoredText | None = None
     """An execution intent; with its event and receipt once it has ended."""
-    receipt_id: str | None = None
+    receipt_id: StoredText | None = None
     """A receipt; with its event and intent."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from frontend.contract.forms import JsonBody
+from frontend.contract.forms import JsonBody, StoredText
 
 MAX_REASON = 500
 _MAX_SEQ = 2**53 - 1
@@ -13,9 +13,9 @@ _MAX_SEQ = 2**53 - 1
 class EraseForm(JsonBody, frozen=True, kw_only=True):
     """The calls whose kept values are erased: one by any of its events, or those of a principal."""
 
-    event_id: str | None = None
+    event_id: StoredText | None = None
     """Any event of the one call."""
-    principal: str | None = None
+    principal: StoredText | None = None
     """All calls of this principal."""
     before: str | None = None
     """Only calls before this time (ISO 8601); with a principal."""

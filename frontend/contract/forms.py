@@ -52,6 +52,8 @@ def text_like(pattern: str, must: str) -> Meta:
     return Meta(pattern=f"^(?:{pattern}){END}", extra={"must": must})
 
 
+StoredText = Annotated[str, text_like(r"[^\x00]*", "a string without a NUL character")]
+"""A text that rows are looked for by: no PostgreSQL has one with a NUL character."""
 Form = TypeVar("Form", bound=msgspec.Struct)
 
 

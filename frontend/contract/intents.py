@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from contract.intents import Outcome
-from frontend.contract.forms import JsonBody, Query
+from frontend.contract.forms import JsonBody, Query, StoredText
 
 DEFAULT_INTENTS, MAX_INTENTS = 100, 1000
 MAX_NOTE = 500
@@ -16,7 +16,7 @@ class IntentsQuery(Query, frozen=True, kw_only=True):
 
     limit: Annotated[int, Meta(ge=1, le=MAX_INTENTS)] = DEFAULT_INTENTS
     """How many at most, the newest first."""
-    after: str | None = None
+    after: StoredText | None = None
     """Only those that were dispatched before this intent, by its id: the last one of the page before."""
 
 

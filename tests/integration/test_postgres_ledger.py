@@ -71,6 +71,21 @@ def test_calls_leave_evidence_that_is_found_and_verified_and_no_file_of_sqlite(g
     assert [path for path in folder.rglob("*") if "sqlite" in path.name] == []
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        *((f"/v1/audit/events?{name}=a%00b", name) for name in ("trace_id", "action_id", "principal", "session_id")),
+        ("/v1/audit/events?event_type=a%00b", "event_type"), ("/v1/audit/events?kept./a%00b=1", "kept"),
+        *((f"/v1/audit/proof?{name}=a%00b", name) for name in ("event_id", "intent_id", "receipt_id")),
+        ("/v1/admin/intents?after=a%00b", "after"), ("/v1/admin/webhooks?endpoint=a%00b", "endpoint"),
+    ],
+)  # fmt: skip
+def test_a_filter_that_no_stored_text_can_match_is_the_operators_fault(gate: Gateway, path: str, name: str) -> None:
+    answer = gate.operator().get(path)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert answer.json()["message"].startswith(f"{name}: must be ")
+
+
 def test_the_notary_is_connected_to_its_backends_and_to_nothing_else(
     gate: Gateway, redis_server: RedisServer, postgres_server: PostgresServer
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from frontend.api.openapi.schemas import components_of
-from frontend.contract.forms import JsonBody, Moment, Query, parse_body, parse_query
+from frontend.contract.forms import JsonBody, Moment, Query, StoredText, parse_body, parse_query
 from frontend.contract.leases import LeaseRequest
 from frontend.errors import GateError
 from tests.support.proofs import Key
@@ -24,6 +24,7 @@ class Wanted(Query, frozen=True, kw_only=True):
     colour: Literal["red", "blue"] | None = None
     after: Moment | None = None
     name: str | None = None
+    trace: StoredText | None = None
     tags: Annotated[dict[Annotated[str, Meta(min_length=2)], str], Meta(extra={"must": "tags"})] = {}  # noqa: RUF012
 
 
@@ -65,17 +66,18 @@ TIME = "after: must be an ISO 8601 time such as 2026-01-31T12:00:00Z"
         ("after=", TIME),
         ("after=2026-13-01T00:00:00Z", TIME),
         ("limit=1&limit=2", "limit: given twice"),
-        ("size=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
-        ("Limit=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
+        ("size=1", "unknown query parameter; known are: limit, colour, after, name, trace, tags.<member>"),
+        ("Limit=1", "unknown query parameter; known are: limit, colour, after, name, trace, tags.<member>"),
         (f"name={'x' * 513}", "name: longer than 512 characters"),
-        ("tags=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
-        ("name.x=1", "unknown query parameter; known are: limit, colour, after, name, tags.<member>"),
+        ("tags=1", "unknown query parameter; known are: limit, colour, after, name, trace, tags.<member>"),
+        ("name.x=1", "unknown query parameter; known are: limit, colour, after, name, trace, tags.<member>"),
         ("tags.ab=1&tags.ab=2", "tags: given twice"),
         ("tags.a=1", "tags: must be tags"),
         (f"tags.ab={'x' * 513}", "tags: longer than 512 characters"),
         ("limit", "the query string does not parse"),
         ("&", "the query string does not parse"),
         ("name=%ff", "the query string does not parse"),
+        ("trace=a%00b", "trace: must be a string without a NUL character"),
         ("&".join(f"a{n}=1" for n in range(40)), "the query string does not parse"),
     ],
     ids=lambda text: text[:30],
