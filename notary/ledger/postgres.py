@@ -6,6 +6,7 @@ ledger, whichever database it is in.
 """
 
 import secrets
+import time
 from typing import Final
 
 from notary.backends.postgres.database import USERS_LOCK
@@ -77,6 +78,8 @@ STEPS: Final = (("6", _FIRST),)
 """Schema version -> what brings a database of the one before to it; the first makes an empty one a ledger."""
 _ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(4827364519)"
 _ALONE: Final = f"SELECT pg_try_advisory_xact_lock({USERS_LOCK})"
+ALONE_SECONDS, _PAUSE_SECONDS = 5.0, 0.1
+"""How long the sessions of gateways that have just ended are waited for: their server ends them a moment later."""
 _NAMED: Final = """
 FROM json_array_elements(CAST(? AS json)) WITH ORDINALITY AS named(value, key)
 JOIN outbox ON outbox.seq = CAST(named.value ->> 0 AS bigint)
@@ -146,6 +149,16 @@ OWN: Final = {
 """A statement for SQLite -> the same for PostgreSQL."""
 
 
+def _is_alone(connection: OpenTransaction) -> bool:
+    """Take the users' lock. It is tried, and not waited for in the server: gateways that connect would wait behind."""
+    until = time.monotonic() + ALONE_SECONDS
+    while not connection.execute(_ALONE).fetchone()[0]:
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE_SECONDS)
+    return True
+
+
 def prepare(connection: OpenTransaction) -> None:
     """Make an empty database a ledger, or bring one of an earlier version to this, unless another gateway uses it;
     inside the transaction that is open. Raises DatabaseGone."""
@@ -155,7 +168,7 @@ def prepare(connection: OpenTransaction) -> None:
     version, known = schema.schema_version(connection), [version for version, _ in STEPS]
     if version is not None and version not in known:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {known[-1]}")
-    if version not in (None, known[-1]) and not connection.execute(_ALONE).fetchone()[0]:
+    if version not in (None, known[-1]) and not _is_alone(connection):
         raise DatabaseGone(
             f"gateways that write its schema {version} are connected: stop all that share this ledger before the first "
             f"of a version with schema {known[-1]} starts"

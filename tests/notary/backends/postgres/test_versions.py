@@ -1,9 +1,13 @@
 """Gateways of two versions on one ledger: the tables never change below one that is connected."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from ipc.operations.calls import Closed
 from ipc.operations.intents import ListUnresolved
+from notary.backends.postgres.database import USERS_LOCK
 from notary.database import DatabaseGone
 from notary.ledger import postgres
 from notary.opening import open_state
@@ -35,8 +39,10 @@ def stop(server: PostgresServer, database: str, *gateways: Running) -> None:
 
 
 def test_a_newer_version_changes_nothing_until_the_last_older_gateway_has_stopped(
-    start: StartNotary, request: pytest.FixtureRequest, postgres_server: PostgresServer, database: str
-) -> None:
+    start: StartNotary, request: pytest.FixtureRequest, postgres_server: PostgresServer, database: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(postgres, "ALONE_SECONDS", 0.2)
     older, last = start("older"), start("last")
     asked = make_open()
     number = last.front.begin(asked)
@@ -48,6 +54,25 @@ def test_a_newer_version_changes_nothing_until_the_last_older_gateway_has_stoppe
     assert walk_of(last).intact
     stop(postgres_server, database, last)
     older.start()
+    assert told(older, make_note()) == ""
+
+
+def test_a_newer_version_waits_for_the_session_of_an_older_gateway_that_has_just_ended(
+    start: StartNotary, request: pytest.FixtureRequest, postgres_server: PostgresServer, database: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    older = start("older")
+    stop(postgres_server, database, older)
+    with postgres_server.connect(database) as lingering:
+        lingering.execute(f"SELECT pg_advisory_lock_shared({USERS_LOCK})")
+
+        def pause(seconds: float) -> None:
+            lingering.close()
+            time.sleep(seconds)
+
+        request.getfixturevalue("newer")
+        monkeypatch.setattr(postgres, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+        older.start()
     assert told(older, make_note()) == ""
 
 
