@@ -41,6 +41,21 @@ def test_a_ready_line_is_taken_from_a_pipe_and_a_key_without_a_file_is_kept_in_o
     assert empty.done("epoch").out.strip().isdigit()
 
 
+def test_a_ready_line_is_kept_beside_a_key_file_of_its_name_that_has_another_key(
+    gate: Gateway, empty: Gatectl, tmp_path: Path
+) -> None:
+    line = write_ready(gate, tmp_path).read_text().replace('"state_dir": "', '"state_dir": "/nowhere')
+    folder = empty.home / "gatectl"
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "prod.key").write_text("key-of-production\n")
+    for _ in range(2):
+        assert empty.process("context", "from-ready", "-", "--name", "prod", stdin=line).code == 0
+    assert (folder / "prod.key").read_text() == "key-of-production\n"
+    (kept,) = folder.glob("prod-*.key")
+    assert (stat.S_IMODE(kept.stat().st_mode), kept.read_text().strip()) == (0o600, gate.ready["operator"]["key"])
+    assert empty.done("epoch").out.strip().isdigit()
+
+
 def test_a_ready_file_that_is_malformed_or_readable_by_others_is_refused(empty: Gatectl, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text('{"base_url": 1, "key-secret": 2}')

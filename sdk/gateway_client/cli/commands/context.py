@@ -1,7 +1,9 @@
 """Which gateways there are: context show, list, set, use, remove, from-ready."""
 
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +116,7 @@ def from_ready(desk: CliContext, file: Path, name: str) -> None:
         made = GatewayContext(
             address=ready["base_url"],
             public_base_url=ready["public_base_url"],
-            operator_key_file=str(_key_file(ready, settings.file.parent / f"{name}.key")),
+            operator_key_file=str(_key_file(ready, settings.file.parent, name)),
             private_key_file=ready["private_key_file"],
         )
         Address.parse(ready["base_url"], ready["public_base_url"])
@@ -140,17 +142,25 @@ def _ready(file: Path) -> dict[str, str]:
     return wanted
 
 
-def _key_file(ready: dict[str, str], own: Path) -> Path:
-    """The gateway's key file, or a new one of gatectl's where that can't be read."""
+def _key_file(ready: dict[str, str], folder: Path, name: str) -> Path:
+    """The gateway's key file, or where that can't be read one of gatectl's; never in the place of another file. Raises
+    KeyFileError."""
     theirs = Path(ready["state_dir"]) / "operator.key"
     try:
         if OperatorCredential.load(theirs, ready["private_key_file"]).token == ready["key"]:
             return theirs
     except KeyFileError:
         pass  # of another user, or moved: the copy below serves
-    own.unlink(missing_ok=True)
-    create_private(own, f"{ready['key']}\n".encode())
-    return own
+    key = f"{ready['key']}\n".encode()
+    for own in (folder / f"{name}.key", folder / f"{name}-{sha256(key).hexdigest()[:8]}.key"):
+        try:
+            create_private(own, key)
+            return own
+        except FileExistsError:
+            with suppress(KeyFileError):
+                if read_private(own) == key:
+                    return own
+    raise KeyFileError(f"{own}: is there already, and has another key.")
 
 
 def _done(desk: CliContext, name: str, what: str) -> None:
