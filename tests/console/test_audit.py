@@ -1,13 +1,14 @@
 """The console's audit search: events by their kept values."""
 
 from pathlib import Path
+from typing import Any
 
 from tests.console.test_hostile_gateway import STATUS, signed_in
 from tests.support.browser import Browser
 from tests.support.console_process import console, go
 from tests.support.scripted_gateway import scripted_gateway
 
-EVENT = {
+EVENT: dict[str, Any] = {
     "event_id": "evt_1", "event_type": "ActionCall", "timestamp": "2026-11-21T11:12:13.123Z", "decision": "allow",
     "principal": "billing-agent", "action_id": "refund_create", "trace_id": "trc_1", "prev_hash": None,
 }  # fmt: skip
@@ -26,3 +27,26 @@ def test_events_are_searched_for_by_a_kept_value_and_shown_with_theirs(page: Bro
         page.sees("kept values erased")
         assert page.run("document.documentElement.scrollWidth") <= page.run("window.innerWidth")
         assert [one for one in script.requests if "kept.%2Finvoice_id=in_7" in one]
+
+
+def test_events_of_one_millisecond_at_the_end_of_a_page_are_all_shown(page: Browser, tmp_path: Path) -> None:
+    events = [
+        EVENT | {"event_id": f"evt_{number}", "timestamp": f"2026-11-21T11:12:13.{number // 60:03}Z"}
+        for number in reversed(range(150))
+    ]
+
+    def answer(query: dict[str, str]) -> tuple[int, Any]:
+        found = [one for one in events if one["timestamp"] < query.get("before", "9")][: int(query["limit"])]
+        return 200, {"events": found, "count": len(found)}
+
+    with (
+        scripted_gateway(ANSWERS | {"GET /v1/audit/events": answer}) as script,
+        console(tmp_path, "--gateway", script.url) as running,
+    ):
+        signed_in(page, running)
+        go(page, "audit", "50 events")
+        for count in (80, 150):
+            page.click("button", "Older ones")
+            page.sees(f"{count} events")
+        shown = page.run("[...document.querySelectorAll('.event')].map((one) => one.dataset.id)")
+    assert shown == [one["event_id"] for one in events]

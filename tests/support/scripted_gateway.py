@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 
 @dataclass
 class ScriptedGateway:
-    """`answers`: `METHOD path` without query to status and JSON body; a list is answered one by one, the last for ever.
+    """`answers`: `METHOD path` without query to status and JSON body; a list is answered one by one, the last for ever;
+    a function is asked with the members of the query.
 
     A body that is a string is sent as it stands. Every other request gets 404 not_found.
     """
@@ -27,6 +29,8 @@ class ScriptedGateway:
         reply = self.answers.get(f"{method} {target.partition('?')[0]}", (404, {"error": "not_found"}))
         if isinstance(reply, list):
             reply = reply.pop(0) if len(reply) > 1 else reply[0]
+        if callable(reply):
+            reply = reply(dict(parse_qsl(target.partition("?")[2])))
         status, body = reply
         return status, body
 

@@ -7,6 +7,7 @@ import { age, moment, tag, told } from "../words.js";
 import { eventRow } from "./events.js";
 
 const PAGE = 50;
+const LONGEST = 1000; // events of one page, as the gateway has it
 const PAGES = 20;
 const FIELDS = [["trace_id", "Trace"], ["principal", "Principal"], ["action_id", "Action"], ["session_id", "Session"],
   ["event_type", "Event type"], ["kept", "Kept value (/pointer=value)"]];
@@ -19,24 +20,25 @@ export async function auditView(root, { abort, query }) {
   const said = el("div", { role: "status" });
   const more = el("button", { type: "button", hidden: true, click: () => search(true) }, "Older ones");
   let filters = {};
-  let oldest = null;
+  let at = {}; // how far the search has come
 
   // A page of leases alone shows nothing: look further, within bounds.
   async function search(isMore) {
     try {
       if (!isMore) {
         fill(found);
-        oldest = filters.before;
+        at = { before: filters.before, size: PAGE, last: null, seen: new Set() };
       }
       const { leases, ...asked } = filters;
       const hidesLeases = !leases && !asked.event_type;
       let isLast = false;
       for (let page = 0; page < PAGES && !isLast; page += 1) {
-        const { events } = await get("/v1/audit/events", { ...asked, limit: PAGE, before: oldest }, abort);
-        const rows = events.filter((one) => !(hidesLeases && one.event_type === "LeaseIssued")).map(eventRow);
+        const { events } = await get("/v1/audit/events", { ...asked, limit: at.size, before: at.before }, abort);
+        const rows = events.filter((one) => !at.seen.has(one.event_id))
+          .filter((one) => !(hidesLeases && one.event_type === "LeaseIssued")).map(eventRow);
         found.append(...rows);
-        oldest = events.at(-1)?.timestamp ?? oldest;
-        isLast = events.length < PAGE;
+        isLast = events.length < at.size;
+        advance(at, events);
         if (rows.length) break;
       }
       more.hidden = isLast;
@@ -67,6 +69,16 @@ export async function auditView(root, { abort, query }) {
     el("div", { class: "buttons" }, el("button", { type: "submit", class: "main" }, "Search")));
   root.append(await chain(abort), form, said, found, el("div", { class: "buttons" }, more));
   form.requestSubmit();
+}
+
+// `before` is exclusive, and events may share a millisecond: the next page begins a millisecond above the last event.
+function advance(at, events) {
+  const last = events.at(-1)?.timestamp;
+  if (last === undefined) return;
+  const time = Date.parse(last);
+  if (last === at.last) at.size = LONGEST; // a whole page was one millisecond
+  else Object.assign(at, { last, seen: new Set(), before: isNaN(time) ? last : new Date(time + 1).toISOString() });
+  for (const one of events) if (one.timestamp === last) at.seen.add(one.event_id);
 }
 
 // What a datetime field holds, as the gateway takes it.
