@@ -5,11 +5,14 @@ before the beginning are still there, `CLEARED` is the place up to which they ar
 ledger, so that roots, consistency proofs and checkpoints of every size go on. Pure functions of a connection.
 """
 
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from ipc.evidence.events import LEDGER_SEALED
+from ipc.texts.canonical import canonical_bytes
 from notary.database import DatabaseGone, OpenTransaction
 from notary.ledger.head import Head
 
@@ -80,6 +83,12 @@ def _read(connection: OpenTransaction, key: str) -> Cut | None:
 def write_cut(connection: OpenTransaction, key: str, cut: Cut) -> None:
     """Keep it; inside the transaction that cuts."""
     connection.execute(_WRITE, (key, msgspec.json.encode(cut).decode()))
+
+
+def signed_bytes(told: Mapping[str, Any]) -> bytes:
+    """The bytes that a receipt key signs of the `change` of a LedgerSealed event. Raises NotCanonical."""
+    plain = {name: value for name, value in told.items() if name not in ("signature", "signing_key_id")}
+    return canonical_bytes(plain | {"type": LEDGER_SEALED})
 
 
 def forget_cleared(connection: OpenTransaction) -> None:

@@ -18,7 +18,7 @@ from ipc.texts.identifiers import new
 from notary.database import OpenTransaction
 from notary.ledger import kept_values, segments
 from notary.ledger.chain import event_hash
-from notary.ledger.cut import BEGINNING, CLEARED, Cut, read_cleared, read_cut, write_cut
+from notary.ledger.cut import BEGINNING, CLEARED, Cut, read_cleared, read_cut, signed_bytes, write_cut
 from notary.tree.tiles import Tree
 from notary.units.performing import performs
 from notary.units.tasks import NotAllowed
@@ -70,7 +70,9 @@ def cut_off(unit: Transaction, asked: CutOff) -> int:
         if (problem := _problem_of(unit, sealed, beginning)) is not None:
             raise NotAllowed(problem)
         event = AuditEvent(event_type=LEDGER_SEALED, trace_id=new("trc_"), principal="gateway", decision="allow")
-        unit.append(event, change=_told(sealed))
+        told = _told(sealed)
+        signature = unit.state.signers.receipts.sign(signed_bytes(told))
+        unit.append(event, change=told | {"signature": signature.value, "signing_key_id": signature.kid})
         write_cut(connection, CLEARED, Cut(events=beginning.events, intents=beginning.intents, hash=beginning.hash))
         write_cut(connection, BEGINNING, end)
         (last_event_id,) = connection.execute(_EVENT_ID, (end.events,)).fetchone()

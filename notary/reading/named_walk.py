@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from ipc.evidence.events import INTENT_VERIFICATION, LEDGER_SEALED, STANDING_ADDED
-from ipc.texts.canonical import sha256_hex
+from ipc.texts.canonical import NotCanonical, sha256_hex
 from notary.database import OpenTransaction
-from notary.ledger.cut import NOTHING, Cut
+from notary.ledger.cut import NOTHING, Cut, signed_bytes
 from notary.ledger.page_ring import RingEntry
 from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
@@ -63,7 +63,12 @@ class _SealingEvent(msgspec.Struct):
     change: _SealedCut = msgspec.field(default_factory=_SealedCut)
 
 
+class _SignedEvent(msgspec.Struct):
+    change: dict[str, Any]
+
+
 _decode_sealing = msgspec.json.Decoder(_SealingEvent).decode
+_decode_signed = msgspec.json.Decoder(_SignedEvent).decode
 
 
 class NamedWalk:
@@ -83,6 +88,8 @@ class NamedWalk:
         self._names = LedgerNames()
         self._sealed = _SealedCut()
         """The cut that the last LedgerSealed event names."""
+        self._sealing = b""
+        """The stored bytes of that event."""
 
     def begin(self, beginning: Cut, end: Cut = NOTHING) -> None:
         """The walk is along the part of a ledger between two cuts; NOTHING: to its end."""
@@ -113,7 +120,7 @@ class NamedWalk:
             if event.event_type == STANDING_ADDED:
                 self._names.add(event.standing_signature)
             if event.event_type == LEDGER_SEALED:
-                self._sealed = _told_in(row[9])
+                self._sealed, self._sealing = _told_in(row[9]), row[9]
             if event.receipt_id is None and row[0] not in receipts:
                 continue
             problem = self._problem_of(event, receipts.get(row[0], (None, None, None)), row)
@@ -171,12 +178,17 @@ class NamedWalk:
         return None
 
     def check_beginning(self, beginning: Cut) -> Break | None:
-        """Check that an event tells of the cut that a ledger begins behind: else its first events were taken out, and
-        are in no segment."""
+        """Check that an event, signed by one of the keys if there are any, tells of the cut that a ledger begins
+        behind: else its first events were taken out, and are in no segment."""
         cut = _SealedCut(beginning.segment, beginning.digest, beginning.leaves, beginning.events, beginning.intents)
-        if beginning == NOTHING or self._sealed == cut:
+        if beginning == NOTHING:
             return None
-        return Break(None, None, f"no event tells that the {beginning.events} events before it were sealed")
+        before = f"the {beginning.events} events before it were sealed"
+        if self._sealed != cut:
+            return Break(None, None, f"no event tells that {before}")
+        if self._keys is not None and not _is_signed(self._sealing, self._keys):
+            return Break(None, None, f"the event that tells that {before} is not signed by a key that was given")
+        return None
 
     def check_names(self, names: Collection[str], committed: int) -> Break | None:
         """Check that each standing approval was signed for this ledger, which had these names: see LedgerNames."""
@@ -201,3 +213,15 @@ def _told_in(stored: bytes) -> _SealedCut:
         return _decode_sealing(stored).change
     except msgspec.MsgspecError:
         return _SealedCut()
+
+
+def _is_signed(stored: bytes, keys: ReceiptKeys) -> bool:
+    """True if one of the keys has signed what a LedgerSealed event tells.
+
+    SECURITY: an attacker who can write a ledger can append an event, and the next checkpoint commits to it.
+    """
+    try:
+        told = _decode_signed(stored).change
+        return keys.has_signed(signed_bytes(told), told.get("signature"), told.get("signing_key_id"))
+    except (msgspec.MsgspecError, NotCanonical):
+        return False

@@ -58,6 +58,12 @@ class ReceiptKeys:
             return "signature_invalid"
         return self._judged(envelope, signature, kid, receipt.result_hash)
 
+    def has_signed(self, data: bytes, signature: object, kid: object) -> bool:
+        """True if the listed key of this id has signed these bytes; `signature` is hex."""
+        if not isinstance(signature, str) or not isinstance(kid, str):
+            return False
+        return self._judged(data, signature, kid, sha256_hex(data)) == "verified"
+
     def show(self, stored: bytes) -> Shown:
         """The same of stored bytes, remembered, and the bytes to show: those stored, unless a reader might take them
         for something else. Raises ValueError for what is not a receipt.
