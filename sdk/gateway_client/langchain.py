@@ -4,11 +4,12 @@ Guarantees that a tool's answer never raises for what the gateway refuses: a mod
 and the orchestrator has the whole outcome as the message's `artifact` (Executed, Held, or the GatewayError).
 """
 
+import asyncio
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool
 
 from gateway_client.agents import AgentClient
 from gateway_client.errors import ApprovalPending, GatewayError
@@ -18,6 +19,19 @@ from gateway_client.tool_schemas import object_schema
 Outcome = Executed | Held | GatewayError
 MAX_CONTENT = 65_536
 """Characters of an output that a model reads; the artifact has all of it."""
+
+
+class ActionTool(BaseTool):
+    """One action. No parameter has a name: LangChain would fill `config` and `run_manager` itself, and an action may
+    have arguments of these names."""
+
+    call: Callable[[dict[str, Any]], tuple[str, Outcome]]
+
+    def _run(self, /, **arguments: Any) -> tuple[str, Outcome]:
+        return self.call(arguments)
+
+    async def _arun(self, /, **arguments: Any) -> tuple[str, Outcome]:
+        return await asyncio.to_thread(self.call, arguments)
 
 
 def tools(client: AgentClient, *, only: Collection[str] | None = None, wait_seconds: float = 0.0) -> list[BaseTool]:
@@ -37,13 +51,13 @@ def tools(client: AgentClient, *, only: Collection[str] | None = None, wait_seco
 
 
 def _tool(client: AgentClient, manifest: Manifest, schema: dict[str, Any], wait_seconds: float) -> BaseTool:
-    def call(**arguments: Any) -> tuple[str, Outcome]:
+    def call(arguments: dict[str, Any]) -> tuple[str, Outcome]:
         outcome = _called(client, manifest.action_id, arguments, wait_seconds)
         return _said(outcome), outcome
 
     effects = ", ".join(manifest.declared_side_effects) or "none"
-    return StructuredTool.from_function(
-        call,
+    return ActionTool(
+        call=call,
         name=manifest.action_id,
         description=f"{manifest.description} Risk: {manifest.risk_level}. Side effects: {effects}.".strip(),
         args_schema={**schema, "properties": schema.get("properties", {})},

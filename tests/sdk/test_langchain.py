@@ -1,0 +1,44 @@
+"""Actions as tools of LangChain, before a client that records what it is asked to call."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from gateway_client import AgentClient, NotFound
+from gateway_client.langchain import tools
+
+NAMES = ("config", "run_manager", "self", "callbacks", "args", "kwargs", "tool_call_id", "runtime", "state")
+"""Names of LangChain's own."""
+
+
+class PlayedClient:
+    """One action with these arguments, which is gone when it is called."""
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, dict[str, Any]]] = []
+
+    def actions(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(action_id="deploy")]
+
+    def manifest(self, action_id: str) -> SimpleNamespace:
+        schema = {"type": "object", "properties": {name: {"type": "string"} for name in NAMES}}
+        return SimpleNamespace(
+            action_id=action_id, version="1", description="Deploys.", risk_level="low", declared_side_effects=(),
+            request_schema=schema,
+        )  # fmt: skip
+
+    def execute(self, action_id: str, arguments: dict[str, Any]) -> None:
+        self.called.append((action_id, arguments))
+        raise NotFound("action_not_found", status=404)
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_call_has_the_arguments_that_the_model_gave_whatever_their_names(is_awaited: bool) -> None:
+    client = PlayedClient()
+    (tool,) = tools(cast("AgentClient", client))
+    given = {name: f"the {name}" for name in NAMES}
+    call = {"type": "tool_call", "id": "1", "name": "deploy", "args": given}
+    message = asyncio.run(tool.ainvoke(call)) if is_awaited else tool.invoke(call)
+    assert client.called == [("deploy", given)]
+    assert isinstance(message.artifact, NotFound)
