@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from importing.refusal import LeftOut
 from importing.words import one_line
 from ipc.texts.visible import has_looks
 
@@ -45,7 +46,7 @@ _Dumper.add_representer(str, _text)
 
 
 def manifest_text(fields: Mapping[str, Any], comments: Mapping[str, list[str]]) -> str:
-    """The whole file."""
+    """The whole file. Raises LeftOut."""
     lines: list[str] = []
     for name, value in fields.items():
         lines += (f"# {one_line(comment, _COMMENT)}" for comment in comments.get(name, ()))
@@ -61,6 +62,9 @@ def _written(value: dict[str, Any]) -> str:
 
 
 def _dumped(value: dict[str, Any], *, as_it_is: bool) -> str:
-    return yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=as_it_is, width=WIDTH, default_flow_style=None
-    )
+    try:
+        return yaml.dump(
+            value, Dumper=_Dumper, sort_keys=False, allow_unicode=as_it_is, width=WIDTH, default_flow_style=None
+        )
+    except UnicodeEncodeError:  # half a pair of surrogates
+        raise LeftOut("its texts are no Unicode") from None

@@ -102,7 +102,10 @@ def _of_oauth(secret: str, scheme: dict[str, Any], scopes: Any, server: str) -> 
     flows = scheme.get("flows")
     flow = flows.get("clientCredentials") if isinstance(flows, dict) else None
     token_url = flow.get("tokenUrl") if isinstance(flow, dict) else None
-    whole = urljoin(server + "/", token_url) if isinstance(token_url, str) else ""
+    try:
+        whole = urljoin(server + "/", token_url) if isinstance(token_url, str) else ""
+    except ValueError:  # it is no address
+        whole = ""
     if not whole.startswith("https://"):
         return _bearer(secret, "an access token of OAuth 2.0: give one that lasts, or write another way")
     way: dict[str, Any] = {"token_url": whole, "client_id": CLIENT_ID}

@@ -87,6 +87,8 @@ def _parameter(
 ) -> Parameter:
     if place in {"header", "query"} and name.lower() in _REROUTING:
         raise LeftOut("a server may take another method, host or path from it")
+    if not _is_unicode(name):
+        raise LeftOut("a name that is no Unicode")
     if place == "cookie":
         raise LeftOut("cookies are not sent")
     if "content" in raw:
@@ -97,7 +99,8 @@ def _parameter(
     if description and isinstance(schema, dict):
         schema = {**schema, "description": description}
     kinds = _kinds(schema)
-    style = raw.get("style", "simple" if place in {"path", "header"} else "form")
+    given = raw.get("style")
+    style = given if isinstance(given, str) else "simple" if place in {"path", "header"} else "form"
     if "object" in kinds:
         raise LeftOut("an object")
     if "array" in kinds:
@@ -136,6 +139,8 @@ def url_of(operation: ApiOperation, server: str, parameters: tuple[Parameter, ..
     path = operation.path
     if not path.startswith("/") or "?" in path or "#" in path:
         raise LeftOut("a path with a query or a fragment")
+    if not _is_unicode(path):
+        raise LeftOut("a path that is no Unicode")
     known = {one.name: one for one in parameters if one.place == "path"}
     written = []
     for index, piece in enumerate(_VARIABLE.split(path)):
@@ -150,6 +155,14 @@ def url_of(operation: ApiOperation, server: str, parameters: tuple[Parameter, ..
         raise LeftOut(f"the parameter {one_line(min(missing), 60)} is not in the path")
     query = ",".join(one.variable for one in parameters if one.place == "query")
     return server.rstrip("/") + "".join(written) + (f"{{?{query}}}" if query else "")
+
+
+def _is_unicode(text: str) -> bool:
+    """False for half a pair of surrogates, which JSON can escape and no client can send."""
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _percent(character: str) -> str:

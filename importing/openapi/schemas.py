@@ -20,6 +20,8 @@ DEPTHS = (20, 8, 5, 3, 2)
 """Levels to which a schema is written out; the next where it is too large."""
 MAX_SCHEMAS = 1500
 """Subschemas of one request: more is nothing that a person reviews."""
+MAX_REFERENCES = 100
+"""References inside each other, which lead to no deeper level of the schema where nothing stands between them."""
 MAX_DESCRIPTION = 400
 _MAX_INTEGER = 2**53 - 1
 _TYPES = ("null", "boolean", "object", "array", "number", "string", "integer")
@@ -95,6 +97,8 @@ class _Once:
     def _referred(self, raw: dict[str, Any], trail: tuple[str, ...], depth: int) -> Schema:
         """The target in its place. In 3.0 nothing stands beside a reference; in 3.1 both hold."""
         reference = raw["$ref"]
+        if len(trail) >= MAX_REFERENCES:
+            raise LeftOut(f"more than {MAX_REFERENCES} references inside each other")
         target = self._references.target(reference)
         if reference in trail:
             return self._cut(target, f"cut where {one_line(reference.rpartition('/')[2], 60)} refers to itself")

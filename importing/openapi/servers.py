@@ -51,4 +51,7 @@ def _whole(server: dict[str, Any], source: str) -> str:
         return str(variable.get("default", found[0])) if isinstance(variable, dict) else found[0]
 
     url = _VARIABLE.sub(default, server["url"])
-    return urljoin(source, url) if is_url(source) else url
+    try:
+        return urljoin(source, url) if is_url(source) else url
+    except ValueError:  # `checked` refuses what is no address
+        return url

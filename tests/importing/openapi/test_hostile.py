@@ -181,3 +181,32 @@ def test_parts_of_another_form_leave_their_operation_out_and_no_other(tmp_path: 
     assert sorted(path.stem for path in (tmp_path / "actions").iterdir()) == ["good", "i"]
     left_out = re.findall(r"^left out: ([a-z, ]+) \(", told.out, re.MULTILINE)
     assert sorted(name for names in left_out for name in names.split(", ")) == list("abcdefghj")
+
+
+HALF = "a\ud800"
+"""Half a pair of surrogates, which JSON can escape."""
+CHAIN = {f"s{number}": {"$ref": f"#/components/schemas/s{number + 1}"} for number in range(600)} | {"s600": {}}
+OAUTH = {"type": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "https://["}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "reason"),
+    [
+        (f"/{HALF}", {}, "a path that is no Unicode"),
+        ("/b", {"requestBody": json_body({"properties": {HALF: {"enum": [HALF]}}})}, "its texts are no Unicode"),
+        ("/b", {"parameters": [query(HALF, required=True)]}, "a name that is no Unicode"),
+        ("/b", {"requestBody": json_body({"$ref": "#/components/schemas/s0"})}, "references inside each other"),
+        ("/{b}", {"parameters": [{"name": "b", "in": "path", "style": []}]}, None),
+        ("/b", {"security": [{"oauth": []}]}, None),
+    ],
+)  # fmt: skip
+def test_an_operation_in_an_odd_form_keeps_no_other_from_its_manifest(
+    tmp_path: Path, path: str, fields: dict[str, Any], reason: str | None
+) -> None:
+    paths = {"/a": {"get": operation("sound")}, path: {"post": operation("odd", **fields)}}
+    parts = {"schemas": CHAIN, "securitySchemes": {"oauth": OAUTH}}
+    told = imported(tmp_path, document(paths, components=parts))
+    assert told.code == 0, told
+    made = {file.name for file in (tmp_path / "actions").iterdir()}
+    assert made == {"sound.yaml"} | ({"odd.yaml"} if reason is None else set())
+    assert (reason or "") in told.out
