@@ -1,7 +1,7 @@
 """Actions as LangChain tools, for agents of LangChain and LangGraph. Needs the extra `langchain`.
 
-Guarantees that a tool's answer never raises for what the gateway refuses: a model reads the reason and what to do next,
-and the orchestrator has the whole outcome as the message's `artifact` (Executed, Held, or the GatewayError).
+Guarantees that a tool's answer never raises for what gateway or library refuse: a model reads the reason and what to
+do next, and the orchestrator has the whole outcome as the message's `artifact` (Executed, Held, or the GatewayError).
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.tools import BaseTool
 
 from gateway_client.agents import AgentClient
-from gateway_client.errors import ApprovalPending, GatewayError
+from gateway_client.errors import ApprovalPending, GatewayError, Invalid
 from gateway_client.results import Executed, Held, Manifest
 from gateway_client.tool_schemas import object_schema
 
@@ -78,6 +78,8 @@ def _called(client: AgentClient, action_id: str, arguments: dict[str, Any], wait
         return held or error
     except GatewayError as error:
         return error
+    except ValueError as error:  # what the library refuses to send; its texts quote no value
+        return Invalid("invalid_request", reason=str(error))
 
 
 def _said(outcome: Outcome) -> str:

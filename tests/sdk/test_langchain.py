@@ -5,7 +5,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from gateway_client import AgentClient, NotFound
+from gateway_client import AgentClient, Invalid, NotFound
+from gateway_client.calling.core import encode_json
 from gateway_client.langchain import tools
 
 NAMES = ("config", "run_manager", "self", "callbacks", "args", "kwargs", "tool_call_id", "runtime", "state")
@@ -29,6 +30,7 @@ class PlayedClient:
         )  # fmt: skip
 
     def execute(self, action_id: str, arguments: dict[str, Any]) -> None:
+        encode_json(arguments)
         self.called.append((action_id, arguments))
         raise NotFound("action_not_found", status=404)
 
@@ -42,3 +44,11 @@ def test_a_call_has_the_arguments_that_the_model_gave_whatever_their_names(is_aw
     message = asyncio.run(tool.ainvoke(call)) if is_awaited else tool.invoke(call)
     assert client.called == [("deploy", given)]
     assert isinstance(message.artifact, NotFound)
+
+
+@pytest.mark.parametrize("value", [float("nan"), "\ud800"])
+def test_a_model_reads_that_its_arguments_can_not_be_sent(value: object) -> None:
+    (tool,) = tools(cast("AgentClient", PlayedClient()))
+    message = tool.invoke({"type": "tool_call", "id": "1", "name": "deploy", "args": {"config": value}})
+    assert isinstance(message.artifact, Invalid)
+    assert "can't be sent as JSON" in message.content
