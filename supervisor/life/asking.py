@@ -18,14 +18,14 @@ ANSWER_SECONDS: Final = 150.0
 """A reload may take two minutes."""
 SILENT_SECONDS: Final = 10.0
 """How long a gateway may take to answer."""
-_SECONDS: Final = {"reload": ANSWER_SECONDS + QUESTION_SECONDS, "seal": 45.0}
+SLOW_SECONDS: Final = {"reload": ANSWER_SECONDS + QUESTION_SECONDS, "seal": 45.0}
 """How long it may take for a command word, where that is longer."""
 
 
 def ask_gateway(state_dir: Path, word: str, **more: object) -> dict[str, Any]:
     """Send a command word, and `more` with it, to the gateway of this state directory and return its answer. Raises
     Refused."""
-    seconds = _SECONDS.get(word, SILENT_SECONDS)
+    seconds = SLOW_SECONDS.get(word, SILENT_SECONDS)
     try:
         folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:

@@ -1,9 +1,10 @@
 """The socket in the state directory through which `gateway status|ps|reload|drain` and `gateway ledger seal` ask the
 running supervisor.
 
-One line of JSON in, one out, and the connection is closed; a bounded number of them, each with a deadline. SECURITY:
-only the gateway's own user and root are heard (peer credentials, besides the modes of socket and folder), and none of
-the gateway's own processes: a worker that was taken over has no business here.
+One line of JSON in, one out, and the connection is closed; a bounded number of them, each with a deadline. Commands
+that take long never have all places, so that `status` does not wait for them. SECURITY: only the gateway's own user and
+root are heard (peer credentials, besides the modes of socket and folder), and none of the gateway's own processes: a
+worker that was taken over has no business here.
 """
 
 import json
@@ -19,12 +20,14 @@ import msgspec
 import trio
 
 from ipc.process.exits import Exit
-from supervisor.life.asking import ANSWER_SECONDS, NAME, QUESTION_SECONDS
+from supervisor.life.asking import ANSWER_SECONDS, NAME, QUESTION_SECONDS, SLOW_SECONDS
 from supervisor.logs import log
 from supervisor.refusal import Refused
 
 MAX_LINE: Final = 4096
 MAX_CONNECTIONS: Final = 8
+MAX_SLOW: Final = 6
+"""Commands that take long, at once; one more is refused."""
 _CREDENTIALS = struct.Struct("3i")
 _MOST_GENERATIONS = 64
 
@@ -63,7 +66,7 @@ def _remove(path: Path) -> None:
 async def answer_commands(sock: socket.socket, answers: Mapping[str, Answer]) -> NoReturn:
     """Serve until cancelled. `answers` by the word that a question has in `do`."""
     listening = trio.socket.from_stdlib_socket(sock)
-    places = trio.Semaphore(MAX_CONNECTIONS)
+    places, slow = trio.Semaphore(MAX_CONNECTIONS), trio.Semaphore(MAX_SLOW)
     async with trio.open_nursery() as nursery:
         while True:
             await places.acquire()
@@ -75,10 +78,12 @@ async def answer_commands(sock: socket.socket, answers: Mapping[str, Answer]) ->
                 places.release()
                 await trio.sleep(1.0)
                 continue
-            nursery.start_soon(_serve, connection, answers, places)
+            nursery.start_soon(_serve, connection, answers, places, slow)
 
 
-async def _serve(connection: trio.socket.SocketType, answers: Mapping[str, Answer], places: trio.Semaphore) -> None:
+async def _serve(
+    connection: trio.socket.SocketType, answers: Mapping[str, Answer], places: trio.Semaphore, slow: trio.Semaphore
+) -> None:
     try:
         with connection, suppress(OSError, trio.BrokenResourceError):  # it has hung up: an interrupted command, say
             if not _may_ask(connection):
@@ -87,16 +92,30 @@ async def _serve(connection: trio.socket.SocketType, answers: Mapping[str, Answe
             with trio.move_on_after(QUESTION_SECONDS):
                 line = await _line(connection)
             question = _question(line)
-            told = await _told(answers.get(str(question.get("do"))), question)
+            told = await _told(answers, question, slow)
             with trio.move_on_after(QUESTION_SECONDS):
                 await trio.SocketStream(connection).send_all(json.dumps(told).encode() + b"\n")
     finally:
         places.release()
 
 
-async def _told(answer: Answer | None, question: Question) -> Mapping[str, object]:
-    if answer is None:
+async def _told(answers: Mapping[str, Answer], question: Question, slow: trio.Semaphore) -> Mapping[str, object]:
+    word = str(question.get("do"))
+    if word not in answers:
         return {"error": "no such command"}
+    if word not in SLOW_SECONDS:
+        return await _answered(answers[word], question)
+    try:
+        slow.acquire_nowait()
+    except trio.WouldBlock:
+        return {"error": "too many commands are under way"}
+    try:
+        return await _answered(answers[word], question)
+    finally:
+        slow.release()
+
+
+async def _answered(answer: Answer, question: Question) -> Mapping[str, object]:
     with trio.move_on_after(ANSWER_SECONDS):
         return await answer(question)
     return {"error": f"no answer within {ANSWER_SECONDS:.0f} s"}

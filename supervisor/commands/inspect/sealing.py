@@ -107,7 +107,7 @@ def _seal_running(settings: Settings, arguments: list[str]) -> None:
     _finish_earlier(state_dir)
     printed = run_for_ledger(_PROGRAM, settings, [*arguments, "--copy"], MOST_SECONDS)
     copied = msgspec.json.decode(printed, type=CopiedSegment)
-    answer = _asked(state_dir, copied)
+    answer = _asked(state_dir, copied.sealed)
     if answer["problem"] is not None:
         if answer["is_refused"]:
             Path(copied.path).unlink()  # the ledger has all of it
@@ -116,7 +116,7 @@ def _seal_running(settings: Settings, arguments: list[str]) -> None:
     try:
         while answer["left"] and answer["problem"] is None:
             time.sleep(_LOOK_AGAIN_SECONDS)
-            answer = _asked(state_dir, copied)
+            answer = _asked(state_dir, copied.sealed)
         is_done = answer["problem"] is None
     except Refused:
         is_done = False
@@ -129,12 +129,12 @@ def _finish_earlier(state_dir: Path) -> None:
 
     SECURITY: it may still cut the ledger for a command that has ended, whose segment would be removed as unfinished.
     """
-    if (problem := ask_gateway(state_dir, "seal", sealed="").get("problem")) is not None:
+    if (problem := _asked(state_dir, "")["problem"]) is not None:
         raise Refused(Exit.UNAVAILABLE, f"the ledger can't be sealed now: {problem}.")
 
 
-def _asked(state_dir: Path, copied: CopiedSegment) -> dict[str, Any]:
-    answer = ask_gateway(state_dir, "seal", sealed=copied.sealed)
+def _asked(state_dir: Path, sealed: str) -> dict[str, Any]:
+    answer = ask_gateway(state_dir, "seal", sealed=sealed)
     if "error" in answer:
         raise Refused(Exit.FAILED, f"{answer['error']}.")
     return answer

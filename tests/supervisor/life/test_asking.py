@@ -6,13 +6,14 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
 from ipc.process.exits import Exit
 from supervisor.life.asking import NAME, ask_gateway
-from supervisor.life.command_socket import Question, answer_commands, listen_for_commands
+from supervisor.life.command_socket import MAX_CONNECTIONS, Question, answer_commands, listen_for_commands
 from supervisor.refusal import Refused
 
 ROUNDS = 300
@@ -58,6 +59,31 @@ async def test_a_command_that_is_interrupted_before_its_answer_ends_nothing(
         has_hung_up.set()
         told = await trio.to_thread.run_sync(ask_gateway, tmp_path, "reload")
         assert told == {"told": "reload"}
+        nursery.cancel_scope.cancel()
+
+
+async def test_commands_that_take_long_leave_places_for_those_that_do_not(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    async def never(_: Question) -> Mapping[str, object]:
+        return await trio.sleep_forever()
+
+    async def at_once(_: Question) -> Mapping[str, object]:
+        return {"state": "serving"}
+
+    async def asked(word: str) -> dict[str, Any]:
+        return await trio.to_thread.run_sync(ask_gateway, tmp_path, word)
+
+    with ExitStack() as cleanup:
+        sock = listen_for_commands(tmp_path, cleanup)
+        sock.setblocking(False)
+        nursery.start_soon(answer_commands, sock, {"reload": never, "status": at_once})
+        for _ in range(MAX_CONNECTIONS):
+            slow = await trio.open_unix_socket(str(tmp_path / NAME))
+            cleanup.callback(slow.socket.close)
+            await slow.send_all(b'{"do": "reload"}\n')
+        assert await asked("status") == {"state": "serving"}
+        assert await asked("reload") == {"error": "too many commands are under way"}
         nursery.cancel_scope.cancel()
 
 
