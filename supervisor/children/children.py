@@ -119,6 +119,10 @@ class Children:
         child = self._alive[process.pid] = Child(name, process)
         return child
 
+    def is_of_gateway(self, pid: int) -> bool:
+        """Whether this is the pid of this process, or of a child of it that lives."""
+        return pid == os.getpid() or pid in self._alive
+
     def reap(self) -> None:
         """Collect every process that has ended, ours or inherited from a child that died."""
         while True:

@@ -1,7 +1,8 @@
 """The template process: held alive, told which modules to load, and told all of them again after a restart.
 
 Relays LoadModules and ModulesLoaded between fronts and template, and counts generations over all templates, so that
-what a front once required holds for the workers of a later template too.
+what a front once required holds for the workers of a later template too. A template is believed neither a count that
+no front could be told, nor that another process of the gateway is its worker.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 import trio
 from msgspec.structs import replace
 
+from ipc.channel.protocol_states import ProtocolError
 from ipc.configuration.networks import NetworkSettings
 from ipc.messages.forking import (
     StartTemplate,
@@ -41,6 +43,9 @@ MAX_LOAD_ATTEMPTS = 3
 """A load that a template did not survive this often is answered as refused."""
 READY_SECONDS = 60.0
 """From start to TemplateReady: the runtime is imported, nothing is compiled yet."""
+
+MAX_GENERATION = 2**32
+"""Of one template: more loads than one lives to see. Counts of all templates stay far below 64 bits."""
 
 _REPLAY = "replay"
 
@@ -191,7 +196,7 @@ class TemplateKeeper:
 
     def _answer_loaded(self, message: Message) -> None:
         assert isinstance(message, ModulesLoaded)
-        self._generation = max(self._generation, self._earlier_generations + message.generation)
+        self._generation = max(self._generation, self._over_all(message.generation))
         if message.request_id == _REPLAY:
             self.supply.open()
             return
@@ -206,11 +211,20 @@ class TemplateKeeper:
 
     def _answer_started(self, message: Message) -> None:
         assert isinstance(message, WorkerStarted)
-        self.supply.answer_started(message, self._earlier_generations + message.generation)
+        # SECURITY: the process is put behind a worker's limits.
+        if message.pid <= 0 or self._state.children.is_of_gateway(message.pid):
+            raise ProtocolError(f"pid {message.pid} is no worker")
+        self.supply.answer_started(message, self._over_all(message.generation))
 
     def _answer_exited(self, message: Message) -> None:
         assert isinstance(message, WorkerExited)
         self.supply.answer_exited(message)
+
+    def _over_all(self, generation: int) -> int:
+        """A generation of the present template, counted over all of them. Raises ProtocolError."""
+        if not 0 <= generation <= MAX_GENERATION:
+            raise ProtocolError(f"generation {generation}")
+        return self._earlier_generations + generation
 
     def _post_load(self, load_id: str) -> None:
         load = self._loads[load_id]

@@ -247,6 +247,17 @@ def test_a_refused_module_is_not_loaded_again_into_a_new_template(start: Start) 
     gateway.eventually(lambda state: len(state["gone"]) == 3 and len(state["workers"]) == 3)
 
 
+@pytest.mark.parametrize("claim", [{"pid": 0}, {"pid": "supervisor"}, {"generation": 2**64 - 1}])
+def test_a_template_that_claims_the_impossible_is_replaced_and_harms_no_front(
+    start: Start, claim: dict[str, object]
+) -> None:
+    gateway = start(template={"claims": claim})
+    gateway.wait_ready()
+    gateway.eventually(one_each)
+    assert "template is killed: it broke the protocol" in gateway.log()
+    assert not gateway.told("front 1 ended")
+
+
 def test_front_and_template_may_die_together(gateway: Running) -> None:
     before = gateway.state()
     os.kill(gateway.whole_family()["template"], signal.SIGKILL)

@@ -1,7 +1,7 @@
 """A template without WebAssembly: forks workers that do what a line of text tells them. Scripted by a file.
 
 `fake-template.json` in the state directory: `exit_at_start`, an exit code; `deadly` and `refused`, modules that end it
-or do not load.
+or do not load; `claims`, the `pid` (or "supervisor") and `generation` that the first one tells of its workers.
 """
 
 import json
@@ -59,6 +59,9 @@ class FakeTemplate:
         assert isinstance(start, StartTemplate)
         script = Path(start.cache_dir).parent / "fake-template.json"
         self.script = json.loads(script.read_text()) if script.exists() else {}
+        self.claims = self.script.get("claims", {})
+        if self.claims:
+            script.unlink()
         if "exit_at_start" in self.script:
             os._exit(self.script["exit_at_start"])
         self.channel.send(TemplateReady())
@@ -108,7 +111,8 @@ class FakeTemplate:
         self.generation += bool(new)
         self.loaded |= new
         verdicts = tuple(ModuleVerdict(name, "refused" if name in refused else "ok", None) for name in names)
-        self.channel.send(ModulesLoaded(message.request_id, self.generation, verdicts))
+        told = self.claims.get("generation", self.generation)
+        self.channel.send(ModulesLoaded(message.request_id, told, verdicts))
 
     def spawn(self, message: SpawnWorker) -> None:
         channel, attesting = (socket.socket(fileno=self.channel.fds.popleft()) for _ in range(2))
@@ -122,7 +126,9 @@ class FakeTemplate:
         channel.close()
         attesting.close()
         self.alive[pid] = message.worker_id
-        self.channel.send(WorkerStarted(message.worker_id, pid, self.generation))
+        claimed = self.claims.get("pid", pid)
+        told = os.getppid() if claimed == "supervisor" else claimed
+        self.channel.send(WorkerStarted(message.worker_id, told, self.claims.get("generation", self.generation)))
 
 
 def main() -> None:
