@@ -9,6 +9,7 @@ import msgspec
 from frontend.calls.approvals.record import call_record_of, readable_body
 from frontend.calls.approvals.transitions import Transitions
 from frontend.notary.client import NotaryClient
+from frontend.notary.errors import NotaryUnavailable
 from frontend.telemetry.logs import log
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, FAILED
@@ -50,8 +51,20 @@ class Recovery(msgspec.Struct, frozen=True):
         await self._end_all(await self.transitions.unresolved_claims())
 
     async def _end_all(self, approvals: list[ApprovalRecord]) -> bool:
-        """True if any has ended by this call."""
-        return any([await self._finish(approval, await self._end_of(approval)) for approval in approvals])
+        """True if any has ended by this call. One that can't be ended keeps none after it waiting: it is raised last.
+        Nothing is tried once the notary does not answer."""
+        has_ended = False
+        problem: Exception | None = None
+        for approval in approvals:
+            try:
+                has_ended |= await self._finish(approval, await self._end_of(approval))
+            except NotaryUnavailable:
+                raise
+            except Exception as error:
+                problem = problem or error
+        if problem is not None:
+            raise problem
+        return has_ended
 
     async def _end_of(self, approval: ApprovalRecord) -> _End:
         trace = await self.notary.ask(TraceOfApproval(approval.approval_id))

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import trio
 
+from frontend.notary.errors import NotaryRefused
 from ipc.backends.store import ApprovalRecord
 from ipc.operations.evidence import ApprovalTrace
 from ipc.operations.holds import GetHold, MoveHold
@@ -101,3 +102,21 @@ async def test_a_claim_that_another_front_has_ended_is_left_alone(tmp_path: Path
         core.client.faults["MoveHold"] = says(None)
         assert await recover(core) == []
         assert core.client.asked.count("MoveHold") == 1
+
+
+async def test_a_claim_that_the_notary_refuses_to_end_keeps_no_later_one_waiting(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        holds = [(await held(core))[1] for _ in range(3)]
+        for approval_id in holds:
+            await claimed(core, approval_id, core.services.front_id)
+
+        async def refuses_the_first(operation: Any, args: Any, kwargs: Any) -> Any:
+            if args[0].approval_id == holds[0]:
+                raise NotaryRefused("it contradicts the ledger")
+            return await operation(*args, **kwargs)
+
+        core.client.faults["MoveHold"] = refuses_the_first
+        with capture_logs() as lines:
+            await core.services.upkeep.round()
+        assert [await state_of(core, one) for one in holds] == ["claimed", "failed", "failed"]
+        assert [one["event"] for one in lines if one["log_level"] == "warning"][-1] == "claims could not be ended"
