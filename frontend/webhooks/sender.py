@@ -31,6 +31,9 @@ LONGEST_MS: Final = 3600 * 1000
 """The longest pause, asked for by a receiver or configured: the outbox takes a delivery that is due much later for
 the result of a wrong clock (`FAR_MS`), and sends it at once."""
 
+MOST_ENDS: Final = 10_000
+"""Deliveries whose schedule's end is remembered. One that another host's deliverer settles is never seen again here."""
+
 
 class Trouble:
     """Tells of a ledger that does not answer: logs once that it is silent, and once that it answers again."""
@@ -155,7 +158,7 @@ class Sender:
         pause = self._endpoint.pause_after(delivery.attempt) if outcome.kind == FAILED else None
         if pause is not None:
             due = now + milliseconds(pause) + ROUNDED_MS
-            end = self._ends.setdefault(delivery.seq, now + milliseconds(self._endpoint.pauses_left(delivery.attempt)))
+            end = self._end_of(delivery, now)
             asked = min(now + milliseconds(outcome.retry_after), end, now + LONGEST_MS)
             await self._insisted(delivery, named(due=max(due, asked)))
             return
@@ -170,6 +173,13 @@ class Sender:
             "a webhook was given up", endpoint=self._endpoint.name, event_type=delivery.kind,
             event_id=delivery.event_id, status=outcome.status, error=outcome.error, attempts=delivery.attempt, **told,
         )  # fmt: skip
+
+    def _end_of(self, delivery: Delivery, now: int) -> int:
+        """When the last attempt of its schedule would have been, as of the first time that it was put off."""
+        end = self._ends.setdefault(delivery.seq, now + milliseconds(self._endpoint.pauses_left(delivery.attempt)))
+        if len(self._ends) > MOST_ENDS:
+            del self._ends[next(iter(self._ends))]  # the oldest
+        return end
 
     def _close(self) -> None:
         """Send nothing more to a receiver that is gone, until a reload; deliveries go on waiting."""

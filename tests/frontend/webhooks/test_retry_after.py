@@ -2,13 +2,24 @@
 
 from collections.abc import Iterator
 from email.utils import formatdate
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
+from msgspec.structs import replace
 
-from frontend.webhooks.outcome import asked_pause
-from tests.frontend.webhooks.samples import delivering, hook, kept, named, notifying_core, settled
+from frontend.deadlines import WebhookDeadlines
+from frontend.webhooks import sender
+from frontend.webhooks.endpoints import open_endpoints
+from frontend.webhooks.outcome import FAILED, AttemptOutcome, asked_pause
+from frontend.webhooks.sender import Sender, SenderContext, Trouble
+from ipc.evidence.records import Delivery
+from ipc.operations.deliveries import SettleDelivery
+from tests.frontend.webhooks.samples import DELIVERY, delivering, hook, kept, named, notifying_core, settled
 from tests.frontend.webhooks.test_sender import arrive, call, is_put_off
+from tests.support.front_core import TestClock
 from tests.support.logs import capture_logs
 from tests.support.webhook_receiver import Receiver, says, webhook_receiver
 from tests.support.worker_desk import until
@@ -91,3 +102,42 @@ async def test_an_endpoint_that_answers_410_is_sent_nothing_more_and_keeps_what_
         async with delivering(core):  # as after a reload
             await settled(tmp_path)
         assert len(receiver.received) == 2
+
+
+class EndedElsewhere:
+    """An outbox whose deliveries another host ends once they were put off here: each is claimed once."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self.put_off = 0
+
+    async def next_due(self, _: str) -> int:
+        await trio.lowlevel.checkpoint()
+        return 0
+
+    async def claim(self, _: str, *, now: int, until: int, limit: int) -> list[Delivery]:
+        await trio.lowlevel.checkpoint()
+        return [replace(DELIVERY, seq=next(self._numbers)) for _ in range(limit)]
+
+    async def settle(self, asked: SettleDelivery) -> None:
+        await trio.lowlevel.checkpoint()
+        self.put_off += asked.due is not None
+
+
+class Failing:
+    async def attempt(self, *_: Any) -> AttemptOutcome:
+        await trio.lowlevel.checkpoint()
+        return AttemptOutcome(FAILED, 503)
+
+
+async def test_little_is_remembered_of_deliveries_that_another_host_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "MOST_ENDS", 8)
+    outbox: Any = EndedElsewhere()
+    context = SenderContext(outbox, Failing(), TestClock(), Trouble(), WebhookDeadlines(), lambda _: None)
+    one = Sender(open_endpoints((hook(),))[0], context)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.run)
+            await until(lambda: outbox.put_off >= 100)
+            one.end()
+    assert len(one._ends) == 8
