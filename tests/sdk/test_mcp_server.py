@@ -185,6 +185,26 @@ async def test_a_change_of_a_tool_is_notified_once_despite_other_list_requests(c
             assert not await catalog.has_changed()
 
 
+async def test_a_list_that_the_client_reads_during_a_look_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = [summary("a")], [summary("a"), summary("b")]
+    script: dict[str, Any] = {
+        "GET /v1/actions": [(200, first), (200, first), (200, second)],
+        "GET /v1/actions/a": (200, summary("a")), "GET /v1/actions/b": (200, summary("b")),
+    }  # fmt: skip
+    with scripted_gateway(script) as gate:
+        async with AsyncAgentClient(gate.url) as agent:
+            catalog, manifest_of = Catalog(agent), agent.manifest
+
+            async def after_the_client(action_id: str) -> Manifest:
+                monkeypatch.setattr(agent, "manifest", manifest_of)
+                await catalog.page(None)
+                return await manifest_of(action_id)
+
+            await catalog.page(None)
+            monkeypatch.setattr(agent, "manifest", after_the_client)
+            assert [await catalog.has_changed() for _ in range(2)] == [False, False]
+
+
 async def test_a_removed_action_is_notified_after_a_call_has_missed_it() -> None:
     script: dict[str, Any] = {
         "GET /v1/actions": [(200, [summary("a"), summary("b")]), (200, [summary("a")])],

@@ -45,9 +45,8 @@ class Catalog:
             by_id = await self._tools(chosen)
         except GatewayError as error:
             raise MCPError(INTERNAL_ERROR, f"The gateway does not list its actions: {error}. {error.hint}") from None
-        if cursor is None:
-            self._told = dict.fromkeys(ids)
-        self._told |= {one: digest_of(by_id.get(one)) for one in chosen}
+        before = dict.fromkeys(ids) if cursor is None else self._told
+        self._told = {**before, **{one: digest_of(by_id.get(one)) for one in chosen}}
         tools = [by_id[one] for one in chosen if one in by_id]
         following = chosen[-1] if first + self._page_size < len(ids) else None
         own = [status_tool(), *lookup_tools()] if cursor is None else []
@@ -55,10 +54,13 @@ class Catalog:
 
     async def has_changed(self) -> bool:
         """True once for each difference from the list as the client knows it. Raises GatewayError."""
+        before = self._told
         ids = await self._refreshed()
         by_id = await self._tools(ids)
-        now = {one: digest_of(by_id.get(one)) for one in ids}
-        before, self._told = self._told, {**now}
+        if self._told is not before:
+            return False  # the client has read the list meanwhile: the next look compares with what it got
+        now: dict[str, str | None] = {one: digest_of(by_id.get(one)) for one in ids}
+        self._told = now
         known = {one: now.get(one) if digest is None else digest for one, digest in before.items()}
         return known != now
 
