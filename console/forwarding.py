@@ -22,7 +22,8 @@ from frontend.telemetry.logs import log, trace_now
 MAX_ANSWER: Final = 16 * 1024 * 1024
 PLACES: Final = 16
 """Requests at the gateway at once."""
-_BROKEN: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError)
+_BROKEN: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError, UnicodeError)
+"""The last: the gateway's name can't be looked up, as `a..b`."""
 _AUTHORIZATION: Final = re.compile(r"DPoP key-[a-z0-9_-]{1,64}")
 _PROOF: Final = re.compile(r"[A-Za-z0-9_.-]{1,4096}")
 _PASSED_ON: Final = {

@@ -33,6 +33,13 @@ def test_only_decisions_and_the_end_of_a_session_change_anything() -> None:
     assert asked == {"approve", "deny", "revoke", "explain"}
 
 
+async def test_a_gateway_whose_name_can_not_be_looked_up_is_not_reached() -> None:
+    endpoint = endpoint_for("GET", "/v1/actions")
+    assert endpoint is not None
+    answer = await Forwarder("http://a..b").forward(endpoint, Request("GET", "/v1/actions"))
+    assert (answer.status, answer.body) == (502, b'{"error":"gateway_unreachable"}')
+
+
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
     """The socket of a gateway that says nothing."""
