@@ -8,11 +8,12 @@ first, and then every TELL_SECONDS.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 
 from frontend.errors import GateError
 from frontend.limits.bucket import SharedBucket
 from frontend.limits.sessions import SessionTable
-from frontend.shared.memory import SharedMemory
+from frontend.shared.memory import MemoryLocked, SharedMemory
 from ipc.channel import front_memory as at
 
 PER_SECOND = {"lease": 50, "write": 20, "read": 100, "unidentified": 5, "scrape": 5}
@@ -38,13 +39,13 @@ class Rates:
         for index, (name, rate) in enumerate(PER_SECOND.items()):
             start = at.BUCKETS + index * at.BUCKET_BYTES
             cells = memory.part(start, at.BUCKET_BYTES)
-            self._buckets[name] = SharedBucket(rate, rate, cells=cells, lock=memory.lock(start))
+            self._buckets[name] = SharedBucket(rate, rate, cells=cells, lock=memory.bounded_lock(start))
         self._limited = limited
 
     def take(self, name: str, holder: str) -> None:
         """One request of this class. `holder`: the user of this host or the operator who asks.
 
-        Raises GateError rate_limit_exceeded when the holder's part of the bucket is empty.
+        Raises GateError rate_limit_exceeded when the holder's part of the bucket is empty, and MemoryLocked.
         """
         bucket = self._buckets.get(name)
         if bucket is not None and (seconds := bucket.take(holder)) is not None:
@@ -67,21 +68,25 @@ class SessionRates:
         self._sessions = sessions or SessionTable(SharedMemory.alone())
 
     def take(self, session_id: str) -> None:
-        """One request of this session. Raises TooMuch rate_limit_exceeded."""
-        if (seconds := self._sessions.draw(session_id, self._per_second)) is not None:
+        """One request of this session. Raises TooMuch rate_limit_exceeded; overloaded while its bucket is locked."""
+        try:
+            seconds = self._sessions.draw(session_id, self._per_second)
+        except MemoryLocked as locked:
+            raise TooMuch(locked.code, cause=locked.cause) from None
+        if seconds is not None:
             self._limited("session")
             raise TooMuch("rate_limit_exceeded", retry_after=math.ceil(seconds))
 
     def give_back(self, session_id: str) -> None:
         """The request turned out to be a copy of another one: it was not this session's to pay for."""
-        with self._sessions.session(session_id) as session:
+        with suppress(MemoryLocked), self._sessions.session(session_id) as session:
             session.spent = max(0.0, session.spent - 1)
 
     def refused(self, session_id: str) -> int | None:
         """A call of this session was refused as too much. How many were since it was last told, if it is time to."""
-        with self._sessions.session(session_id) as session:
+        with suppress(MemoryLocked), self._sessions.session(session_id) as session:
             session.refused += 1
-            if session.told and session.seen - session.told < TELL_SECONDS:
-                return None
-            count, session.refused, session.told = session.refused, 0, session.seen
-            return count
+            if not session.told or session.seen - session.told >= TELL_SECONDS:
+                count, session.refused, session.told = session.refused, 0, session.seen
+                return count
+        return None

@@ -1,7 +1,8 @@
 """The memory that fronts share, as one front sees it (ipc/channel/front_memory.py says what lies where).
 
 Guarantees that a lock is held for microseconds, never across an await, and falls to the next with its holder's end: a
-front that is killed leaves no lock behind. A lone front needs none, and takes none.
+front that is killed leaves no lock behind. A lone front needs none, and takes none. A front may be stopped while it
+holds one: those that requests need are waited for within a bound, so that the others go on until it is killed.
 """
 
 import fcntl
@@ -11,10 +12,22 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
+from frontend.errors import GateError
 from ipc.channel import front_memory as at
 from ipc.channel.front_memory import Layout, make_memory
 
 _CELL = 8
+_TRIES_AT_ONCE = 10
+_TRIES = 1000
+"""A millisecond apart. Counted, not timed: while the machine stood still, no holder could go on."""
+_PAUSE_SECONDS = 0.001
+
+
+class MemoryLocked(GateError):
+    """Another front holds a lock and does not go on. It has a cause, and so a log line, the first time alone."""
+
+    def __init__(self, cause: str | None = None) -> None:
+        super().__init__("overloaded", cause=cause)
 
 
 class _ByteLock:
@@ -35,6 +48,37 @@ class _ByteLock:
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, self._offset)
 
 
+class _BoundedByteLock(_ByteLock):
+    """The same, given up when its holder does not go on. `stuck`: offsets of locks that were, which are tried once."""
+
+    __slots__ = ("_stuck",)
+
+    def __init__(self, descriptor: int, offset: int, stuck: set[int]) -> None:
+        super().__init__(descriptor, offset)
+        self._stuck = stuck
+
+    def __enter__(self) -> None:
+        if self._is_taken():
+            return
+        if self._offset in self._stuck:
+            raise MemoryLocked
+        for number in range(_TRIES_AT_ONCE + _TRIES):
+            if number >= _TRIES_AT_ONCE:
+                time.sleep(_PAUSE_SECONDS)
+            if self._is_taken():
+                return
+        self._stuck.add(self._offset)
+        raise MemoryLocked("another front holds a lock of the memory that fronts share, and does not go on")
+
+    def _is_taken(self) -> bool:
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._offset)
+        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, by fcntl(2)
+            return False
+        self._stuck.discard(self._offset)
+        return True
+
+
 Lock = AbstractContextManager[None]
 _NO_LOCK: Lock = nullcontext()
 
@@ -48,6 +92,7 @@ class SharedMemory:
         self.number = number
         self._whole = memoryview(mmap.mmap(descriptor, layout.size))
         self._descriptor = descriptor
+        self._stuck: set[int] = set()
         if layout.fronts == 1:
             os.close(descriptor)  # needed for locks alone: what is mapped stays
         self._flags = self.part(0, at.POLICY_DIGEST).cast("Q")
@@ -84,6 +129,11 @@ class SharedMemory:
     def lock(self, offset: int) -> Lock:
         """The lock of whatever begins at this offset; for blocks that don't wait."""
         return _NO_LOCK if self.layout.fronts == 1 else _ByteLock(self._descriptor, offset)
+
+    def bounded_lock(self, offset: int) -> Lock:
+        """The same for what every request needs. Raises MemoryLocked, within a second or two, if another front holds it
+        and does not go on; at once as long as that lasts."""
+        return _NO_LOCK if self.layout.fronts == 1 else _BoundedByteLock(self._descriptor, offset, self._stuck)
 
     # ----------------------------------------------------------------- the gateway's life
 

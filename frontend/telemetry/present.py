@@ -6,12 +6,13 @@ that serve have one. A change of the egress proxy's list is written at once.
 
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from frontend.shared.memory import SharedMemory
+from frontend.shared.memory import MemoryLocked, SharedMemory
 from ipc.channel import front_memory as at
 
 _LENGTH: Final = struct.Struct("<I")
@@ -64,7 +65,7 @@ class Presence:
         return [number for number in self._memory.others if self._memory.is_serving(number)]
 
     def tell(self, present: Present) -> None:
-        """Write it down, with what was said to be coming; what finds no room is left out whole."""
+        """Write it down, with what was said to be coming; what finds no room, or is locked, is left out whole."""
         self._present = replace(present, coming=self._present.coming)
         self._write(self._present)
 
@@ -82,24 +83,24 @@ class Presence:
         if len(encoded) > _ROOM:
             return
         start = self._memory.area().now
-        with self._memory.lock(start):
+        with suppress(MemoryLocked), self._memory.bounded_lock(start):  # it is written again within a second
             part = self._memory.part(start, at.NOW_BYTES)
             part[_LENGTH.size : _LENGTH.size + len(encoded)] = encoded
             _LENGTH.pack_into(part, 0, len(encoded))
 
     def others(self) -> dict[int, Present]:
-        """The states of the other fronts that serve, by number. SECURITY: an invalid state is ignored."""
+        """The states of the other fronts that serve, by number. SECURITY: one that is invalid or locked is ignored."""
         others = {}
         for number in self.serving:
             try:
                 others[number] = _decoder.decode(self._read(number))
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+            except (msgspec.MsgspecError, UnicodeDecodeError, MemoryLocked):
                 continue
         return others
 
     def _read(self, number: int) -> bytes:
         start = self._memory.area(number).now
-        with self._memory.lock(start):
+        with self._memory.bounded_lock(start):
             part = self._memory.part(start, at.NOW_BYTES)
             (length,) = _LENGTH.unpack_from(part, 0)
             return bytes(part[_LENGTH.size : _LENGTH.size + min(length, _ROOM)])

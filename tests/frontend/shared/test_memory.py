@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from frontend.limits.rates import PER_SECOND
-from frontend.shared.memory import SharedMemory
+from frontend.limits.rates import PER_SECOND, Rates, SessionRates, TooMuch
+from frontend.limits.sessions import SessionTable
+from frontend.shared.memory import MemoryLocked, SharedMemory
+from frontend.telemetry.present import Presence, Present
 from ipc.channel import front_memory as at
 from ipc.channel.front_memory import Layout, make_memory
 from tests.support.shared import WIDTH, views
@@ -23,19 +26,18 @@ from frontend.limits.bucket import SharedBucket
 from frontend.shared.memory import SharedMemory
 from ipc.channel.front_memory import BUCKETS, Layout
 memory = SharedMemory(int(sys.argv[1]), Layout(2, 8192), int(sys.argv[2]))
-bucket = SharedBucket(1, 10_000, lambda: 1.0, cells=memory.part(BUCKETS, 64), lock=memory.lock(BUCKETS))
+bucket = SharedBucket(1, 10_000, lambda: 1.0, cells=memory.part(BUCKETS, 64), lock=memory.bounded_lock(BUCKETS))
 print("ready", flush=True)
 sys.stdin.readline()
 print(sum(bucket.take("one") is None for _ in range(20_000)))
 """
 HOLDS = """
-import sys
-from frontend.shared.memory import SharedMemory
-from ipc.channel.front_memory import Layout
-with SharedMemory(int(sys.argv[1]), Layout(2, 8192), 2).lock(64):
-    print("ready", flush=True)
-    sys.stdin.readline()
+import fcntl, sys
+fcntl.lockf(int(sys.argv[1]), fcntl.LOCK_EX)
+print("ready", flush=True)
+sys.stdin.readline()
 """
+"""All locks."""
 
 
 def process(script: str, descriptor: int, number: int = 2) -> "subprocess.Popen[str]":
@@ -98,6 +100,44 @@ def test_a_lock_ends_with_the_front_that_holds_it() -> None:
     holder.communicate()
     with SharedMemory(descriptor, Layout(2, WIDTH), 1).lock(64):
         pass
+
+
+def test_a_front_that_holds_a_lock_and_stands_still_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    descriptor, pauses = make_memory(Layout(2, WIDTH)), list[float]()
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    with process(HOLDS, descriptor) as holder:
+        memory = SharedMemory(descriptor, Layout(2, WIDTH), 1)
+        for causes in (1, 0):
+            with pytest.raises(MemoryLocked) as refused, memory.bounded_lock(at.BUCKETS):
+                pytest.fail("it has the lock")
+            assert (refused.value.code, bool(refused.value.cause)) == ("overloaded", causes)
+            assert 0.5 < sum(pauses) < 5
+        holder.kill()
+    with memory.bounded_lock(at.BUCKETS):
+        pass
+    with process(HOLDS, descriptor) as holder:
+        with pytest.raises(MemoryLocked, match="overloaded"), memory.bounded_lock(at.BUCKETS):
+            pytest.fail("it has the lock")
+        assert 1 < sum(pauses) < 10
+        holder.kill()
+
+
+def test_a_locked_session_is_refused_and_costs_nothing_more() -> None:
+    descriptor = make_memory(Layout(2, WIDTH))
+    with process(HOLDS, descriptor) as holder:
+        memory = SharedMemory(descriptor, Layout(2, WIDTH), 1)
+        sessions = SessionRates(5, sessions=SessionTable(memory))
+        with pytest.raises(TooMuch, match="overloaded"):
+            sessions.take("ses_1")
+        assert sessions.refused("ses_1") is None
+        sessions.give_back("ses_1")
+        with pytest.raises(MemoryLocked):
+            Rates(memory=memory).take("write", "ann")
+        presence = Presence(memory)
+        presence.tell(Present())
+        assert presence.others() == {}
+        holder.kill()
+    sessions.take("ses_1")
 
 
 def test_nobody_can_make_the_memory_smaller_or_larger() -> None:
