@@ -29,7 +29,7 @@ from supervisor.settings.kind import PathContext, Wrong
 from supervisor.settings.pool_shares import most_workers
 from supervisor.settings.problems import Problem, dotted, short
 from supervisor.settings.sections import certificates, issuers, networks, telemetry
-from supervisor.settings.sections.operators import CredentialRefused, operator_settings
+from supervisor.settings.sections.operators import CredentialRefused, check_operators, operator_settings
 from supervisor.settings.sections.quorums import check_quorums, quorum_rules
 from supervisor.settings.sections.section import ArraySection, Found
 from supervisor.settings.sections.webhooks import MAX_ENDPOINTS, webhook_settings
@@ -307,12 +307,8 @@ class _ConfigReader:
                 where = (*path, refused.setting) if refused.setting else path
                 self.note(where, f'{dotted(where)} of "{row["name"]}" {refused.what}')
                 continue
-            for other in made.values():
-                if other.name == operator.name:
-                    self.note((*path, "name"), f'{dotted(path)}.name = "{operator.name}": is there twice.')
-                elif other.api_key_sha256 == operator.api_key_sha256:
-                    self.note(path, f'{dotted(path)}: "{operator.name}" and "{other.name}" share one key.')
             made[index] = operator
+        check_operators(made, self.found_in(("operators",)))
         places = range(max(rows, default=-1) + 1)
         return [made[index] if index in made else _outline(rows.get(index, {})) for index in places]
 

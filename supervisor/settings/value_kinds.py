@@ -85,7 +85,9 @@ def seconds(low: float, high: float) -> ValueKind[float]:
     @kind(type="number", minimum=low, maximum=high)
     def check(value: object, _: PathContext) -> float:
         mend = f"Use {low:g} to {high:g}."
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Wrong("must be a number of seconds", mend)
+        if isinstance(value, float) and not math.isfinite(value):  # a whole number may be too large for a float
             raise Wrong("must be a number of seconds", mend)
         if value < low:
             raise Wrong(f"must be {low:g} or more", mend)

@@ -6,11 +6,13 @@ child ever holds one in clear.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ipc.process.private_files import PrivateFileError, read_private
 from ipc.settings import OperatorSettings
+from supervisor.settings.sections.section import Found
 
 _SOURCES = ("api_key", "api_key_file", "api_key_sha256")
 
@@ -47,6 +49,18 @@ def operator_settings(row: dict[str, Any]) -> OperatorSettings:
         digest = digest_of(key)
     more = {name: row[name] for name in ("dpop_jkt", "groups", "roles", "owner") if name in row}
     return OperatorSettings(name=row["name"], api_key_sha256=digest, **more)
+
+
+def check_operators(made: Mapping[int, OperatorSettings], found: Found) -> None:
+    """Find names and keys that an operator before has."""
+    names, holders = set[str](), dict[str | None, str]()
+    for index, one in made.items():
+        holder = holders.setdefault(one.api_key_sha256, one.name)
+        if one.name in names:
+            found((index, "name"), f'"{one.name}" is there twice', "")
+        elif holder != one.name:
+            found((index,), f'"{one.name}" and "{holder}" share one key', "")
+        names.add(one.name)
 
 
 def _read_key(file: Path) -> str:

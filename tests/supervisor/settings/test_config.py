@@ -138,6 +138,8 @@ def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
         ("front_processes = 0", "must be 1 or more"),
         ("lease_ttl_seconds = 3601", "must be 3600 or less"),
         ("lease_ttl_seconds = true", "must be a whole number"),
+        (f"limits.drain_seconds = {10**400}", "must be 3600 or less"),
+        (f"limits.drain_seconds = -{10**400}", "must be 0.1 or more"),
         ("lease_ttl_seconds = 1.5", "must be a whole number"),
         ('response_schema_enforcement = "off"', 'must be "deny" or "warn"'),
         ('opa_url = "ftp://opa.example"', "must be an http or https URL with a host"),

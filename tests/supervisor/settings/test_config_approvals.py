@@ -34,6 +34,15 @@ def test_each_wrong_operator_is_named_with_what_is_wrong_and_without_the_key(row
     assert not any(KEY in problem or "0" * 32 in problem for problem in problems)
 
 
+def test_each_operator_that_repeats_another_is_named_once() -> None:
+    twice = "".join(f'[[operators]]\nname = "ada"\napi_key_sha256 = "{number:064x}"\n' for number in range(4))
+    shared = "".join(f'[[operators]]\nname = "bob{number}"\napi_key_sha256 = "{"f" * 64}"\n' for number in range(4))
+    assert [one.partition("  ")[2] for one in problems_of(NEEDED + twice + shared)] == [
+        *(f'operators[{index}].name: "ada" is there twice.' for index in (1, 2, 3)),
+        *(f'operators[{index}]: "bob{index - 4}" and "bob0" share one key.' for index in (5, 6, 7)),
+    ]
+
+
 def test_signatures_can_not_be_required_of_an_operator_without_a_key() -> None:
     rows = f'[approvals]\nrequire_signature = true\n[[operators]]\nname = "ada"\napi_key = "{KEY}"\n'
     (problem,) = problems_of(NEEDED + rows)
