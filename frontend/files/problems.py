@@ -41,11 +41,13 @@ class Report:
         self.digest = ""
         """`sha256:<hex>` of the bytes that were read; empty before."""
         self.problems: list[FileProblem] = []
+        self._noted: set[FileProblem] = set()
 
     def add(self, line: int, field: str, message: str, mend: str) -> None:
         """Note one problem; the same one twice counts once. Names of fields in it may be anything: they are escaped."""
         problem = FileProblem(self.file, line, printable(field), printable(message), printable(mend))
-        if problem not in self.problems:
+        if problem not in self._noted:
+            self._noted.add(problem)
             self.problems.append(problem)
 
     def wrong(self, line: int, field: str, value: object, rule: str, mend: str) -> None:

@@ -13,6 +13,8 @@ from frontend.manifests.yamltree import Node, Path, dotted
 
 Form: TypeAlias = Mapping[str, Any]
 """JSON Schema 2020-12."""
+MOST_UNKNOWN = 100
+"""Unknown fields of a section that are noted one by one: a likely name is looked for, which takes a millisecond."""
 
 
 class TextRule:
@@ -188,11 +190,15 @@ class Section:
 
     def refuse_unknown(self) -> None:
         """Note every field that was not read as unknown; call it after all reads."""
-        for name, node in self._members.items():
-            if name not in self._asked:
-                where = f"in {dotted(self.path)}" if self.path else "at the top"
-                message = f"unknown field {shown(name)} {where}."
-                self.report.add(node.line, self.field(name), message, did_you_mean(name, self._asked))
+        unknown = [name for name in self._members if name not in self._asked]
+        where = f"in {dotted(self.path)}" if self.path else "at the top"
+        for name in unknown[:MOST_UNKNOWN]:
+            message = f"unknown field {shown(name)} {where}."
+            self.report.add(self.line_of(name), self.field(name), message, did_you_mean(name, self._asked))
+        if len(unknown) > MOST_UNKNOWN:
+            name, more = unknown[MOST_UNKNOWN], len(unknown) - MOST_UNKNOWN
+            message = f"{more} more unknown fields {where}, from {shown(name)} on."
+            self.report.add(self.line_of(name), self.field(name), message, "Remove them.")
 
     def _node(self, name: str) -> Node | None:
         self._asked.add(name)

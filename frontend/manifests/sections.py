@@ -161,11 +161,13 @@ def files(top: Section) -> Files | None:
 
 def _headers(section: Section) -> tuple[tuple[str, str], ...]:
     headers: dict[str, str] = {}
+    seen: set[str] = set()
     for name in section.names(HEADER_NAME):
-        if name.lower() in (other.lower() for other in headers):
+        if name.lower() in seen:
             section.report.add(
                 section.line_of(name), section.field(name), f"the header {name} stands here twice.", "Keep one."
             )
+        seen.add(name.lower())
         headers[name] = section.text(name, _HEADER_VALUE)
     return tuple(headers.items())
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.files.problems import FileProblem, Report
+from frontend.manifests.fields import MOST_UNKNOWN
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import MAX_FILE_BYTES, manifest_of, read_bytes, read_file
 from ipc.plan import CallLimits
@@ -296,3 +297,22 @@ def test_any_bytes_give_a_manifest_or_problems_and_nothing_else(data: bytes) -> 
     report = Report("f.yaml")
     tree = read_bytes(data, report)
     assert tree is None or manifest_of(tree, report, has_proxy=False) is not None or report.problems
+
+
+def test_of_very_many_unknown_fields_the_first_are_named_and_the_others_counted(read_text: Read) -> None:
+    _, problems = read_text(MINIMAL + "".join(f"unknown{number}:\n" for number in range(12_000)))
+    assert len(problems) == MOST_UNKNOWN + 1
+    assert str(problems[-1]) == (
+        'action.yaml:104  11900 more unknown fields at the top, from "unknown100" on. Remove them.'
+    )
+
+
+def test_very_many_problems_and_headers_are_no_more_work_each() -> None:
+    headers = "".join(f"    x{number}: a\n" for number in range(12_000))
+    template = f"template:\n  method: GET\n  url_template: https://a.example\n  headers:\n{headers}    X7: b\n"
+    report = Report("action.yaml")
+    tree = read_bytes((MINIMAL + template + "tags: []\n" * 5000).encode(), report)
+    assert tree is not None
+    assert len(report.problems) == 4999
+    manifest_of(tree, report, has_proxy=False)
+    assert "the header X7 stands here twice." in [one.message for one in report.problems]
