@@ -27,10 +27,19 @@ class _Walk:
     def __init__(self, root: Any, lists: bool) -> None:
         self._root = root
         self._lists = lists
+        self._known: dict[tuple[int, int, int], bool] = {}
+        """By the identity of a schema, the steps that are left, and the references before: schemas that refer twice to
+        others that do the same would be as many ways as 2 to the number of them."""
 
     def can_have(self, schema: Any, steps: tuple[str, ...], references: int) -> bool:
         if not isinstance(schema, dict):
             return schema is not False
+        key = (id(schema), len(steps), references)
+        if key not in self._known:
+            self._known[key] = self._can_have(schema, steps, references)
+        return self._known[key]
+
+    def _can_have(self, schema: dict[str, Any], steps: tuple[str, ...], references: int) -> bool:
         if not all(self.can_have(part, steps, references) for part in _list(schema.get("allOf"))):
             return False
         for keyword in ("anyOf", "oneOf"):

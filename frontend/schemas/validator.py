@@ -11,10 +11,14 @@ import jsonschema_rs
 from frontend.errors import GateError
 from frontend.schemas.expectations import UNKNOWN, expectation
 from frontend.schemas.nulls import NullDropper
+from frontend.schemas.repetition import deepest, is_deeper
+from ipc.limits import MAX_DEPTH_JSON
 from ipc.texts.visible import visible
 
 MAX_VIOLATIONS = 8
 _SMALL = 64
+_LEAST_DEPTH = 4
+"""A schema with which shallower values could not be checked in a moment is refused."""
 _MAX_POINTER_CHARACTERS = 200
 _NAMES = ("properties", "dependentRequired", "dependentSchemas")
 
@@ -27,7 +31,13 @@ class Validator:
     """One compiled schema. `accept` is what a request goes through; both raise GateError schema_violation."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        """Raises SchemaRefused for a schema that does not compile."""
+        """Raises SchemaRefused for a schema that does not compile, or with which no check would end."""
+        try:
+            self._deepest = deepest(schema)
+        except RecursionError:
+            raise SchemaRefused("its parts lead to each other by too many steps") from None
+        if self._deepest < _LEAST_DEPTH:
+            raise SchemaRefused("so many ways lead to one part of it that a check would not end")
         options: dict[str, Any] = {
             "validate_formats": True,
             "ignore_unknown_formats": False,
@@ -44,6 +54,7 @@ class Validator:
 
     def accept(self, value: Any) -> Any:
         """`value` without the optional nulls that the schema forbids, once the rest holds."""
+        self._check_depth(value)
         value = self._nulls.drop(value)
         self.validate(value)
         return value
@@ -54,6 +65,7 @@ class Validator:
 
         A name that the schema does not know is the caller's own text: the answer shows it, evidence and log show `*`.
         """
+        self._check_depth(value)
         try:
             self._compiled.validate(value)
             return
@@ -65,6 +77,10 @@ class Validator:
         others = self._all(value) if _is_small(value) else []
         more: dict[str, Any] = {"violations": others} if len(others) > 1 else {}
         raise GateError("schema_violation", cause=f"{_pointer(known)}: {expected}", reason=reason, **more)
+
+    def _check_depth(self, value: Any) -> None:
+        if self._deepest < MAX_DEPTH_JSON and is_deeper(value, self._deepest):
+            raise GateError("schema_violation", reason=f"(body): at most {self._deepest} levels, for this schema")
 
     def _all(self, value: Any) -> list[str]:
         """The violations of a small value, at most MAX_VIOLATIONS, in the order in which they are found."""
