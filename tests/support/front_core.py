@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import trio
 from msgspec import UNSET
+from msgspec.structs import force_setattr
 
 from frontend.actions.modules import module_key
 from frontend.actions.registry import Registry, load_manifests
@@ -170,9 +171,9 @@ class Core:
         """The deliverer's way to the notary, where one is at work."""
         self.operator_key = Key()
         self.dispatch = Dispatch(services)
-        object.__setattr__(services.pipeline.deciding, "policy", self.policy)
-        object.__setattr__(services.previewing.deciding, "policy", self.policy)
-        object.__setattr__(services.settlement, "policy", self.policy)
+        force_setattr(services.pipeline.deciding, "policy", self.policy)
+        force_setattr(services.previewing.deciding, "policy", self.policy)
+        force_setattr(services.settlement, "policy", self.policy)
 
     async def ask(
         self, method: str, path: str, body: bytes | object = b"", headers: list[tuple[str, str]] | None = None

@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from frontend.policy.engine import RunningEngine
 from frontend.policy.sinks import believed, for_engine
 from tests.support.front_core import Core, action, front_core
@@ -53,7 +55,7 @@ async def policed(
         configuration.policy = engine or core.policy
         if engine is not None:
             core.services.policy = engine
-            object.__setattr__(core.services.pipeline.deciding, "policy", engine)
+            force_setattr(core.services.pipeline.deciding, "policy", engine)
             object.__setattr__(core.services.settlement, "policy", engine)
         files = believed(await configuration.policy_file.read(), configuration.current.registry.sinks_of)
         configuration.current.policy_files = files

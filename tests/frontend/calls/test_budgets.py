@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import force_setattr
 
 from frontend.auth.lease import Lease
 from frontend.calls.budgets import MAX_SPENT, BudgetCheck
@@ -129,7 +130,7 @@ async def test_a_right_that_is_revoked_while_the_budget_is_read_allows_and_holds
             if revoked:
                 core.policy.answer = DENY
 
-        object.__setattr__(core.services.pipeline.deciding, "use_newest_policy", use_newest)
+        force_setattr(core.services.pipeline.deciding, "use_newest_policy", use_newest)
         core.client.faults["ReadBudget"] = then(lambda: revoked.append(True))
         assert (await agent.call())[0] == 403
         assert not (await core.real.ask(ListHolds(("pending",), 10))).approvals

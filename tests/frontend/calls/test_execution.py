@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from frontend.deadlines import Deadlines
 from frontend.notary.errors import NotaryUnavailable
@@ -129,7 +129,7 @@ async def test_a_call_that_is_cut_while_it_waits_for_another_worker_is_given_bac
 
 async def test_a_call_that_goes_through_no_proxy_runs_while_the_proxy_is_down(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        object.__setattr__(core.services.pipeline.execution, "is_proxy_down", lambda: True)
+        force_setattr(core.services.pipeline.execution, "is_proxy_down", lambda: True)
         assert (await (await core.agent()).call())[0] == 200
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from frontend.errors import GateError
 from frontend.policy.question import Decision, Question
@@ -23,7 +24,7 @@ ACTIONS = (
 @pytest.fixture
 async def core(tmp_path: Path) -> AsyncIterator[Core]:
     async with front_core(tmp_path, *ACTIONS, workers=0) as front:
-        object.__setattr__(front.services.explaining, "policy", front.policy)
+        force_setattr(front.services.explaining, "policy", front.policy)
         yield front
 
 
@@ -78,7 +79,7 @@ class Stingy:
 async def test_a_sink_that_policy_does_not_allow_refuses_the_call(
     core: Core, sinks: tuple[str, ...], wanted: tuple[str | None, ...]
 ) -> None:
-    object.__setattr__(core.services.explaining, "policy", Stingy(*sinks))
+    force_setattr(core.services.explaining, "policy", Stingy(*sinks))
     assert await told(core, "decision", "error_code", "reason", action_id="pay") == wanted
 
 
@@ -127,7 +128,7 @@ async def test_the_configured_facts_of_a_principal_are_in_the_question(tmp_path:
     mapping = PrincipalMapping(principal="billing", owner="team", scopes=("tools:call", "bank:pay"))
     identity = IdentitySettings(provider="none", principals={"uid:7": mapping})
     async with front_core(tmp_path, *ACTIONS, workers=0, identity=identity) as core:
-        object.__setattr__(core.services.explaining, "policy", core.policy)
+        force_setattr(core.services.explaining, "policy", core.policy)
         assumed = ["The lease has every scope that it may have: tools:call, bank:pay."]
         assert await told(core, "assumed", principal="billing") == (assumed,)
         (question,) = core.policy.questions

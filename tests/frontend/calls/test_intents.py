@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 
 from contract.intents import ExpectedFile
 from frontend.auth.authentication import OperatorCaller
@@ -92,7 +93,7 @@ async def test_a_worker_that_has_run_a_call_is_not_asked_to_look(tmp_path: Path)
         agent = await core.agent()
         assert (await agent.call(body={"path": "known/a"}))[0] == 200
         await until(lambda: core.services.pools.census()["fs"].idle == 1)
-        object.__setattr__(core.services.intents, "worker_wait_seconds", 0.0)
+        force_setattr(core.services.intents, "worker_wait_seconds", 0.0)
         core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": says(LOOKED)}
         assert await code_of(core) == "overloaded"
 
@@ -138,6 +139,6 @@ async def test_without_a_worker_nothing_is_asked(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         core.client.faults["ShowIntent"] = says(detail("fs_hash", FILE))
         core.desk.answers_needs = False
-        object.__setattr__(core.services.intents, "worker_wait_seconds", 0.0)
+        force_setattr(core.services.intents, "worker_wait_seconds", 0.0)
         assert await code_of(core) == "overloaded"
         assert "VerifyIntent" not in core.client.asked

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 
 from frontend.errors import GateError
 from frontend.http.requests import CompleteBody, Request
@@ -76,7 +77,7 @@ def without_workers(core: Core, folder: Path) -> None:
     core.desk.answers_needs = False
     for worker_id in list(core.desk.processes):
         core.desk.end(worker_id)
-    object.__setattr__(core.services.pipeline.execution, "worker_wait_seconds", 0.05)
+    force_setattr(core.services.pipeline.execution, "worker_wait_seconds", 0.05)
 
 
 def forgets_the_session(core: Core, folder: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import trio
 import trio.testing
+from msgspec.structs import force_setattr
 
 from frontend.calls.pipeline import UNCHECKED_EVENTS
 from frontend.http.requests import CompleteBody, Request
@@ -42,7 +43,7 @@ async def test_a_call_is_denied_unless_policy_allows_every_effect_of_its_action(
     async with front_core(tmp_path, action(declared_side_effects=["file_write"])) as core:
         agent = await core.agent()
         policy = AllowsSinks()
-        object.__setattr__(core.services.pipeline.deciding, "policy", policy)
+        force_setattr(core.services.pipeline.deciding, "policy", policy)
         status, body = await agent.call()
         reason = "policy does not allow every sink of this action"
         assert (status, body) == (403, {"error": "policy_denied", "deny_reason": reason})

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import rfc8785
 import trio
+from msgspec.structs import force_setattr
 from trio.testing import wait_all_tasks_blocked
 
 from frontend.calls import deciding
@@ -39,7 +40,7 @@ class Slow:
         self.entered = 0
         self.was_let_go = True
         self._go = threading.Event()
-        object.__setattr__(echo, "request_validator", self)
+        force_setattr(echo, "request_validator", self)
 
     def accept(self, value: Any) -> Any:
         if value != SMALL:

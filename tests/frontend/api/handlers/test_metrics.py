@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import force_setattr
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from frontend.actions.registry import Registry
@@ -279,7 +280,7 @@ def test_every_counted_family_has_something_that_moves_it() -> None:
 
 def measured(core: Core) -> None:
     """The scripted engine in the real one's place."""
-    object.__setattr__(core.services.pipeline.deciding, "policy", MeasuredPolicy(core.policy, core.services.metrics))
+    force_setattr(core.services.pipeline.deciding, "policy", MeasuredPolicy(core.policy, core.services.metrics))
     object.__setattr__(core.services, "policy", core.policy)
 
 
