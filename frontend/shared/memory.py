@@ -24,7 +24,7 @@ _PAUSE_SECONDS = 0.001
 
 
 class MemoryLocked(GateError):
-    """Another front holds a lock and does not go on. It has a cause, and so a log line, the first time alone."""
+    """A front that hangs holds a lock. The first time, it has a cause, and so a log line."""
 
     def __init__(self, cause: str | None = None) -> None:
         super().__init__("overloaded", cause=cause)

@@ -32,7 +32,7 @@ LONGEST_MS: Final = 3600 * 1000
 the result of a wrong clock (`FAR_MS`), and sends it at once."""
 
 MOST_ENDS: Final = 10_000
-"""Deliveries whose schedule's end is remembered. One that another host's deliverer settles is never seen again here."""
+"""Deliveries whose schedule's end is remembered. This deliverer never hears of those that another host's settles."""
 
 
 class Trouble:

@@ -45,7 +45,7 @@ READY_SECONDS = 60.0
 """From start to TemplateReady: the runtime is imported, nothing is compiled yet."""
 
 MAX_GENERATION = 2**32
-"""Of one template: more loads than one lives to see. Counts of all templates stay far below 64 bits."""
+"""More loads than a template lives to see. The sum over all templates stays far below 64 bits."""
 
 _REPLAY = "replay"
 

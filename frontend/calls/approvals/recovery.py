@@ -51,8 +51,8 @@ class Recovery(msgspec.Struct, frozen=True):
         await self._end_all(await self.transitions.unresolved_claims())
 
     async def _end_all(self, approvals: list[ApprovalRecord]) -> bool:
-        """True if any has ended by this call. One that can't be ended keeps none after it waiting: it is raised last.
-        Nothing is tried once the notary does not answer."""
+        """True if any has ended by this call. The others are ended first; then the first error is raised. Once the
+        notary does not answer, the rest is left."""
         has_ended = False
         problem: Exception | None = None
         for approval in approvals:
