@@ -16,11 +16,9 @@ from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.tree import tiles
 from notary.tree.merkle import check_consistency, leaf_hash
 from notary.tree.tiles import Tree
-from tests.support.naive_tree import naive_consistency, naive_path, naive_root
+from tests.support.naive_tree import Numbered, naive_consistency, naive_path, naive_root
 from tests.support.properties import FEW
 
-SIZES = 300
-"""More than one tile."""
 MANY = 65_800
 """More than one tile of the second level."""
 COMMIT, ROLL_BACK, CRASH = "commit", "roll back", "crash"
@@ -33,16 +31,14 @@ def leaf(number: int) -> bytes:
     return b"leaf %d" % number
 
 
+ALL_LEAVES = Numbered(leaf, range(MANY))
+
+
 def grown(size: int) -> Tree:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute(tiles.TABLE)
     tiles.append(connection, [leaf_hash(leaf(number)) for number in range(size)])
     return Tree(connection)
-
-
-@pytest.fixture(scope="module")
-def tree() -> Tree:
-    return grown(SIZES)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +84,7 @@ def test_only_what_was_committed_grows_a_tree(tmp_path: Path, steps: list[tuple[
 def test_proofs_of_a_large_tree_are_those_of_the_rfc(large: Tree, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, MANY) | st.integers(MANY - 300, MANY))
     old_size, index = data.draw(st.integers(1, size)), data.draw(st.integers(0, size - 1))
-    leaves = [leaf(number) for number in range(size)]
+    leaves = ALL_LEAVES[:size]
     assert large.root(size) == naive_root(leaves)
     assert large.inclusion_proof(index, size) == naive_path(index, leaves)
     assert large.consistency_proof(old_size, size) == naive_consistency(old_size, leaves)
