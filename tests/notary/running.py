@@ -43,6 +43,7 @@ from notary.state import NotaryLimits
 from supervisor.programs import INTERPRETER
 from tests.notary.samples import NOW, make_result
 from tests.support.asking import Asker, Deliverer, EventReader
+from tests.support.forked import Forked, serve_as_notary
 from tests.support.gateway import WAIT_SECONDS
 from tests.support.ledger_file import settled
 from tests.support.notary_thread import LIMITS, NotaryThread
@@ -259,10 +260,7 @@ class NotaryProcess:
         """`workers` are those that live already."""
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [
-                *INTERPRETER, "notary.main", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid()),
-            ]  # fmt: skip
-            self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=(theirs.fileno(),), text=True, **popen)
+            self.process = self._begin(theirs, **popen)
         ours.settimeout(60)
         self._control: BlockingChannel[NotaryReady | FrontDetached | WorkerBroke] = BlockingChannel(
             ours, NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, cap_in=MAX_CONTROL_FRAME,
@@ -273,6 +271,11 @@ class NotaryProcess:
         self.workers = workers or Workers(make_result)
         self._keeps_workers = workers is None
         self.workers.tie_all(self._control.send)
+
+    def _begin(self, control: socket.socket, **popen: Any) -> Any:
+        number = control.fileno()
+        command = [*INTERPRETER, "notary.main", "--control-fd", str(number), "--parent", str(os.getpid())]
+        return subprocess.Popen(command, cwd=ROOT, pass_fds=(number,), text=True, **popen)
 
     def ready(self) -> None:
         """Wait until it serves."""
@@ -304,7 +307,7 @@ class NotaryProcess:
 
     def end(self) -> int:
         """Wait for its end."""
-        code = self.process.wait(60)
+        code: int = self.process.wait(60)
         self._control.close()
         if self._keeps_workers:
             self.workers.close()
@@ -312,6 +315,13 @@ class NotaryProcess:
             if stream is not None:
                 stream.close()
         return code
+
+
+class ForkedNotary(NotaryProcess):
+    """For tests that need many: without the start of an interpreter. The supervisor is not its parent."""
+
+    def _begin(self, control: socket.socket, **_: Any) -> Forked:
+        return Forked(serve_as_notary, control)
 
 
 def walk_of(notary: Running) -> ChainReport:

@@ -17,7 +17,7 @@ from ipc.operations.evidence import ShowReceipt
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadBudget, ReadEpoch
 from ipc.settings import Settings
-from tests.notary.running import NotaryProcess, settings_in, stored, walk
+from tests.notary.running import ForkedNotary, NotaryProcess, settings_in, stored, walk
 from tests.notary.samples import call_event, make_issue, make_open, make_result
 from tests.support.asking import Asker
 from tests.support.played_workers import PlayedWorker, Workers
@@ -33,9 +33,9 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def processes() -> Iterator[list[NotaryProcess]]:
+def processes() -> Iterator[list[ForkedNotary]]:
     """Every notary of the test; what still runs at the end is killed."""
-    started: list[NotaryProcess] = []
+    started: list[ForkedNotary] = []
     yield started
     for one in started:
         if one.process.poll() is None:
@@ -50,14 +50,14 @@ def workers() -> Iterator[Workers]:
     workers.close()
 
 
-def started(settings: Settings, processes: list[NotaryProcess], workers: Workers) -> NotaryProcess:
-    processes.append(NotaryProcess(settings, workers))
+def started(settings: Settings, processes: list[ForkedNotary], workers: Workers) -> ForkedNotary:
+    processes.append(ForkedNotary(settings, workers))
     processes[-1].ready()
     return processes[-1]
 
 
 def test_requests_that_a_killed_notary_did_not_answer_are_done_once(
-    settings: Settings, processes: list[NotaryProcess], workers: Workers
+    settings: Settings, processes: list[ForkedNotary], workers: Workers
 ) -> None:
     chance = random.Random(os.urandom(8))
     process = started(settings, processes, workers)

@@ -6,6 +6,7 @@ code for it."""
 
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
@@ -25,7 +26,7 @@ from ipc.settings import Settings
 from notary import checkpoint_file
 from notary.programs.offline import main
 from notary.tree.checkpoint import Checkpoint, parted
-from tests.notary.running import NotaryProcess, Running, settings_in, stored
+from tests.notary.running import ForkedNotary, Running, settings_in, stored
 from tests.notary.samples import make_hold, make_note, make_open, make_result
 from tests.support.asking import Asker
 from tests.support.played_workers import Workers
@@ -47,25 +48,31 @@ def workers() -> Iterator[Workers]:
     workers.close()
 
 
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a notary that has ended."""
+    notary = Running(tmp_path_factory.mktemp("before") / "state")
+    for _ in range(BEFORE):
+        notary.front.ask(make_note())
+    notary.close()
+    return notary.folder
+
+
 class Lives:
     """One folder and the notaries that live on it, one after the other; one front that outlives them."""
 
-    def __init__(self, folder: Path, workers: Workers) -> None:
-        self.folder = folder
+    def __init__(self, before: Path, folder: Path, workers: Workers) -> None:
+        self.folder = shutil.copytree(before, folder)
         self.ledger = folder / "ledger.sqlite3"
         self.checkpoints = folder / checkpoint_file.FILE_NAME
         self._workers = workers
-        before = Running(folder)
-        for _ in range(BEFORE):
-            before.front.ask(make_note())
-        before.close()
         self.settings: Settings = settings_in(folder)
         self.asked: dict[int, Operation[Any]] = dict(enumerate(operations(), 1))
         self.heard: dict[int, Any] = {}
 
-    def start(self) -> tuple[NotaryProcess, Asker]:
+    def start(self) -> tuple[ForkedNotary, Asker]:
         """The next notary. It is never refused."""
-        process = NotaryProcess(self.settings, self._workers)
+        process = ForkedNotary(self.settings, self._workers)
         process.ready()
         return process, process.attach("front-that-lives-on")
 
@@ -123,11 +130,11 @@ def check_whole(lives: Lives) -> None:
 
 @pytest.mark.parametrize("calls", [FLUSHES, LINES])
 def test_a_notary_killed_at_any_step_is_followed_by_one_that_lost_nothing(
-    tmp_path: Path, workers: Workers, calls: str
+    before: Path, tmp_path: Path, workers: Workers, calls: str
 ) -> None:
     when = 1
     while True:
-        lives = Lives(tmp_path / str(when), workers)
+        lives = Lives(before, tmp_path / str(when), workers)
         was_killed = lived_until(lives, calls, when)
         check_whole(lives)
         if not was_killed:
@@ -137,12 +144,12 @@ def test_a_notary_killed_at_any_step_is_followed_by_one_that_lost_nothing(
 
 
 def test_a_notary_killed_at_any_page_that_it_writes_is_followed_by_one_that_lost_nothing(
-    tmp_path: Path, workers: Workers
+    before: Path, tmp_path: Path, workers: Workers
 ) -> None:
     chance = random.Random()
     killed = 0
     for number in range(SOME_WRITES):
-        lives = Lives(tmp_path / str(number), workers)
+        lives = Lives(before, tmp_path / str(number), workers)
         killed += lived_until(lives, "pwrite64", 1 + chance.randrange(150))
         check_whole(lives)
     assert killed
@@ -152,9 +159,9 @@ def test_a_notary_killed_at_any_page_that_it_writes_is_followed_by_one_that_lost
     ("write", "error=ENOSPC"), ("write", "retval=9"), ("fdatasync", "error=EIO"),
 ])  # fmt: skip
 def test_a_disk_that_fails_at_the_line_of_a_checkpoint_stops_no_call_and_spoils_no_line(
-    tmp_path: Path, workers: Workers, calls: str, fault: str
+    before: Path, tmp_path: Path, workers: Workers, calls: str, fault: str
 ) -> None:
-    lives = Lives(tmp_path / "state", workers)
+    lives = Lives(before, tmp_path / "state", workers)
     process, front = lives.start()
     with injected(process.process.pid, calls, fault, lives.folder, [lives.checkpoints]):
         front.ask(make_note())

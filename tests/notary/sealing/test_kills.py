@@ -1,8 +1,9 @@
 """Sealing that is killed at any step loses nothing and has nothing twice, and is repeated by the same command."""
 
+import re
 import shutil
+import signal
 import sqlite3
-import subprocess
 import time
 from collections import Counter
 from contextlib import closing
@@ -12,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from ipc.process.clock import iso
-from supervisor.programs import INTERPRETER
-from tests.notary.running import ROOT, Running
+from tests.notary.running import Running
 from tests.notary.sealing.sealed_ledger import AGE, events_in, keys_of, settings_text, verify, write_calls
-from tests.support.strace import program
+from tests.support.forked import CONTEXT, Forked, seal_when_told
+from tests.support.strace import injected, traced
 
 WRITE = "pwrite64"
 STEPS = ("fsync", "fdatasync", "rename", "unlink", WRITE)
+NAME = re.compile(r"(?:\d+ +)?(\w+)\(")
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +37,21 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, float]:
     return notary.folder, text, start + 2 * AGE
 
 
-def sealed(settings: str, before: float, out: Path, *killed: str) -> "subprocess.CompletedProcess[str]":
-    """The program, as the supervisor runs it, or below strace with these arguments. It keeps no compiled modules: the
-    steps of that would be those of one run alone."""
-    command = [
-        *killed,
-        INTERPRETER[0],
-        "-B",
-        *INTERPRETER[1:],
-        "notary.programs.seal",
-        "--before",
-        iso(before),
-        "--out",
-        str(out),
-    ]
-    return subprocess.run(command, input=settings, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
+class Seal:
+    """The program, before it begins."""
+
+    def __init__(self, settings: str, before: float, out: Path) -> None:
+        self._said = out.with_name(f"{out.name}.said")
+        self._said.touch()
+        self._word, theirs = CONTEXT.Pipe()
+        arguments = ["--before", iso(before), "--out", str(out)]
+        self._process = Forked(seal_when_told, arguments, settings, self._said, theirs)
+        self.pid = self._process.pid
+
+    def run(self) -> tuple[int, str]:
+        """Its exit code and its words."""
+        self._word.send_bytes(b"begin")
+        return self._process.wait(300), self._said.read_text()
 
 
 def event_ids(*files: Path) -> list[str]:
@@ -61,28 +63,29 @@ def event_ids(*files: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def steps(old: tuple[Path, str, float], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def steps(old: tuple[Path, str, float], tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int]]:
     """Each step of a seal but writes, and the middle of each row of writes: those between two other steps do not
-    differ. As strace names them: a system call, and which of its name."""
+    differ. A system call, and which of its name."""
     folder, settings, before = old
     scratch = tmp_path_factory.mktemp("steps")
     shutil.copytree(folder, scratch / "state")
-    traced = [program(), "-f", "-qq", "-o", str(scratch / "trace"), "-e", f"trace={','.join(STEPS)}"]
-    ran = sealed(settings.replace(str(folder), str(scratch / "state")), before, scratch / "out", *traced)
-    assert ran.returncode == 0, ran.stderr
-    names = [line.split()[1].partition("(")[0] for line in (scratch / "trace").read_text().splitlines()]
-    seen, found = Counter[str](), []
+    seal = Seal(settings.replace(str(folder), str(scratch / "state")), before, scratch / "out")
+    with traced(seal.pid, ",".join(STEPS), scratch) as trace:
+        code, said = seal.run()
+    assert code == 0, said
+    names = [call[1] for line in trace.news() if (call := NAME.match(line))]
+    seen, found = Counter[str](), list[tuple[str, int]]()
     for name, row in groupby(names):
         length = len(list(row))
         numbers = [length // 2 + 1] if name == WRITE else range(1, length + 1)
-        found += [f"{name}:signal=KILL:when={seen[name] + number}" for number in numbers]
+        found += [(name, seen[name] + number) for number in numbers]
         seen[name] += length
     return found
 
 
 @pytest.mark.large
 def test_a_kill_at_any_step_loses_nothing_and_leaves_nothing_twice(
-    old: tuple[Path, str, float], steps: list[str], tmp_path: Path
+    old: tuple[Path, str, float], steps: list[tuple[str, int]], tmp_path: Path
 ) -> None:
     folder, settings, before = old
     expected = event_ids(folder / "ledger.sqlite3")
@@ -90,13 +93,14 @@ def test_a_kill_at_any_step_loses_nothing_and_leaves_nothing_twice(
         state, out = tmp_path / f"state-{at}", tmp_path / f"out-{at}"
         shutil.copytree(folder, state)
         mine = settings.replace(str(folder), str(state))
-        killed = [program(), "-f", "-qq", "-o", "/dev/null", "-e", f"inject={step}"]
-        assert sealed(mine, before, out, *killed).returncode != 0, f"not killed at {step}"
+        seal = Seal(mine, before, out)
+        with injected(seal.pid, step[0], f"signal=KILL:when={step[1]}", state, ()):
+            assert seal.run()[0] == -signal.SIGKILL, f"not killed at {step}"
         ledger, keys = state / "ledger.sqlite3", state / "keys.json"
         ran = verify(ledger, "--keys", keys)
         assert ran.returncode == 0, f"killed at {step}: {ran.stdout}"
-        again = sealed(mine, before, out)
-        assert again.returncode == 0 or "no checkpoint lies before" in again.stderr, again.stderr
+        code, said = Seal(mine, before, out).run()
+        assert code == 0 or "no checkpoint lies before" in said, said
         ran = verify(ledger, "--segments", out, "--keys", keys)
         assert ran.returncode == 0, f"killed at {step}: {ran.stdout}"
         assert event_ids(*sorted(out.glob("segment-*")), ledger) == expected, f"killed at {step}"
