@@ -30,6 +30,7 @@ class Bench:
         self.ticker = EpochTicker(self.engine)
         self.ticker.start()
         self.modules: dict[str, Module] = {}
+        self._tls = make_tls()
 
     def add(self, data: bytes) -> str:
         """Compile a component; returns its digest."""
@@ -46,7 +47,7 @@ class Bench:
         """A fresh Runner of a profile."""
         outside = None
         if profile == "http":
-            outside = NetworkContext(Resolver(), make_tls())
+            outside = NetworkContext(Resolver(), self._tls)
             outside.resolver.start()
         runner = Runner(self.engine, self.modules, PROFILES[profile], self.ticker, outside, files_dir)
         if outside is not None:
