@@ -14,6 +14,7 @@ from notary.ledger import outbox
 from tests.notary.running import Running
 from tests.notary.samples import NOW_MS, claim, hooks, notify, settled
 from tests.support.asking import Asker
+from tests.support.properties import FEW
 
 ENDPOINTS = ("chat", "pager")
 
@@ -135,6 +136,7 @@ def compare(front: Asker, notary: Running, model: Model) -> None:
     ]
 
 
+@FEW
 @given(STEPS)
 def test_any_history_is_the_models(steps: list[tuple[int, tuple[Any, ...]]]) -> None:
     model = Model()
