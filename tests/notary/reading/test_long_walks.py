@@ -20,7 +20,7 @@ from notary.tree.merkle import leaf_hash
 from tests.notary.samples import make_event
 from tests.support.notary_thread import SMALL_WAL
 
-LONG = 80_000
+LONG = 40_000
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _INSERT = """
 INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)
@@ -71,7 +71,7 @@ def walked(path: Path) -> tuple[ChainReport, list[int]]:
     walk, sizes = WholeWalk(), list[int]()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         while walk.step(connection):
-            if walk.chain.head.seq % 10_240 == 0 or not sizes:
+            if walk.chain.head.seq % 5_120 == 0 or not sizes:
                 sizes.append(resident())
     return walk.report(), sizes
 
@@ -80,11 +80,9 @@ def walked(path: Path) -> tuple[ChainReport, list[int]]:
 def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_finds_a_break_at_its_end(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite3"
     grown(path, LONG)
-    report, sizes = walked(path)
-    assert (report.intact, report.events_checked) == (True, LONG)
-    assert len(sizes) > 5
-    assert max(sizes) - sizes[0] < 16 << 20, [size >> 20 for size in sizes]
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE events SET principal = 'another principal' WHERE seq = ?", (LONG - 1,))
-    broken, _ = walked(path)
+    broken, sizes = walked(path)
+    assert len(sizes) > 5
+    assert max(sizes) - sizes[0] < 8 << 20, [size >> 20 for size in sizes]
     assert (broken.intact, broken.broken_at, broken.events_checked) == (False, f"evt_{LONG - 1:07d}", LONG - 2)
