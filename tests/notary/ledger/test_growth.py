@@ -14,7 +14,7 @@ from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, query
 from tests.notary.samples import NOW_MS, UNTIL, make_open, record_call
 
-LARGE = 300_000
+LARGE = 100_000
 CALLS = 100
 FRAME = 24 + 4096
 
@@ -40,7 +40,7 @@ def frames_for_calls(notary: Running) -> float:
 
 
 @pytest.mark.large
-def test_a_call_writes_as_many_pages_at_300_000_events_as_at_a_thousand(start_notary: StartNotary) -> None:
+def test_a_call_writes_as_many_pages_at_100_000_events_as_at_a_thousand(start_notary: StartNotary) -> None:
     # Timed work would add to the pages of a call.
     notary = start_notary(limits=replace(UNDISTURBED, quiet_seconds=3600.0, idle_seconds=3600.0))
     front = notary.front
