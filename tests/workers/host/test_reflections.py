@@ -140,7 +140,7 @@ def test_a_secret_that_could_not_be_found_again_is_not_sent() -> None:
 
 @pytest.mark.parametrize("escape", [b"%41", b"\\u0041", b"\\n", b"&#65;"])
 def test_the_search_takes_little_memory_however_many_escapes_an_answer_has(escape: bytes) -> None:
-    body = escape * 100_000
+    body = escape * 20_000
     tracemalloc.start()
     try:
         assert found(body) is None
