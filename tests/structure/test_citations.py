@@ -28,6 +28,7 @@ CITED_PATH = re.compile(
 CITED_SECTION = re.compile(r'((?:docs/(?:[\w-]+/)*|\b)[\w-]+\.md)[`)]*,?\s((?:(?: and|,)?\s?"[^"\n]+")+)')
 CITING = re.compile(rf"{CITED_PATH.pattern}|\.md\b|nterface\b|nterface-")
 """A part of each citation, and of the words that must not be there: a file without it need not be read word by word."""
+CITING_COMMENT = re.compile(rf"#.*(?:{CITING.pattern})")
 MADE = {"bench/results/", "build/providers"}
 """Folders that a make target writes."""
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -47,6 +48,8 @@ def prose_of(path: Path) -> Iterator[tuple[int, str]]:
             value = statement.value if isinstance(statement, ast.Expr) else None
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 yield statement.lineno, value.value
+    if not CITING_COMMENT.search(text):
+        return
     first = 0
     lines: list[str] = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
