@@ -130,7 +130,7 @@ def both() -> Iterator[Both]:
 @pytest.mark.parametrize("name", [*REMEMBERED, "the whole"])
 def test_with_and_without_memory_the_same_is_decided(both: Both, name: str) -> None:
     @settings(FEW, suppress_health_check=list(HealthCheck))
-    @given(asked=st.lists(QUESTIONS, min_size=5, max_size=25))
+    @given(asked=st.lists(QUESTIONS, min_size=5, max_size=10))
     def agree(asked: list[dict[str, Any]]) -> None:
         for changes in [*asked, *asked[:3]]:
             both.agree(**changes)
