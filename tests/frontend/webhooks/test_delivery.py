@@ -11,8 +11,9 @@ import psutil
 import pytest
 import trio
 
-from frontend.webhooks.delivery import Post, open_post
+from frontend.webhooks.delivery import Post
 from frontend.webhooks.endpoints import open_endpoints
+from frontend.webhooks.network import make_tls
 from frontend.webhooks.outcome import AttemptOutcome
 from tests.frontend.webhooks.samples import DELIVERY, HOST, hook
 from tests.support.webhook_receiver import (
@@ -31,6 +32,8 @@ from tests.support.worker_desk import until
 
 OK = b"HTTP/1.1 200 OK\r\n"
 SOON = 0.3
+TLS = make_tls()
+"""Made once: it takes long."""
 NO_HTTP = AttemptOutcome("failed", None, "the connection ended without an answer in HTTP")
 LATE = AttemptOutcome("failed", None, "no answer in time")
 
@@ -57,7 +60,7 @@ async def attempt(address: str, **changes: Any) -> AttemptOutcome:
 
 
 def post_to(address: str) -> Post:
-    return open_post("1.2.3", {HOST: address})
+    return Post("1.2.3", {HOST: address}, TLS)
 
 
 def connections_to(address: str) -> list[Any]:
