@@ -87,7 +87,7 @@ def test_a_policy_without_remembered_decisions_gets_the_reason(policy: Path) -> 
             ":= input.requested_sinks if", ":= [sink | some sink in input.requested_sinks; input] if"
         )
     )
-    done = gateway(policy.parent, "policy", "check", "policy")
+    done = here(policy.parent, "policy", "check", "policy")
     assert done.returncode == Exit.OK
     assert done.stdout.endswith("Decisions are not remembered: data.gateway.sinks_for uses input as a whole.\n")
 
@@ -133,18 +133,18 @@ def test_a_check_asks_for_every_reason_and_only_warns_of_data_that_may_come(poli
     rego = policy / "gateway.rego"
     right = rego.read_text()
     rego.write_text(right.replace('reason("acl")', 'reason("alc")'))
-    done = gateway(policy.parent, "policy", "check", "policy")
+    done = here(policy.parent, "policy", "check", "policy")
     assert done.returncode == Exit.CONFIG
     assert 'the denial "acl" has no reason: add reason("acl") := …; did you mean alc?' in done.stdout
     assert re.search(rf"^{re.escape(str(rego))}:\d+  reason\(\"alc\"\) belongs to no denial", done.stdout, re.MULTILINE)
 
     rego.write_text(right + "\njunior if input.owner in data.junior\n")
     line = right.count("\n") + 2
-    done = gateway(policy.parent, "policy", "check", "policy")
+    done = here(policy.parent, "policy", "check", "policy")
     assert (done.returncode, done.stdout.splitlines()[0]) == (
         Exit.OK, f"{rego}:{line}  warning: data.junior: data.json does not have it."
     )  # fmt: skip
-    told = json.loads(gateway(policy.parent, "policy", "check", "policy", "--json").stdout)
+    told = json.loads(here(policy.parent, "policy", "check", "policy", "--json").stdout)
     assert told["problems"] == []
     assert [(one["file"], one["line"]) for one in told["warnings"]] == [(str(rego), line)]
 
@@ -155,11 +155,11 @@ def test_a_check_beside_manifests_warns_of_values_that_no_action_offers(policy: 
     rego.write_text(right + '\nlarge if input.request["/amount"] > 100\n')
     line = right.count("\n") + 2
     asked = ("policy", "check", "policy", "--manifests", str(EXAMPLES))
-    done = gateway(policy.parent, *asked)
+    done = here(policy.parent, *asked)
     said = "/amount is in the policy_input of no action; did you mean /amount_cents?"
     assert (done.returncode, done.stdout.splitlines()[0]) == (Exit.OK, f"{rego}:{line}  warning: {said}")
-    assert "warning" not in gateway(policy.parent, *asked[:3]).stdout, "no manifests, no doubts"
-    done = gateway(policy.parent, *asked[:4], "nowhere")
+    assert "warning" not in here(policy.parent, *asked[:3]).stdout, "no manifests, no doubts"
+    done = here(policy.parent, *asked[:4], "nowhere")
     assert (done.returncode, "the manifests folder cannot be read" in done.stdout) == (Exit.CONFIG, True)
 
 
@@ -168,6 +168,6 @@ def test_a_check_refuses_a_field_that_no_question_has_with_its_line(policy: Path
     text = rego.read_text().replace("data.denied_actions[input.action_id]", "data.denied_actions[input.actionid]", 1)
     rego.write_text(text)
     line = text[: text.index("input.actionid")].count("\n") + 1
-    done = gateway(policy.parent, "policy", "check", "policy")
+    done = here(policy.parent, "policy", "check", "policy")
     said = "input.actionid: no question has this field; the nearest is input.action_id."
     assert (done.returncode, done.stdout.splitlines()[0]) == (Exit.CONFIG, f"{rego}:{line}  {said}")
