@@ -3,19 +3,22 @@ same."""
 
 import os
 import signal
-import subprocess
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from ipc.process.exits import Exit
-from tests.support.gateway import ANSWER_SECONDS, PROGRAM, STOP_SECONDS, Gateway, gateway, wait_for
+from supervisor.cli import main as command_line
+from tests.support.gateway import STOP_SECONDS, Gateway, gateway, wait_for
 from tests.support.processes import is_running
 from tests.support.supervised import told
 
 
 def status(gate: Gateway) -> tuple[int, str]:
-    asked = [*PROGRAM, "status", "--state-dir", str(gate.state)]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False)
-    return done.returncode, done.stdout
+    """`gateway status`, without a process of its own."""
+    with redirect_stdout(StringIO()) as said:
+        code = command_line(["status", "--state-dir", str(gate.state)])
+    return code, said.getvalue()
 
 
 def test_a_front_that_stands_still_is_not_called_serving_is_replaced_and_does_not_keep_sigterm(tmp_path: Path) -> None:
