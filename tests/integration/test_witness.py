@@ -19,7 +19,7 @@ from gateway_client import verify_bundle
 from ipc.process.exits import Exit
 from supervisor.cli import main as cli
 from tests.support.certificates import made_certificate
-from tests.support.gateway import ANSWER_SECONDS, Gateway, gateway, wait_for
+from tests.support.gateway import ANSWER_SECONDS, LOOK_AGAIN_SECONDS, Gateway, gateway, wait_for
 from tests.support.logs_of_others import PlayedLog
 from tests.support.witness_process import WitnessProcess, run, witness_process, witnessed_config
 
@@ -172,6 +172,7 @@ class Shown:
                 try:
                     said = client.post("/add-checkpoint", content=log.request(known))
                 except httpx.TransportError:
+                    self._is_over.wait(LOOK_AGAIN_SECONDS)  # the next witness starts meanwhile
                     continue
                 if said.status_code == 200:
                     self.cosigned.append((word, log.size))

@@ -39,7 +39,7 @@ class WitnessProcess:
             self.key = make_key(self.state, name).public.text
         self.process: subprocess.Popen[bytes] | None = None
         self._scheme = "http"
-        self._verify: ssl.SSLContext | bool = True
+        self._verify: ssl.SSLContext | bool = False
 
     def trusts(self, certificate: Path) -> None:
         """Ask it by TLS from now on, and trust this certificate."""
