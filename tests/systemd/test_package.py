@@ -61,7 +61,7 @@ def newer(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("dpkg-deb", "-R", package, folder)
     control = folder / "DEBIAN" / "control"
     control.write_text(control.read_text().replace("Version: 0.1.0", "Version: 0.1.1"))
-    run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", folder, out)
+    run("dpkg-deb", "--root-owner-group", "-Znone", "--build", folder, out)
     return out
 
 
