@@ -148,7 +148,7 @@ def started(
         )  # fmt: skip
     with gone_afterwards(process):
         ready = ready_line(process, log)
-        with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
+        with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS, verify=False) as http:
             running = Gateway(process, ready, log, http)
             yield running
             for client in running.clients:
