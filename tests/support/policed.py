@@ -56,7 +56,7 @@ async def policed(
         if engine is not None:
             core.services.policy = engine
             force_setattr(core.services.pipeline.deciding, "policy", engine)
-            object.__setattr__(core.services.settlement, "policy", engine)
+            force_setattr(core.services.settlement, "policy", engine)
         files = believed(await configuration.policy_file.read(), configuration.current.registry.sinks_of)
         configuration.current.policy_files = files
         await configuration.policy.load(for_engine(files))
