@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from ipc.process.exits import Exit
+from ipc.process.output import flushed, tell
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
@@ -27,9 +28,9 @@ class LeftOut(Exception):
 def ended(run: Callable[[Options], int], kind: type[Options]) -> int:
     """Run an import with the options of the command line, as JSON; return the exit code."""
     try:
-        return run(msgspec.json.decode(sys.argv[1], type=kind))
+        return flushed(run(msgspec.json.decode(sys.argv[1], type=kind)))
     except ImportRefused as refused:
-        print(f"gateway: {refused.sentence}", file=sys.stderr)
+        tell(refused.sentence)
         return refused.code
     except BrokenPipeError:
-        return Exit.FAILED
+        return flushed(Exit.FAILED)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from ipc.process.exits import Exit
+from ipc.process.output import flushed, tell
 from ipc.process.stderr import let_go_of_stderr
 from ipc.settings import Settings
 from supervisor.commands import bridge, completion, console, dev, edge, run, witness
@@ -22,7 +23,7 @@ from supervisor.commands.examine import (
     trying_actions,  # fmt: skip
 )
 from supervisor.commands.inspect import actions, backup, ledger, logs, running
-from supervisor.commands.launcher import check_launcher, flushed, settle, tell
+from supervisor.commands.launcher import check_launcher, settle
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 

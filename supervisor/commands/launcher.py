@@ -45,23 +45,3 @@ def check_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> None
             text.encode()
         except UnicodeEncodeError:
             raise Refused(Exit.USAGE, f"{what} {os.fsencode(text)!r} is not UTF-8.") from None
-
-
-def flushed(code: int) -> int:
-    """The exit code once standard output has taken everything. A reader that went away has read what it wanted."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains again at its end
-        if not isinstance(error, BrokenPipeError):
-            tell(f"standard output can't be written: {error.strerror}.")
-            return code or Exit.FAILED
-    return code
-
-
-def tell(sentence: str) -> None:
-    """One sentence on standard error, which may be full or gone."""
-    try:
-        print(f"gateway: {sentence}", file=sys.stderr, flush=True)
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

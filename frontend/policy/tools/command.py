@@ -26,6 +26,7 @@ from frontend.policy.tools.testing import Tried, run_tests
 from frontend.policy.tools.value_steps import ByValues, judged_by_values, lines_of, untested
 from ipc.messages.checking import ExplainedInput
 from ipc.process.exits import Exit
+from ipc.process.output import flushed, tell
 from ipc.process.parent import die_with_parent, refuse_core_dumps
 
 _SHOWN_VALUE = 160
@@ -200,14 +201,12 @@ def main(arguments: list[str] | None = None) -> int:
     with socket.socket(fileno=options.channel_fd) as sock:
         sock.set_inheritable(False)
         try:
-            return int(options.run(options, ExaminerClient(sock)))
+            return flushed(int(options.run(options, ExaminerClient(sock))))
         except ExaminerLost as lost:
-            print(f"gateway: {lost}.", file=sys.stderr)
+            tell(f"{lost}.")
             return Exit.FAILED
         except BrokenPipeError:
-            # The reader has closed the pipe: nothing is left to be flushed to it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return Exit.FAILED
+            return flushed(Exit.FAILED)
 
 
 if __name__ == "__main__":

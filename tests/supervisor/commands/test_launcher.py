@@ -80,6 +80,10 @@ def test_a_path_that_is_not_utf8_is_one_sentence(tmp_path: Path, command: str, w
 
 
 GONE, FULL, CLOSED = "{} | true", "{} >/dev/full", "{} >&-"
+DOCUMENT = (
+    '{"openapi": "3.0.3", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://a.example"}], '
+    '"paths": {"/a": {"get": {"operationId": "a", "responses": {"200": {"description": "x"}}}}}}'
+)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +92,8 @@ GONE, FULL, CLOSED = "{} | true", "{} >/dev/full", "{} >&-"
         ("$GATEWAY --help", (GONE, FULL, CLOSED)),
         ("$GATEWAY schema config", (GONE, FULL, CLOSED)),  # more than is written at once
         ("$GATEWAY doctor", (GONE, FULL, CLOSED)),
+        (f"echo '{DOCUMENT}' >d; $GATEWAY import openapi d --out o --force", (GONE, FULL, CLOSED)),
+        ("mkdir -p p; $GATEWAY policy test p", (GONE, FULL, CLOSED)),
         ("$GATECTL --help", (GONE, FULL, CLOSED)),
         ("$GATECTL context list", (GONE, FULL, CLOSED, "mkdir d; cd d; rmdir ../d; {}")),
         ("$GATECTL nonsense", ("{} <&- 2>&-",)),

@@ -68,11 +68,9 @@ class LogWatch:
     """One log, one file. `origin_key`: the key to trust, None for that of the file, or the first that is seen."""
 
     def __init__(self, operator: OperatorClient, file: Path, origin_key: str | None = None) -> None:
-        """Raises ValueError for an invalid key; Failure watch_state."""
+        """Raises Failure watch_state."""
         self._operator = operator
         self._file = file
-        if origin_key is not None:
-            VerifierKey.parse(origin_key)
         self._trusted = origin_key
         self.kept = load(file)
         self.is_pinning = origin_key is None and self.kept is None

@@ -1,12 +1,16 @@
 """`gateway import openapi` as its user types it: from a document to manifests that `gateway check` accepts."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.support.checked import gateway, whole_configuration
+from ipc.process.exits import Exit
+from tests.support.checked import SECONDS, gateway, whole_configuration
 from tests.support.manifests import REPOSITORY
+from tests.support.processes import GATEWAY
 
 BILLING = """\
 openapi: 3.0.3
@@ -54,6 +58,19 @@ def test_a_document_becomes_manifests_that_check_accepts_and_that_compare_equal(
     assert (other.returncode, other.stdout.splitlines()[1:]) == (
         1, ["  changed  POST /invoices/{id}/refunds (refund_create.yaml)"]
     )  # fmt: skip
+
+
+def test_a_reader_that_is_gone_spoils_no_import(tmp_path: Path) -> None:
+    (tmp_path / "billing.yaml").write_text(BILLING)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone:
+        done = subprocess.run(
+            [GATEWAY, "import", "openapi", "billing.yaml", "--out", "actions"], cwd=tmp_path, stdout=gone,
+            stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (Exit.OK, "")
+    assert len(list((tmp_path / "actions").iterdir())) == 3
 
 
 def test_the_interface_of_the_gateway_itself_can_be_imported(tmp_path: Path) -> None:

@@ -61,6 +61,17 @@ def test_a_call_that_was_never_made_is_explained_from_mapping_manifest_and_reque
     assert any("scope" in sentence for sentence in explanation["assumed"])
 
 
+def test_nothing_is_explained_by_manifests_that_have_problems(folder: Path) -> None:
+    wrong = folder / "actions" / "wrong.yaml"
+    wrong.write_text("action_id: wrong\n")
+    try:
+        said = refusal(folder, *BILLING, "--request", "request.json")
+    finally:
+        wrong.unlink()
+    assert "the manifests have problems, and gateway check tells all of them: " in said
+    assert "wrong.yaml" in said
+
+
 def test_sinks_that_stand_in_the_file_are_believed_as_little_as_a_gateway_believes_them(folder: Path) -> None:
     data = folder / "policy" / "data.json"
     before = data.read_text()

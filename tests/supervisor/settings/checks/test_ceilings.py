@@ -138,8 +138,8 @@ def test_threads_of_workers_count_where_root_starts_them_since_they_get_another_
     [
         ("0::/a/b\n", {"a/pids.max": "700", "a/b/pids.max": "max", "memory.max": str(1 << 30)}),
         (
-            "9:name=systemd:/\n8:pids:/docker/7\n4:cpu,memory:/docker/7\n0::/\n",
-            {"pids/pids.max": "700", "memory/memory.limit_in_bytes": str(1 << 30), "pids/docker/other/pids.max": "3"},
+            "9:name=systemd:/\n8:pids:/docker/7\n4:cpu,memory:/docker/8\n0::/\n",
+            {"pids/pids.max": "700", "memory/memory.limit_in_bytes": str(1 << 30), "pids/docker/8/pids.max": "3"},
         ),
     ],
 )
