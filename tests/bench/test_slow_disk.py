@@ -3,10 +3,10 @@
 import json
 import os
 import subprocess
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 from bench.slow_disk import NoCompilerError, built, preloaded
 from supervisor.programs import INTERPRETER, Programs, child_environment
