@@ -32,8 +32,7 @@ LONGEST_MS: Final = 3600 * 1000
 the result of a wrong clock (`FAR_MS`), and sends it at once."""
 
 MOST_ENDS: Final = 10_000
-"""Deliveries whose schedule's end is remembered. Another host may settle a delivery, and this deliverer hears nothing
-of it."""
+"""Deliveries whose schedule's end is remembered. A deliverer is not told of what another host has settled."""
 
 
 class Trouble:

@@ -1,4 +1,7 @@
-"""What a command prints, to readers that may be gone and disks that may be full: no trace, and a code that says so."""
+"""Standard output and standard error of a command, whose reader may be gone and whose disk may be full.
+
+Guarantees an exit code that says so, and no stack trace.
+"""
 
 import os
 import sys
