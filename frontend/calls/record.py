@@ -80,7 +80,7 @@ class CallRecord:
     opening: PendingOperation[CallEnd] | None = None
     """The question that opens the call, as it was asked last."""
     unanswered: str | None = None
-    """Id of the intent or the approval of an operation that had no answer: the event may be written already."""
+    """Id of the intent or the approval of an operation whose outcome is unknown: the event may be written already."""
     unheard: Open | None = None
     """The question that opened the call, if the notary hangs: the caller is answered before the withdrawal is."""
     trace: CallTrace | None = None

@@ -43,6 +43,7 @@ async def withdraw(
                 record.is_abandoned = record.is_decided = True
     except NotaryRefused:
         record.is_dispatched = False  # there is no such intent
+        record.unanswered = opened.intent_id  # or a next notary ended it, as one whose worker is gone, with its event
         late = None if record.opening is None else notary.late_answer_of(record.opening)
         if isinstance(late, Refusal):  # it was refused after its time, with an event
             record.is_decided, record.held = True, late.held

@@ -12,13 +12,14 @@ import trio
 from msgspec.structs import force_setattr, replace
 
 from frontend.deadlines import Deadlines
-from frontend.notary.errors import NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.pool.channel import WorkerChannel
 from ipc.channel.framing import FrameError
 from ipc.limits import AHEAD_BYTES
 from ipc.messages.notarising import WorkerEnded
 from ipc.process.private_files import write_private
 from ipc.settings import SecretSettings
+from tests.support.breakable_notary import does_and_says
 from tests.support.coded import Coded
 from tests.support.front_core import Agent, Core, action, front_core, refuses
 from tests.support.held_calls import held, reaching, state_of
@@ -113,6 +114,16 @@ async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evid
         assert await core.remaining(both.second) == 3
         assert await core.unresolved() == 1, "the other call's"
     assert core.desk.kills == []
+
+
+async def test_a_call_that_ended_before_the_front_gives_it_up_has_one_event(tmp_path: Path) -> None:
+    """As a next notary ends calls whose worker is gone."""
+    async with behind(tmp_path, replace(PATIENT, calls=replace(PATIENT.calls, max_workers=1))) as both:
+        core = both.core
+        core.client.faults["Withdraw"] = does_and_says(NotaryRefused("no such intent is open"))
+        await until(lambda: "second" in both.answers)
+        assert both.answers["second"] == (503, {"error": "overloaded"})
+        assert len(await core.events(session_id=both.second.session_id, event_type="ActionCall")) == 1
 
 
 async def test_a_call_that_is_cut_while_it_waits_for_another_worker_is_given_back(tmp_path: Path) -> None:
