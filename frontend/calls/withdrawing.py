@@ -39,8 +39,8 @@ async def withdraw(
     try:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds):
             answer = await notary.answer_of(record.withdrawal or _told(notary, opened, error))
-            if answer.is_abandoned:
-                record.is_abandoned = record.is_decided = True
+            # Otherwise its event says that it was cut: it was written now, or will be when its worker ends.
+            record.is_abandoned, record.is_decided = answer.is_abandoned, True
     except NotaryRefused:
         record.is_dispatched = False  # there is no such intent
         record.unanswered = opened.intent_id  # or a next notary ended it, as one whose worker is gone, with its event

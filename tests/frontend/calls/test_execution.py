@@ -17,9 +17,10 @@ from frontend.pool.channel import WorkerChannel
 from ipc.channel.framing import FrameError
 from ipc.limits import AHEAD_BYTES
 from ipc.messages.notarising import WorkerEnded
+from ipc.operations.calls import Withdrawn
 from ipc.process.private_files import write_private
 from ipc.settings import SecretSettings
-from tests.support.breakable_notary import does_and_says
+from tests.support.breakable_notary import Asking
 from tests.support.coded import Coded
 from tests.support.front_core import Agent, Core, action, front_core, refuses
 from tests.support.held_calls import held, reaching, state_of
@@ -116,11 +117,21 @@ async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evid
     assert core.desk.kills == []
 
 
-async def test_a_call_that_ended_before_the_front_gives_it_up_has_one_event(tmp_path: Path) -> None:
-    """As a next notary ends calls whose worker is gone."""
+@pytest.mark.parametrize("has_ended", [True, False])
+async def test_a_call_that_a_next_notary_ends_as_the_front_gives_it_up_has_one_event(
+    tmp_path: Path, has_ended: bool
+) -> None:
+    """That notary does not know whether a worker has begun it."""
+
+    async def by_the_next(withdraw: Asking, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Withdrawn:
+        await withdraw(*args, **kwargs)  # which writes the event
+        if has_ended:
+            raise NotaryRefused("no such intent is open")
+        return Withdrawn(is_abandoned=False)
+
     async with behind(tmp_path, replace(PATIENT, calls=replace(PATIENT.calls, max_workers=1))) as both:
         core = both.core
-        core.client.faults["Withdraw"] = does_and_says(NotaryRefused("no such intent is open"))
+        core.client.faults["Withdraw"] = by_the_next
         await until(lambda: "second" in both.answers)
         assert both.answers["second"] == (503, {"error": "overloaded"})
         assert len(await core.events(session_id=both.second.session_id, event_type="ActionCall")) == 1
