@@ -39,7 +39,7 @@ async def withdraw(
     try:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds):
             answer = await notary.answer_of(record.withdrawal or _told(notary, opened, error))
-            # Otherwise its event says that it was cut: it was written now, or will be when its worker ends.
+            # A call that is not abandoned is cut: its event is written by now, or when its worker ends.
             record.is_abandoned, record.is_decided = answer.is_abandoned, True
     except NotaryRefused:
         record.is_dispatched = False  # there is no such intent
