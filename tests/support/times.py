@@ -16,7 +16,7 @@ from typing import NamedTuple
 RECORD = Path(__file__).with_name("times.txt")
 LEAST_SECONDS = 1.0
 """Files that take less are not named."""
-SLOW_TEST_SECONDS = 0.7
+SLOW_TEST_SECONDS = 0.5
 SLOW_FILE_SECONDS = 60.0
 DURATION = re.compile(r"([0-9.]+)s (?:setup|call|teardown) +(tests/\S+?\.py)::(.+)")
 
@@ -30,7 +30,7 @@ class Time(NamedTuple):
 
     @property
     def is_slow(self) -> bool:
-        """Whether `make test` leaves the file out: its tests take more than 0.7 seconds each, or more than a minute
+        """Whether `make test` leaves the file out: its tests take more than half a second each, or more than a minute
         together."""
         return self.fast > min(SLOW_FILE_SECONDS, SLOW_TEST_SECONDS * self.tests)
 
