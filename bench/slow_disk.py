@@ -18,7 +18,7 @@ class NoCompilerError(Exception):
 
 
 def built(folder: Path) -> Path:
-    """The shim as a library in `folder`. Raises NoCompilerError, and CalledProcessError when it does not compile."""
+    """The shim as a library in `folder`. Raises NoCompilerError, and subprocess.CalledProcessError if it fails."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise NoCompilerError("no C compiler (cc) is installed")

@@ -37,7 +37,7 @@ class OutgoingBody:
 
 
 async def read_at_most(response: httpcore.Response, bound: int) -> bytes:
-    """The whole answer. Raises TooLarge, and what the client raises where the connection breaks."""
+    """The whole answer. Raises AnswerTooLarge, and what the client raises where the connection breaks."""
     content, size = [], 0
     async with aclosing(cast(AsyncGenerator[bytes], response.aiter_stream())) as parts:
         async for part in parts:

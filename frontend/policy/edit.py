@@ -90,7 +90,7 @@ def disallow(data: PolicyData, action_id: str, agent_id: str) -> PolicyData:
 def rewritten(files: PolicyFiles, data: PolicyData) -> PolicyFiles:
     """The policy `files` with what operators change of `data`, and a version that tells it from every other.
 
-    Raises TooLarge.
+    Raises PolicyTooLarge.
     """
     document: dict[str, Any] = json.loads(files.sources.data)
     for section in ("acl", "allowlist", *_OF_VALUES):

@@ -50,7 +50,7 @@ class Network(httpcore.AsyncNetworkBackend):
         self._line: WebhookStream | None = None
 
     async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
-        """Connect to the first of the host's addresses that takes it. Raises Blocked, Unreached."""
+        """Connect to the first of the host's addresses that takes it. Raises Blocked, EndpointUnreached."""
         mapped = self._resolve.get(host)
         if mapped is not None:
             places = [split_address(mapped)]
@@ -134,7 +134,7 @@ class WebhookStream(httpcore.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, *_: Any, **__: Any
     ) -> httpcore.AsyncNetworkStream:
-        """Go on in TLS, for this name. Raises Unreached."""
+        """Go on in TLS, for this name. Raises EndpointUnreached."""
         encrypted = trio.SSLStream(
             self._stream, self.own_tls or ssl_context, server_hostname=server_hostname, https_compatible=True
         )

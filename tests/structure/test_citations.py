@@ -5,6 +5,7 @@ A file is cited by its path from the root (`frontend/http/heads.py`), a section 
 """
 
 import ast
+import builtins
 import io
 import re
 import tokenize
@@ -32,6 +33,10 @@ CITING_COMMENT = re.compile(rf"#.*(?:{CITING.pattern})")
 MADE = {"bench/results/", "build/providers"}
 """Folders that a make target writes."""
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+RAISED = re.compile(r"\bRaises ([^.;:]+)")
+NAMING = re.compile(r"^ *(?:class \w+|from \S+ import (?:\([^)]*\)|.*))", re.MULTILINE)
+ERROR_NAME = re.compile(r"(?<![\w.])[A-Z][a-z]+(?:[A-Z][a-z]+)*\b")
+OTHER_NAMES = frozenset({"Cancelled", "JavaScript", "PostgreSQL", "Unicode"})
 DOCSTRING_OWNERS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -95,6 +100,22 @@ def test_every_file_that_is_cited_exists() -> None:
         if cited not in MADE and not (ROOT / cited).exists()
     ]
     assert not missing
+
+
+def test_every_error_that_a_docstring_names_is_a_class_of_the_code() -> None:
+    files = [path for path in sources() if "tests" not in path.parts]
+    names = {name for path in files for found in NAMING.findall(path.read_text()) for name in re.findall(r"\w+", found)}
+    names |= {*dir(builtins), *OTHER_NAMES}
+    unknown = [
+        f"{path.relative_to(ROOT)}:{line} raises {name}"
+        for path in files
+        if "Raises " in path.read_text()
+        for line, text in prose_of(path)
+        for told in RAISED.findall(text)
+        for name in ERROR_NAME.findall(told)
+        if name not in names
+    ]
+    assert not unknown
 
 
 def test_every_section_that_is_cited_exists() -> None:

@@ -59,7 +59,7 @@ class _Component:
 
 
 def check_expansion(data: bytes) -> None:
-    """Raises TooLarge, and NotAComponent for what can't be counted: components that are handed over when it runs."""
+    """Raises ModuleTooLarge, and NotAComponent for components that are passed on as it runs: they can't be counted."""
     try:
         _read(data, 0, len(data), [])
     except IndexError:

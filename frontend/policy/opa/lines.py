@@ -92,7 +92,7 @@ class OpaConnections:
             self._token.header()
 
     async def ask(self, method: str, target: str, body: bytes = b"", prove: Prove | None = None) -> OpaAnswer:
-        """Put one question and read its answer. Raises Unreached, NotUnderstood, and what `prove` raises."""
+        """Put one question and read its answer. Raises OpaUnreached, NotUnderstood, and what `prove` raises."""
         async with self._places:
             while True:
                 line = await self._take()
@@ -114,7 +114,7 @@ class OpaConnections:
                         await line.connection.aclose()
 
     async def exchange(self, line: OpaConnection, method: str, target: str, body: bytes = b"") -> OpaAnswer:
-        """The same over one connection. Raises Unreached, NotUnderstood."""
+        """The same over one connection. Raises OpaUnreached, NotUnderstood."""
         url = httpcore.URL(
             scheme=self._url.scheme, host=self._url.host, port=self._url.port, target=self._base + target
         )  # fmt: skip

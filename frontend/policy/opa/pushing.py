@@ -59,11 +59,11 @@ class Pushed:
         self.sources, self._documents = sources, documents
 
     async def look(self) -> wire.Mark:
-        """Return the mark of the documents that OPA holds. Raises Unreached, NotUnderstood."""
+        """Return the mark of the documents that OPA holds. Raises OpaUnreached, NotUnderstood."""
         return self._mark_of(await self._lines.ask("GET", self._mark_target))
 
     async def prove(self, line: OpaConnection) -> None:
-        """Accept a connection whose other end holds the documents. Raises NotHeld, Unreached, NotUnderstood."""
+        """Accept a connection whose other end holds the documents. Raises NotHeld, OpaUnreached, NotUnderstood."""
         digest = self.digest
         if line.proven == digest:
             return
@@ -74,7 +74,7 @@ class Pushed:
     async def put(self) -> bool:
         """Have them there. False where the fronts agree on others by now, which are then not touched.
 
-        Raises NotTaken, Unreached, NotUnderstood.
+        Raises NotTaken, OpaUnreached, NotUnderstood.
         """
         try:
             async with self._turns.turn():
