@@ -41,8 +41,8 @@ def test_processes_have_about_as_much_to_do(without_slow: bool) -> None:
 @pytest.mark.parametrize(
     ("time", "slow"),
     [
-        (Time(tests=10, all=40, fast=7), False),
-        (Time(tests=10, all=40, fast=8), True),
+        (Time(tests=10, all=40, fast=5), False),
+        (Time(tests=10, all=40, fast=6), True),
         (Time(tests=500, all=61, fast=61), True),
     ],
 )
