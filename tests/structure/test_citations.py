@@ -1,4 +1,5 @@
-"""The citations of docstrings, comments and documents exist: files of this repository, and sections of documents.
+"""The citations of docstrings, comments and documents exist: files, modules and errors of this repository, and sections
+of documents.
 
 A file is cited by its path from the root (`frontend/http/heads.py`), a section by the document and its heading
 (`docs/decisions/identity.md, "DPoP"`, `[egress.md](egress.md), "Live sync"`).
@@ -6,6 +7,7 @@ A file is cited by its path from the root (`frontend/http/heads.py`), a section 
 
 import ast
 import builtins
+import importlib.util
 import io
 import re
 import tokenize
@@ -30,6 +32,7 @@ CITED_SECTION = re.compile(r'((?:docs/(?:[\w-]+/)*|\b)[\w-]+\.md)[`)]*,?\s((?:(?
 CITING = re.compile(rf"{CITED_PATH.pattern}|\.md\b|nterface\b|nterface-")
 """A part of each citation, and of the words that must not be there: a file without it need not be read word by word."""
 CITING_COMMENT = re.compile(rf"#.*(?:{CITING.pattern})")
+RUN = re.compile(r"python3? -m ([a-z][\w.]*\w)")
 MADE = {"bench/results/", "build/providers"}
 """Folders that a make target writes."""
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -127,6 +130,19 @@ def test_every_section_that_is_cited_exists() -> None:
         if not document(name, path).is_file() or section not in headings(document(name, path))
     ]
     assert not missing
+
+
+def test_every_module_that_is_told_to_be_run_exists() -> None:
+    told = {name for path in [*sources(), *DOCUMENTS] for name in RUN.findall(path.read_text())}
+    assert len(told) > 40
+    assert not [name for name in sorted(told) if name != "ziglang" and not importable(name)]
+
+
+def importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 @pytest.mark.parametrize("text", ["interface specification", "Interface specification", "interface-spec"])

@@ -1,4 +1,4 @@
-"""Calls one provider component without a gateway: `python -m providers.tools.call FILE.wasm INPUT`.
+"""Calls one provider component without a gateway: `python -m scripts.call_provider FILE.wasm INPUT`.
 
 For authors of providers. Prints what the component imports, what it answers, the fuel it took, and what it asked
 its host for: files live in memory, every HTTP request gets the same answer. Needs the development dependencies.
@@ -14,7 +14,7 @@ from tests.support.provider_host import Host, Providers
 
 def main() -> int:
     """0 for a result, 1 for a provider-error or a trap."""
-    parser = argparse.ArgumentParser(prog="python -m providers.tools.call", description="Call a provider component.")
+    parser = argparse.ArgumentParser(prog="python -m scripts.call_provider", description="Call a provider component.")
     parser.add_argument("component", type=Path)
     parser.add_argument("input", help="JSON text, or - to read it from standard input")
     parser.add_argument("--fuel", type=int, default=10_000_000)
