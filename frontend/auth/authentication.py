@@ -108,7 +108,7 @@ class Authentication(msgspec.Struct, frozen=True):
         if key in self.replays:  # a copy of a copy: the notary need not be asked again
             raise GateError("replay_detected")
         self.sessions.take(claim.lease.session_id)
-        return calls.ProofRecord(key)
+        return calls.ProofRecord(key, proof.iat)
 
     def in_force(self, lease: Lease) -> int:
         """The epoch of a lease, if it is the one in force, and its session was not revoked, as far as this front knows.
@@ -138,7 +138,7 @@ class Authentication(msgspec.Struct, frozen=True):
             raise GateError("replay_detected")
         self.sessions.take(bucket)
         try:
-            await self._enter(calls.ProofRecord(key))
+            await self._enter(calls.ProofRecord(key, proof.iat))
         except GateError as error:
             if error.code == "replay_detected":
                 self._is_copied(bucket, key)
@@ -154,7 +154,7 @@ class Authentication(msgspec.Struct, frozen=True):
         operator = self.operators.authenticate(token)
         proof = self._proof(proof_text, request, token, operator.dpop_jkt, now)
         try:
-            await self._enter(calls.ProofRecord(replay_key(proof.jkt, proof.jti)))
+            await self._enter(calls.ProofRecord(replay_key(proof.jkt, proof.jti), proof.iat))
         except GateError as error:
             if not (may_be_copied and error.code == "replay_cache_unavailable"):
                 raise

@@ -19,9 +19,10 @@ from ipc.operations.standing import StandingUse
 
 
 class ProofRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A DPoP proof whose signature holds, to be used once."""
+    """A DPoP proof whose signature holds, to be used once. `iat` in Unix seconds."""
 
     key: str
+    iat: float
 
 
 class Approver(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from ipc.evidence.events import AuditEvent
 from ipc.operations.calls import ProofRecord, Refusal
 from ipc.operations.operation import Operation
 from notary.ledger import refused as counts
+from notary.store.proofs import USABLE_SECONDS
 from notary.units.performing import performs
 from notary.units.transaction import Transaction
 
@@ -72,9 +73,9 @@ def without_body(held: ApprovalRecord) -> ApprovalRecord:
 
 
 def is_used(unit: Transaction, proof: ProofRecord | None) -> bool:
-    """Use a proof; True when it was used before. Without one nothing is used."""
+    """Use a proof; True when it was used before, or may have been. Without one nothing is used."""
     unit.part = "store"
-    return proof is not None and not unit.use_proof(proof.key)
+    return proof is not None and (unit.now > proof.iat + USABLE_SECONDS or not unit.use_proof(proof.key))
 
 
 def checked(unit: Transaction, event: AuditEvent, proof: ProofRecord | None, epoch: int, stale: str) -> Refusal | None:

@@ -19,6 +19,9 @@ TABLES = (
 
 REPLAY_SECONDS = 180.0
 """How long a proof is remembered: beyond the widest skew that one may have (docs/decisions/identity.md, "DPoP")."""
+USABLE_SECONDS = 150.0
+"""How long after its `iat` a proof may be used. SECURITY: less than it is remembered, however far its `iat` was ahead.
+A front may have checked a copy within the proof's window, and ask when the first use is forgotten."""
 SWEPT_AT_ONCE = 2000
 _FIRST_MILLISECOND = 1_000_000_000_000
 """Buckets are milliseconds. Those of earlier versions are minutes, and lower than this."""

@@ -9,11 +9,10 @@ import msgspec
 import pytest
 
 from ipc.evidence.events import AuditEvent
-from ipc.operations.calls import ProofRecord, Refuse
+from ipc.operations.calls import Refuse
 from ipc.operations.evidence import WriteEvent
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import Issue, ReadEpoch, Revoke
-from ipc.texts.identifiers import new
 from tests.support.hostile_front import (
     DIGEST,
     a_claim,
@@ -23,6 +22,7 @@ from tests.support.hostile_front import (
     call_event,
     granted,
     held,
+    make_proof,
 )
 from tests.support.played_supervisor_of_notary import (
     PlayedFront,
@@ -56,7 +56,7 @@ def test_no_operation_takes_an_event_with_words_of_the_notary(
     assert_refused(
         shared_notary, new_front,
         an_open(event=call_event(**more)),
-        Refuse(call_event(decision="deny", error_code="policy_denied", **more), ProofRecord(new("proof_"))),
+        Refuse(call_event(decision="deny", error_code="policy_denied", **more), make_proof()),
         a_hold(event=call_event(**more)),
         WriteEvent(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow", **more)),
         Issue("p", None, ("tools:call",), None, "jkt", "none", issued),
@@ -96,7 +96,12 @@ def test_note_writes_no_event_that_belongs_to_another_operation(
 def test_refuse_writes_refused_calls_and_nothing_else(
     shared_notary: PlayedSupervisor, new_front: PlayedFront, event: AuditEvent
 ) -> None:
-    assert_refused(shared_notary, new_front, Refuse(event, ProofRecord(new("proof_"))), Refuse(event, unless_held=True))
+    assert_refused(
+        shared_notary,
+        new_front,
+        Refuse(event, make_proof()),
+        Refuse(event, unless_held=True),
+    )
 
 
 def test_other_events_than_their_own_are_taken_by_no_operation(

@@ -11,7 +11,7 @@ import pytest
 from ipc.limits import MAX_AHEAD, MAX_NOTARY_FRAME
 from ipc.messages.calling import Verification
 from ipc.messages.notary_frames import NumberedOperation
-from ipc.operations.calls import Assign, ProofRecord, Recall, Withdraw, Withdrawn
+from ipc.operations.calls import Assign, Recall, Withdraw, Withdrawn
 from ipc.operations.evidence import ShownReceipt, ShowReceipt, WriteEvent
 from ipc.operations.intents import ListUnresolved
 from ipc.operations.leases import ReadEpoch
@@ -24,6 +24,7 @@ from tests.support.hostile_front import (
     counted,
     events,
     left,
+    make_proof,
     opened,
     rows,
     terms,
@@ -125,7 +126,7 @@ def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
 ) -> None:
     session_id = with_budget(front, 5)
     asked = opened(front, event=call_event(session_id=session_id), has_budget=True)
-    again = msgspec.structs.replace(asked, proof=ProofRecord(new("proof_")))
+    again = msgspec.structs.replace(asked, proof=make_proof())
     assert_refused(supervisor, front, asked, again)
     front.end(asked, sound_result())
     assert_refused(supervisor, front, asked, again)
@@ -134,9 +135,7 @@ def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
     assert_refused(supervisor, other, again)
     # Both in one unit, too.
     twice = front.staffed(an_open(event=call_event(session_id=session_id), has_budget=True))
-    front.sock.sendall(
-        framed(901, twice) + framed(902, msgspec.structs.replace(twice, proof=ProofRecord(new("proof_"))))
-    )
+    front.sock.sendall(framed(901, twice) + framed(902, msgspec.structs.replace(twice, proof=make_proof())))
     assert front.heard(902).problem == "refused"
     supervisor.workers.of(twice.intent_id).tell(sound_result(twice.intent_id))
     assert front.heard(901).problem is None
@@ -156,7 +155,7 @@ def test_only_the_front_that_opened_an_intent_ends_it(supervisor: PlayedSupervis
     own = supervisor.workers.start(front.front_id)
     assert_refused(
         supervisor, front, Withdraw(asked.intent_id, "deny", "overloaded"), Assign(asked.intent_id, own.worker_id),
-        msgspec.structs.replace(asked, worker_id=own.worker_id, proof=ProofRecord(new("proof_"))),
+        msgspec.structs.replace(asked, worker_id=own.worker_id, proof=make_proof()),
     )  # fmt: skip
     assert other.end(asked, sound_result()).kind == "success"
 

@@ -1,6 +1,7 @@
 """Operations, events and receipts for the tests of the notary, and keys that sign them."""
 
 import itertools
+from math import inf
 from typing import Any
 
 import msgspec
@@ -130,7 +131,8 @@ def make_result(outcome: str = "success", **given: Any) -> Result:
 
 
 def fresh_proof() -> ProofRecord:
-    return ProofRecord(f"fresh-{next(_numbers)}")
+    """A proof that was never used, and that is young wherever the test sets its clock."""
+    return ProofRecord(f"fresh-{next(_numbers)}", inf)
 
 
 def make_open(*, epoch: int = 0, terms: dict[str, Any] | None = None, **given: Any) -> Open:

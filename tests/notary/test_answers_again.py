@@ -21,6 +21,7 @@ from notary.units.runner import remembered
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (
+    NOW,
     NOW_MS,
     UNTIL,
     call_event,
@@ -61,10 +62,10 @@ def prepared(front: Asker) -> list[Any]:
     front.ask(make_hold(held))
     notify(front)
     return [
-        UseProof(ProofRecord("p")),
-        changed(refused, proof=ProofRecord("p")),
+        UseProof(ProofRecord("p", NOW)),
+        changed(refused, proof=ProofRecord("p", NOW)),
         Withdraw(left.intent_id, "error", "overloaded"),
-        make_refuse(ProofRecord("q")),
+        make_refuse(ProofRecord("q", NOW)),
         make_hold(),
         make_issue(max_calls=3),
         make_note(),
@@ -176,8 +177,8 @@ def test_the_end_of_a_call_is_repeated_unchanged_and_no_worker_runs_it_again(not
 
 def test_a_call_that_was_refused_is_refused_to_its_worker_again(notary: Running) -> None:
     front = notary.attach("asks-again")
-    asked = make_open(proof=ProofRecord("used"))
-    front.ask(UseProof(ProofRecord("used")))
+    asked = make_open(proof=ProofRecord("used", NOW))
+    front.ask(UseProof(ProofRecord("used", NOW)))
     (number,) = front.send(asked)
     assert front.answer(number).code == "replay_detected"
     worker = notary.workers.of(asked.intent_id)
@@ -194,11 +195,11 @@ def test_a_call_that_was_refused_is_refused_to_its_worker_again(notary: Running)
 
 def test_another_front_does_not_get_the_answer_of_the_same_number(notary: Running) -> None:
     front = notary.attach("one")
-    (number,) = front.send(UseProof(ProofRecord("p")))
+    (number,) = front.send(UseProof(ProofRecord("p", NOW)))
     assert front.answer(number).is_fresh
     notary.restart()
     other = notary.attach("other")
-    other.resend({number: UseProof(ProofRecord("p"))})
+    other.resend({number: UseProof(ProofRecord("p", NOW))})
     assert not other.answer(number).is_fresh
 
 
@@ -233,27 +234,27 @@ def test_an_answer_that_a_slow_front_had_not_taken_outlives_the_units_of_others(
 
 def test_an_answer_outlives_a_second_notary_that_was_not_asked_for_it(notary: Running) -> None:
     front = notary.attach("late")
-    (number,) = front.send(UseProof(ProofRecord("p")))
+    (number,) = front.send(UseProof(ProofRecord("p", NOW)))
     notary.restart()
     for _ in range(3):
         notary.front.ask(make_note())
     notary.restart()
     again = notary.attach("late")
-    again.resend({number: UseProof(ProofRecord("p"))})
+    again.resend({number: UseProof(ProofRecord("p", NOW))})
     assert again.answer(number).is_fresh
 
 
 def test_answers_of_an_earlier_notary_are_forgotten_after_their_time(start_notary: StartNotary) -> None:
     notary = start_notary(limits=replace(UNDISTURBED, remembered_seconds=0.0))
     front = notary.attach("late")
-    (number,) = front.send(UseProof(ProofRecord("p")))
+    (number,) = front.send(UseProof(ProofRecord("p", NOW)))
     front.answer(number)
     notary.restart()
     notary.front.ask(make_note())
     with closing(connect(notary.path, writes=False)) as connection:
         assert list(remembered(connection)) == [("front-2", 1)]
     again = notary.attach("late")
-    again.resend({number: UseProof(ProofRecord("p"))})
+    again.resend({number: UseProof(ProofRecord("p", NOW))})
     assert not again.answer(number).is_fresh
 
 
@@ -268,4 +269,4 @@ def test_a_call_asked_for_under_the_number_of_something_else_ends_no_notary(nota
     worker = notary.workers.of(asked.intent_id)
     while not worker.refused:
         worker.hear()
-    assert notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh

@@ -20,7 +20,7 @@ from notary.units.runner import TransactionRunner, remembered
 from notary.units.tasks import Task, TaskOutcome
 from notary.units.transaction import Transaction
 from tests.notary.running import HandClock, settings_in
-from tests.notary.samples import make_claim, make_denial, make_hold, make_issue, make_revoke
+from tests.notary.samples import NOW, make_claim, make_denial, make_hold, make_issue, make_revoke
 from tests.support.notary_thread import LIMITS
 
 
@@ -46,7 +46,12 @@ def breaks(unit: Transaction, asked: UseProof) -> Entered:
 def test_every_answer_is_remembered_when_tasks_are_performed_one_by_one(state: NotaryState) -> None:
     """None of them is sent before all are done: killed in between, each would be asked again."""
     units = TransactionRunner(state, {**PERFORMERS, UseProof: Performer(breaks, writes=True)})
-    tasks = [note(1), Task("front-1", 2, UseProof(ProofRecord("p"))), note(3), Task("front-2", 1, note(4).operation)]
+    tasks = [
+        note(1),
+        Task("front-1", 2, UseProof(ProofRecord("p", NOW))),
+        note(3),
+        Task("front-2", 1, note(4).operation),
+    ]
     outcomes = units.perform(tasks)
     assert [outcome.problem for outcome in outcomes] == [None, "fault", None, None]
     with state.database.unit(writes=False) as connection:
@@ -81,7 +86,7 @@ def test_a_revocation_whose_unit_failed_although_it_was_committed_is_in_force(
     with monkeypatch.context() as patching:
         patching.setattr(state.database, "unit", answerless)
         (failed,) = units.perform([Task("front-1", 1, make_revoke())])
-    (entered,) = units.perform([Task("front-1", 2, UseProof(ProofRecord("p")))])
+    (entered,) = units.perform([Task("front-1", 2, UseProof(ProofRecord("p", NOW)))])
     assert (failed.problem, entered.value) == ("unavailable", Entered(is_fresh=True, epoch=1))
 
 

@@ -1,6 +1,7 @@
 """A front's requests to a notary, valid by default and false where a test chooses, and the checks afterwards."""
 
 import sqlite3
+import time
 from contextlib import closing
 from typing import Any
 
@@ -46,10 +47,15 @@ def terms(**given: Any) -> GrantTerms:
     return GrantTerms(**fields | given)
 
 
+def make_proof() -> ProofRecord:
+    """A proof that was made now and never used."""
+    return ProofRecord(new("proof_"), time.time())
+
+
 def an_open(**given: Any) -> Open:
     fields: dict[str, Any] = {
         "intent_id": new("intent_"), "event": call_event(), "terms": terms(), "worker_id": "",
-        "proof": ProofRecord(new("proof_")),
+        "proof": make_proof(),
     }  # fmt: skip
     return Open(**fields | given)
 

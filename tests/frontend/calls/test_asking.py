@@ -35,13 +35,13 @@ def test_the_notary_keeps_of_a_plan_what_its_result_is_judged_by() -> None:
 
 
 def test_each_call_is_opened_under_an_intent_of_its_own_with_its_event_as_far_as_it_is_known() -> None:
-    first, second = asked(ProofRecord("key")), asked()
+    first, second = asked(ProofRecord("key", 0.0)), asked()
     assert first.intent_id != second.intent_id
     assert first.intent_id.startswith("intent_")
     assert (first.worker_id, first.terms, first.proof, first.has_budget) == (
         "compute-1",
         TERMS,
-        ProofRecord("key"),
+        ProofRecord("key", 0.0),
         True,
     )
     assert (first.calls_per_hour, first.event.decision, first.event.principal) == (7, "allow", "p")
@@ -63,11 +63,11 @@ def test_a_call_that_is_given_up_is_withdrawn_as_what_it_ended_with(code: str, d
 @pytest.mark.parametrize(
     ("error", "proof", "code"),
     [
-        (NotaryUnavailable("x", "budget"), ProofRecord("key"), "budget_store_unavailable"),
+        (NotaryUnavailable("x", "budget"), ProofRecord("key", 0.0), "budget_store_unavailable"),
         (NotaryUnavailable("x", "budget"), None, "budget_store_unavailable"),
-        (NotaryUnavailable("x", "store"), ProofRecord("key"), "replay_cache_unavailable"),
+        (NotaryUnavailable("x", "store"), ProofRecord("key", 0.0), "replay_cache_unavailable"),
         (NotaryUnavailable("x", "store"), None, "evidence_persistence_failed"),
-        (NotaryRefused("x"), ProofRecord("key"), "replay_cache_unavailable"),
+        (NotaryRefused("x"), ProofRecord("key", 0.0), "replay_cache_unavailable"),
         (NotaryRefused("x"), None, "evidence_persistence_failed"),
     ],
 )

@@ -5,6 +5,7 @@ The names are those of docs/decisions/backends.md, "The order of Redis and ledge
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -72,7 +73,7 @@ def bury(notary: Running) -> None:
 
 def changed_proof(asked: Hold) -> Hold:
     """Return the same hold with another proof, because the proof of an undone unit stays used."""
-    return msgspec.structs.replace(asked, proof=ProofRecord("another-" + asked.approval.approval_id))
+    return msgspec.structs.replace(asked, proof=ProofRecord("another-" + asked.approval.approval_id, inf))
 
 
 def _end(patch: Patch) -> NoReturn:

@@ -135,8 +135,8 @@ def test_a_notary_goes_on_where_the_old_gateway_was(old: Path, start_notary: Sta
     assert (report.intact, report.total_events) == (True, 5)
     assert front.ask(ReadEpoch()) == front.in_force[0].epoch == 2
     assert front.in_force[0].newest_evidence == NOW + 10
-    assert [front.ask(UseProof(ProofRecord(f"proof-{number}"))).is_fresh for number in range(3)] == [False] * 3
-    assert front.ask(UseProof(ProofRecord("another"))).is_fresh
+    assert [front.ask(UseProof(ProofRecord(f"proof-{number}", NOW))).is_fresh for number in range(3)] == [False] * 3
+    assert front.ask(UseProof(ProofRecord("another", NOW))).is_fresh
     assert [front.ask(ReadBudget(name)).remaining for name in ("ses_whole", "ses_used", "ses_empty")] == [5, 2, 0]
     # The older version did not store the epoch of a pending hold, so the hold has ended.
     listed = front.ask(ListHolds(None, 9)).approvals
@@ -259,7 +259,7 @@ def test_whenever_it_is_killed_the_next_start_has_everything_once(
 
 def test_an_old_file_left_by_a_kill_undoes_no_later_write(old: Path, tmp_path: Path, start_notary: StartNotary) -> None:
     kept = shutil.copy(old / "store.sqlite3", tmp_path / "kept")
-    start_notary(old.name).front.ask(UseProof(ProofRecord("new")))
+    start_notary(old.name).front.ask(UseProof(ProofRecord("new", NOW)))
     shutil.copy(kept, old / "store.sqlite3")
     (old / "store.sqlite3").chmod(0o600)
     brought(old)

@@ -132,7 +132,7 @@ def test_kept_numbers_of_executed_calls_are_summed_exactly(kept: Running) -> Non
     for amount in ("0.1", "0.2", "1e+21", "-3"):
         kept.front.ask(make_open(kept=values(amount)))
     kept.front.ask(make_hold(kept=values("500")))
-    kept.front.ask(Refuse(make_refuse().event, ProofRecord("p"), kept=values("7000")))
+    kept.front.ask(Refuse(make_refuse().event, ProofRecord("p", NOW), kept=values("7000")))
     for first, end, step in ((HOUR, HOUR + 1, 1), (HOUR // 24 * 24, HOUR // 24 * 24 + 24, 24)):
         (total,) = asked(kept.front, first, end, step).sums
         assert (total.action_id, total.pointer, total.sum) == ("text_digest", "/amount", "999999999999999999997.3")

@@ -10,7 +10,7 @@ from ipc.operations.calls import ProofRecord, Refuse, UseProof, WrittenRefusal
 from ipc.operations.evidence import WriteEvent
 from notary.ledger.refused import MAX_KEYS, REFUSALS_AN_HOUR, WINDOW_SECONDS, RefusalCount, pruned
 from tests.notary.running import NotaryProcess, Running, settings_in
-from tests.notary.samples import answered, call_event, make_approval, make_hold
+from tests.notary.samples import NOW, answered, call_event, make_approval, make_hold
 from tests.support.supervised import wait_until
 
 DENIED = {"decision": "deny", "error_code": "policy_denied", "reason": "no"}
@@ -73,9 +73,9 @@ def test_sessions_of_a_principal_share_its_allowance(notary: Running) -> None:
 
 def test_a_refusal_that_is_counted_uses_its_proof(notary: Running) -> None:
     refuse(notary, FEW + 1)
-    assert notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p"))) == WrittenRefusal()
-    assert not notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
-    assert notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p"))) == WrittenRefusal(is_replay=True)
+    assert notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p", NOW))) == WrittenRefusal()
+    assert not notary.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
+    assert notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p", NOW))) == WrittenRefusal(is_replay=True)
 
 
 def test_leases_that_are_refused_to_a_user_are_counted_apart_from_calls(notary: Running) -> None:

@@ -78,9 +78,9 @@ def test_a_session_has_a_bounded_number_of_holds_and_learns_when_one_ends(notary
 def test_a_refused_hold_stores_nothing_and_has_one_event(notary: Running, spoil: str, code: str) -> None:
     front = notary.front
     session_id = front.ask(make_issue(max_calls=int(spoil != "budget"))).session_id
-    asked = make_hold(make_approval(session_id=session_id), has_budget=True, proof=ProofRecord("p"))
+    asked = make_hold(make_approval(session_id=session_id), has_budget=True, proof=ProofRecord("p", NOW))
     if spoil == "proof":
-        front.ask(UseProof(ProofRecord("p")))
+        front.ask(UseProof(ProofRecord("p", NOW)))
     if spoil == "epoch":
         front.ask(make_revoke())
     before = len(notary.events())

@@ -9,7 +9,7 @@ from ipc.evidence.kept_values import KeptValue, KeptValues, commitment
 from ipc.operations.calls import ProofRecord, Refuse, UseProof
 from notary.ledger.kept_values import stored_values
 from tests.notary.running import Running
-from tests.notary.samples import call_event, held_and_claimed, make_approval, make_denial, make_hold, make_open
+from tests.notary.samples import NOW, call_event, held_and_claimed, make_approval, make_denial, make_hold, make_open
 from tests.support.asking import Told
 
 KEPT = KeptValues((KeptValue("/amount", "100"), KeptValue("/iban", '"3000"', "masked")), "{amount}")
@@ -47,7 +47,7 @@ def test_held_denied_and_refused_calls_have_theirs_each_with_its_own_salt(notary
     approval = make_approval()
     notary.front.ask(make_hold(approval, kept=KEPT))
     held = notary.last_event()
-    notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p"), kept=KEPT))
+    notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p", NOW), kept=KEPT))
     refused = notary.last_event()
     notary.stop()
     has_kept(notary, held)
@@ -63,9 +63,9 @@ def test_an_approval_that_is_denied_has_the_values_of_its_call(notary: Running) 
 
 
 def test_a_proof_that_was_used_keeps_nothing(notary: Running) -> None:
-    notary.front.ask(UseProof(ProofRecord("p")))
-    notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p"), kept=KEPT))
-    notary.front.ask(make_open(proof=ProofRecord("p"), kept=KEPT))
+    notary.front.ask(UseProof(ProofRecord("p", NOW)))
+    notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p", NOW), kept=KEPT))
+    notary.front.ask(make_open(proof=ProofRecord("p", NOW), kept=KEPT))
     notary.stop()
     assert all("kept" not in event for event in notary.events())
     assert notary.stored(ROWS) == []
@@ -93,10 +93,10 @@ def test_a_call_without_kept_values_writes_no_row(notary: Running) -> None:
 )
 def test_values_that_no_front_reads_are_refused(notary: Running, kept: KeptValues) -> None:
     with pytest.raises(Told):
-        notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p"), kept=kept))
+        notary.front.ask(Refuse(call_event(**DENIED), ProofRecord("p", NOW), kept=kept))
     assert notary.stored(ROWS) == []
 
 
 def test_commitments_of_a_fronts_own_making_are_refused(notary: Running) -> None:
     with pytest.raises(Told):
-        notary.front.ask(Refuse(call_event(**DENIED, kept={"/a": "sha256:" + "0" * 64}), ProofRecord("p")))
+        notary.front.ask(Refuse(call_event(**DENIED, kept={"/a": "sha256:" + "0" * 64}), ProofRecord("p", NOW)))

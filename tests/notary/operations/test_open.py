@@ -57,8 +57,8 @@ def test_an_open_writes_the_intent_and_signs_a_grant_for_this_very_plan(notary: 
 def test_a_proof_that_was_used_refuses_with_an_event_and_touches_nothing_else(notary: Running) -> None:
     front = notary.front
     session_id = session(front, 2)
-    front.ask(UseProof(ProofRecord("p")))
-    assert front.ask(budgeted(session_id, proof=ProofRecord("p"))) == Refusal("replay_detected")
+    front.ask(UseProof(ProofRecord("p", NOW)))
+    assert front.ask(budgeted(session_id, proof=ProofRecord("p", NOW))) == Refusal("replay_detected")
     assert left(front, session_id) == 2
     assert notary.stored("SELECT * FROM intents") == []
     event = notary.last_event()
@@ -73,10 +73,10 @@ def test_an_epoch_that_is_over_refuses_and_the_proof_is_used_all_the_same(
     if approver is not None:
         held_and_claimed(front, approval_id=approver.approval_id)
     front.ask(make_revoke())
-    refusal = front.ask(make_open(proof=ProofRecord("p"), approver=approver))
+    refusal = front.ask(make_open(proof=ProofRecord("p", NOW), approver=approver))
     assert (refusal.code, refusal.cause) == (code, "epoch 0 of the call, 1 is in force")
     assert notary.last_event()["error_code"] == code
-    assert not front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert not front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
     assert isinstance(front.ask(make_open(epoch=1)), Closed)
 
 
@@ -152,6 +152,6 @@ def test_a_missing_worker_is_reported_and_nothing_is_used_or_written(notary: Run
     gone = notary.workers.start("front-1")
     notary.workers.end(gone)
     for worker_id in (gone.worker_id, "worker-of-nobody"):
-        assert front.ask(budgeted(session_id, proof=ProofRecord("p"), worker_id=worker_id)) == NoSuchWorker()
+        assert front.ask(budgeted(session_id, proof=ProofRecord("p", NOW), worker_id=worker_id)) == NoSuchWorker()
     assert (left(front, session_id), notary.stored("SELECT * FROM intents")) == (2, [])
-    assert front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert front.ask(UseProof(ProofRecord("p", NOW))).is_fresh

@@ -67,7 +67,7 @@ def listed(front: Asker, **given: Any) -> ListSessions:
 
 Prepare = Callable[[Asker], Any]
 DAMAGED: list[tuple[str, Prepare, str]] = [
-    (gone("proofs"), lambda _: UseProof(ProofRecord("p")), "store"),
+    (gone("proofs"), lambda _: UseProof(ProofRecord("p", NOW)), "store"),
     (gone("proofs"), lambda _: ReadStore(), "store"),
     (gone("approvals"), lambda _: ReadStore(), "approvals"),
     (gone("approvals"), lambda _: GetHold("apr_1"), "approvals"),

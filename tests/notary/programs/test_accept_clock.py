@@ -16,7 +16,7 @@ from notary.programs.accept_clock import accept, main
 from notary.programs.accepting import NothingToAccept
 from notary.store import quotas
 from tests.notary.running import Running, query, walk
-from tests.notary.samples import make_hold, make_issue, record_call
+from tests.notary.samples import NOW, make_hold, make_issue, record_call
 from tests.notary.test_checkpoints import grow
 from tests.support.standard_input import standard_input
 
@@ -30,7 +30,7 @@ def ahead(notary: Running) -> None:
     grow(notary)
     notary.front.ask(make_issue(max_calls=3))
     notary.front.ask(make_hold())
-    notary.front.ask(UseProof(ProofRecord("used")))
+    notary.front.ask(UseProof(ProofRecord("used", NOW)))
     notary.stop()
     notary.clock.time = time.time()
 
@@ -66,7 +66,7 @@ def test_it_leaves_an_event_ends_every_lease_and_restores_the_clock(notary: Runn
     assert walk(front).intact
     assert front.ask(ListHolds(("pending",), 10)).approvals == []
     notary.clock.time += DAY
-    assert not front.ask(UseProof(ProofRecord("used"))).is_fresh, (
+    assert not front.ask(UseProof(ProofRecord("used", NOW))).is_fresh, (
         "a proof of the time ahead can't be used when that has come"
     )
 

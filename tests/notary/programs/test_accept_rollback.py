@@ -18,7 +18,7 @@ from notary.programs.accept_rollback import accept, main
 from notary.programs.accepting import NothingToAccept
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, Running, query, walk
-from tests.notary.samples import changed
+from tests.notary.samples import NOW, changed
 from tests.notary.test_checkpoints import file_of, grow, notes, older
 from tests.support.standard_input import standard_input
 
@@ -63,7 +63,7 @@ def test_it_leaves_an_event_ends_every_lease_and_keeps_the_earlier_file(notary: 
     (kept,) = notary.folder.glob("checkpoints.until-*")
     assert [json.loads(line)["note"] for line in kept.read_text().splitlines()] == before
     assert walk(front).intact
-    assert front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
 
 
 def test_where_nothing_was_lost_there_is_nothing_to_accept(notary: Running) -> None:

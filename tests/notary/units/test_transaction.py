@@ -27,6 +27,7 @@ from notary.units.transaction import Transaction
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (
+    NOW,
     NOW_MS,
     UNTIL,
     call_event,
@@ -94,7 +95,7 @@ def test_a_failed_operation_leaves_no_change(notary: Running) -> None:
     front, hold = notary.front, make_hold()
     for operation in (
         make_issue(max_calls=2, event=changed(make_issue().event, budgets_before=NOT_CANONICAL)),
-        make_revoke(budgets_before=NOT_CANONICAL), make_refuse(ProofRecord("p"), budgets_before=NOT_CANONICAL),
+        make_revoke(budgets_before=NOT_CANONICAL), make_refuse(ProofRecord("p", NOW), budgets_before=NOT_CANONICAL),
         changed(hold, event=changed(hold.event, budgets_before=NOT_CANONICAL)),
     ):  # fmt: skip
         with pytest.raises(Told, match="NotCanonical"):
@@ -102,22 +103,22 @@ def test_a_failed_operation_leaves_no_change(notary: Running) -> None:
     for table in ("events", "budgets", "proofs", "approvals"):
         assert notary.stored(f"SELECT * FROM {table}") == [], table
     assert front.ask(ReadEpoch()) == 0
-    assert front.ask(UseProof(ProofRecord("p"))).is_fresh, "what fails uses no proof"
+    assert front.ask(UseProof(ProofRecord("p", NOW))).is_fresh, "what fails uses no proof"
     record_call(front)
     assert walk(front).intact
 
 
 DAMAGE: dict[str, tuple[Any, str, list[Any]]] = {
     # table: what needs it, of which part, and what goes on (tests/notary/operations/test_parts.py has all that fails)
-    "proofs": (UseProof(ProofRecord("p")), "store", [make_issue(max_calls=3), make_note(), make_refuse()]),
+    "proofs": (UseProof(ProofRecord("p", NOW)), "store", [make_issue(max_calls=3), make_note(), make_refuse()]),
     "budgets": (
-        make_issue(max_calls=3), "budget", [make_issue(), make_open(), UseProof(ProofRecord("p")), make_hold()],
+        make_issue(max_calls=3), "budget", [make_issue(), make_open(), UseProof(ProofRecord("p", NOW)), make_hold()],
     ),
     "approvals": (
         GetHold("apr_1"), "approvals",
-        [make_issue(max_calls=3), make_open(), UseProof(ProofRecord("p")), make_refuse()],
+        [make_issue(max_calls=3), make_open(), UseProof(ProofRecord("p", NOW)), make_refuse()],
     ),
-    "outbox": (ListDeliveries(None, 5), "ledger", [make_open(), UseProof(ProofRecord("p")), make_hold()]),
+    "outbox": (ListDeliveries(None, 5), "ledger", [make_open(), UseProof(ProofRecord("p", NOW)), make_hold()]),
 }  # fmt: skip
 
 
@@ -164,7 +165,7 @@ def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_no
         record_call(front)
         front.begin(make_open())
         assert problem(front, QueryEvents(EventQuery())) == ("unavailable", "ledger")
-        for operation in (make_note(), make_open(), UseProof(ProofRecord("p")), ReadLedger()):
+        for operation in (make_note(), make_open(), UseProof(ProofRecord("p", NOW)), ReadLedger()):
             assert problem(front, operation)[0] == "unavailable", operation
         stranger.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
     front.ask(make_note())
@@ -191,14 +192,14 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
     front = notary.front
     with notary.stranger() as stranger, capture_logs() as lines:
         stranger.execute("BEGIN IMMEDIATE")
-        answers = [front.heard(number) for number in front.send(*[make_note()] * 5, UseProof(ProofRecord("p")))]
+        answers = [front.heard(number) for number in front.send(*[make_note()] * 5, UseProof(ProofRecord("p", NOW)))]
         assert {(answered.problem, answered.part) for answered in answers} == {("unavailable", "ledger")}
         assert "locked" in (answers[0].cause or "")
         with pytest.raises(Told, match="locked"):
             front.ask(ReadLedger())
         stranger.execute("ROLLBACK")
         assert front.ask(ReadLedger()).unresolved == 0
-        assert front.ask(UseProof(ProofRecord("p"))).is_fresh
+        assert front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
     assert [line["event"] for line in lines].count("the database can be written again") == 1
     assert walk(front).total_events == 0
 

@@ -14,7 +14,7 @@ from notary.programs.accept_rollback import accept
 from notary.programs.accepting import NothingToAccept
 from notary.store.contract import StoreGone
 from tests.notary.running import Running, query, walk
-from tests.notary.samples import make_hold, make_issue
+from tests.notary.samples import NOW, make_hold, make_issue
 from tests.notary.test_checkpoints import file_of, grow, notes, older
 from tests.support.ports import closed_port
 from tests.support.redis_server import RedisServer
@@ -52,8 +52,8 @@ def test_it_raises_the_epoch_in_redis_above_every_earlier_lease_and_the_gateway_
     assert front.ask(ReadEpoch()) == current
     assert redis_server.ask("GET", f"{{{prefix}}}:marker") == marker, "it is the same store"
     assert query(front, event_type="AdminRevokeAll") == [], "one acceptance, and no loss beside it"
-    assert front.ask(UseProof(ProofRecord("p"))).is_fresh
-    assert not front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
+    assert not front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
     assert walk(front).intact
     notary.stop()
     with pytest.raises(NothingToAccept):

@@ -19,7 +19,7 @@ from notary.backends.redis.client import Client, RedisTarget, RedisTimeouts
 from notary.store.contract import StoreGone
 from tests.notary.capped_calls import opening_of, uses_of
 from tests.notary.running import Running
-from tests.notary.samples import fresh_proof, make_hold, make_issue, make_note
+from tests.notary.samples import NOW, fresh_proof, make_hold, make_issue, make_note
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
 from tests.support.redis_server import RedisServer
@@ -154,7 +154,7 @@ def lose_the_last_units(server: RedisServer) -> None:
 ], ids=["emptied", "restarted without its file", "without its epoch", "without its last units"])  # fmt: skip
 def test_a_redis_that_lost_its_data_ends_every_earlier_lease(hurt: Running, server: RedisServer, loses: Fault) -> None:
     session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
-    wait_for(lambda: told(hurt, UseProof(ProofRecord(f"of {session_id}"))) == "", "the store")
+    wait_for(lambda: told(hurt, UseProof(ProofRecord(f"of {session_id}", NOW))) == "", "the store")
     before = hurt.front.ask(UseProof(fresh_proof())).epoch
     loses(server)
     wait_for(lambda: told(hurt, fresh()) == "", "the store")

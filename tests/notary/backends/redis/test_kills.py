@@ -18,7 +18,7 @@ from notary.store.contract import StoreGone
 from tests.notary.backends import order
 from tests.notary.backends.order import CALLS, GONE, Killed, budgeted, end_of, ended, left, stores_of
 from tests.notary.running import NotaryProcess, Running
-from tests.notary.samples import make_issue
+from tests.notary.samples import NOW, make_issue
 from tests.support.asking import Told
 from tests.support.redis_server import RedisServer
 from tests.support.strace import injected
@@ -41,9 +41,9 @@ def test_a_lease_without_its_ledger_row_does_not_count_as_a_session(
 
 def test_the_proof_of_an_undone_unit_stays_used(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     order.applied(notary, monkeypatch)
-    end_of(notary, UseProof(ProofRecord("p")))
+    end_of(notary, UseProof(ProofRecord("p", NOW)))
     ended(notary)
-    assert not notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
 
 
 def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_a_loss_that_is_followed_in_redis_alone_is_followed_again(
 
     monkeypatch.setattr(stores, "renew", ending)
     redis_server.ask("DEL", f"{{{prefix}}}:marker")
-    end_of(notary, UseProof(ProofRecord("p")))
+    end_of(notary, UseProof(ProofRecord("p", NOW)))
     first = int(redis_server.ask("GET", f"{{{prefix}}}:epoch"))
     ended(notary)
     assert notary.front.ask(ReadEpoch()) > first
@@ -141,10 +141,10 @@ def test_a_script_that_comes_after_its_recovery_does_nothing(
 
 
 def test_a_unit_that_redis_takes_for_late_is_done_all_the_same(notary: Running, redis_server: RedisServer) -> None:
-    notary.front.ask(UseProof(ProofRecord("before")))
+    notary.front.ask(UseProof(ProofRecord("before", NOW)))
     stores = stores_of(notary)
     redis_server.ask("HSET", stores.keys.unit(stores.notary), "fence", "another")
-    assert notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
-    assert not notary.front.ask(UseProof(ProofRecord("p"))).is_fresh
-    assert not notary.front.ask(UseProof(ProofRecord("before"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("before", NOW))).is_fresh
     assert notary.front.ask(ReadEpoch()) == 0

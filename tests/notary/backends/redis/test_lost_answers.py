@@ -19,6 +19,7 @@ from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
 from tests.notary.backends.order import CALLS, budgeted, left, stores_of
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import (
+    NOW,
     call_event,
     changed,
     fresh_proof,
@@ -117,7 +118,7 @@ def test_a_hold_whose_answer_was_lost_is_not_there_and_its_proof_stays_used(
     distant: Running, way: Losing, redis_server: RedisServer
 ) -> None:
     assert _is_there(distant)  # and Redis has the script
-    asked = changed(make_hold(calls_per_hour=CALLS), proof=ProofRecord("of-a-hold"))
+    asked = changed(make_hold(calls_per_hour=CALLS), proof=ProofRecord("of-a-hold", NOW))
     way.lose(STEPS)
     told(distant, asked)
     assert redis_server.ask("KEYS", f"*:hold:{asked.approval.approval_id}")
@@ -125,7 +126,7 @@ def test_a_hold_whose_answer_was_lost_is_not_there_and_its_proof_stays_used(
     comes_back(distant, way)
     assert distant.front.ask(GetHold(asked.approval.approval_id)) is None
     assert redis_server.ask("KEYS", f"*{asked.approval.approval_id}*") == []
-    assert not distant.front.ask(UseProof(ProofRecord("of-a-hold"))).is_fresh
+    assert not distant.front.ask(UseProof(ProofRecord("of-a-hold", NOW))).is_fresh
 
 
 def test_a_debit_that_comes_to_redis_after_the_doubt_is_over_takes_nothing(

@@ -19,7 +19,7 @@ from notary.store.contract import StoreGone
 from tests.notary.backends.order import CALLS, budgeted, left
 from tests.notary.backends.redis.test_faults import answering, fresh, told
 from tests.notary.running import NotaryProcess, Running, settings_in
-from tests.notary.samples import make_issue
+from tests.notary.samples import NOW, make_issue
 from tests.support.gateway import wait_for
 from tests.support.ports import closed_port, free_port
 from tests.support.redis_server import RedisServer
@@ -74,14 +74,14 @@ def notary(watched: Watched, tmp_path: Path) -> Iterator[Running]:
 def test_a_failover_is_followed_and_what_was_done_stays_done(notary: Running, watched: Watched) -> None:
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
     assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
-    assert notary.front.ask(UseProof(ProofRecord("before"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("before", NOW))).is_fresh
     watched.replicate()
     watched.master.kill()
     assert told(notary, ReadBudget(session_id)) == "budget"
     assert isinstance(notary.front.ask(make_issue()), SignedLease), "what asks nothing of the store goes on"
     wait_for(lambda: told(notary, fresh()) == "", "the new master")
     watched.failed_over()
-    assert not notary.front.ask(UseProof(ProofRecord("before"))).is_fresh
+    assert not notary.front.ask(UseProof(ProofRecord("before", NOW))).is_fresh
     assert left(notary, session_id) == CALLS - 1
     assert notary.front.ask(fresh()).epoch == 0, "no lease has ended"
 
@@ -108,7 +108,7 @@ def test_a_new_master_without_the_last_writes_ends_every_earlier_lease(
     watched.replica.kill()
     if loses == "everything":
         watched.replica.wipe()
-    assert notary.front.ask(UseProof(ProofRecord("lost"))).is_fresh
+    assert notary.front.ask(UseProof(ProofRecord("lost", NOW))).is_fresh
     before = notary.front.ask(budgeted(session_id))
     assert isinstance(before, Closed)
     watched.master.kill()

@@ -22,6 +22,7 @@ from tests.notary.backends.redis.conftest import StartNotary
 from tests.notary.capped_calls import POINTER, WINDOWS, opening_of, play, uses_of
 from tests.notary.running import Running
 from tests.notary.samples import (
+    NOW,
     call_event,
     fresh_proof,
     held_and_claimed,
@@ -43,14 +44,14 @@ pytestmark = pytest.mark.usefixtures("patient_backends")
 
 def test_a_proof_used_at_one_gateway_is_used_at_the_other(start: StartNotary) -> None:
     one, other = start("one"), start("other")
-    assert one.front.ask(UseProof(ProofRecord("p"))).is_fresh
-    assert not other.front.ask(UseProof(ProofRecord("p"))).is_fresh
-    assert not one.front.ask(UseProof(ProofRecord("p"))).is_fresh
+    assert one.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
+    assert not other.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
+    assert not one.front.ask(UseProof(ProofRecord("p", NOW))).is_fresh
 
 
 def test_in_one_unit_the_same_proof_is_used_once(start: StartNotary) -> None:
     one = start()
-    answers = [one.front.answer(number) for number in one.front.send(*[UseProof(ProofRecord("p"))] * 5)]
+    answers = [one.front.answer(number) for number in one.front.send(*[UseProof(ProofRecord("p", NOW))] * 5)]
     assert [answer.is_fresh for answer in answers] == [True, False, False, False, False]
 
 
