@@ -42,12 +42,11 @@ class AuditWriter(msgspec.Struct, frozen=True):
             operator_sender_binding=operator.jkt, operator_proof_jti=operator.proof_jti, **fields,
         )  # fmt: skip
 
-    async def lease_refused(self, error: GateError, uid: int | None, identity: Identity) -> None:
-        """A lease was refused: to the caller that a token names, else to a user of this host where `uid` is known."""
-        user = {"principal": None if uid is None else f"uid:{uid}"}
+    async def lease_refused(self, error: GateError, identity: Identity) -> None:
+        """A lease was refused to a caller that is known by name."""
         event = self.event(
             LEASE_ISSUED, decision="error" if error.status >= 500 else "deny", error_code=error.code,
-            reason=error.cause, **(user if identity.issuer is None else identity.told),
+            reason=error.cause, **identity.told,
         )  # fmt: skip
         await self._write(event)
 

@@ -157,12 +157,12 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     `expected_sha256`, `state` and, if a file was read, `sha256`. In an IntentVerification, and in the IntentResolved
     after it."""
     attempts: dict[str, Any] | None = None
-    """Refusals that the event stands for, `count` of them. With `has_proven` they are of one principal (of leases: one
-    user of the host) with one code, beyond 600 an hour, and all other fields are those of the last one. Else the
-    callers had proven nothing (OperatorAuthFailed, ActionCall, LeaseIssued), or the key-value store could not look up
-    their proof (ActionCall): as far as known the `uid` that made them or `is_many_users`, and of operators the
-    `operator` whose API key the last of them had, and the `thumbprint` of the key that had signed its proof. Other
-    fields are those that all of them had alike."""
+    """Refusals that the event stands for, `count` of them. With `has_proven` they are of one principal with one code,
+    beyond 600 an hour, and all other fields are those of the last one. Else the callers had proven nothing
+    (OperatorAuthFailed, ActionCall, LeaseIssued), or the key-value store could not look up their proof (ActionCall):
+    as far as known the `uid` that made them or `is_many_users`, and of operators the `operator` whose API key the
+    last of them had, and the `thumbprint` of the key that had signed its proof. Other fields are those that all of
+    them had alike."""
     supposed_principal: str | None = None
     """In the ActionPreviewed of an operator: the principal whose call it is supposed to be."""
     key_purpose: str | None = None

@@ -46,8 +46,8 @@ async def issue(
         scopes = intersect_scopes(tuple(wanted.scopes), identity.scopes_allowed)
     except GateError as error:
         if services.refusals.lines.may_say(request.uid, error.code):
-            log.info("a lease was refused", code=error.code, cause=error.cause)
-        await services.journal.lease_refused(error, request.uid, identity)
+            log.info("a lease was refused", code=error.code, principal=identity.principal, cause=error.cause)
+        await services.journal.lease_refused(error, identity)
         raise
     event = services.journal.event(LEASE_ISSUED, **identity.told)
     asked = Issue(
@@ -77,7 +77,7 @@ async def _too_many(services: Services, identity: Identity, asked: Issue, told: 
     cause = f"{asked.principal} may have {asked.max_sessions} leases at once, and has them"
     error = GateError("budget_exhausted", cause=cause, retry_after=told.retry_after, reason="max_sessions")
     services.metrics.quota_exhausted.add("max_sessions")
-    await services.journal.lease_refused(error, asked.uid, identity)
+    await services.journal.lease_refused(error, identity)
     return error
 
 

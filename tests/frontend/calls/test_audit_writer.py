@@ -19,7 +19,7 @@ async def newest(core: Core, *names: str) -> tuple[Any, ...]:
     return tuple(event.get(name) for name in names)
 
 
-LOCAL = Identity("agent", None, None, "peercred")
+LOCAL = Identity("agent", None, "team", "peercred")
 
 
 async def test_an_operators_event_names_the_operator_the_key_and_the_proof(tmp_path: Path) -> None:
@@ -45,11 +45,10 @@ async def test_the_gateways_own_event_names_the_weakened_rules(tmp_path: Path) -
 )
 async def test_the_event_of_a_refused_lease_names_its_principal(tmp_path: Path, code: str, decision: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        for uid, principal in ((7, "uid:7"), (None, None)):
-            await core.services.journal.lease_refused(GateError(code, cause="so it is"), uid, LOCAL)
-            assert await newest(core, "event_type", "decision", "error_code", "reason", "principal") == (
-                LEASE_ISSUED, decision, code, "so it is", principal,
-            )  # fmt: skip
+        await core.services.journal.lease_refused(GateError(code, cause="so it is"), LOCAL)
+        assert await newest(core, "event_type", "decision", "error_code", "reason", "principal", "owner") == (
+            LEASE_ISSUED, decision, code, "so it is", "agent", "team",
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(("event_type", "operation"), [(ACTION_CALL, "Refuse"), (LEASE_ISSUED, "WriteEvent")])

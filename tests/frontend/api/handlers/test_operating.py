@@ -10,6 +10,7 @@ from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import front_core, refuses
+from tests.support.logs import capture_logs
 
 FULL = NotaryUnavailable("the disk is full")
 
@@ -71,9 +72,14 @@ async def test_a_refused_lease_leaves_evidence(
     async with front_core(tmp_path, workers=0, identity=mapped) as core:
         body = msgspec.json.encode({"scopes": scopes, "dpop_jwk": core.operator_key.jwk})
         peer = None if uid is None else PeerCredentials(1, uid, 1)
-        answer = await core.dispatch.respond(Request("POST", "/v1/leases", peer=peer, body=CompleteBody(body)))
+        with capture_logs() as lines:
+            answer = await core.dispatch.respond(Request("POST", "/v1/leases", peer=peer, body=CompleteBody(body)))
         assert msgspec.json.decode(answer.body).get("error") == code
         (event,) = await core.events(event_type="LeaseIssued")
         decision = "allow" if code is None else "deny" if uid else "error"
         assert (event["decision"], event.get("error_code")) == (decision, code)
-        assert event.get("principal") == (("billing-agent" if code is None else f"uid:{uid}") if uid else None)
+        principal = {None: None, 1005: "uid:1005"}.get(uid, "billing-agent")
+        assert event.get("principal") == principal, "the name that is refused, or the user who has none"
+        assert event.get("identity_method") == ("peercred" if uid == 1004 else None)
+        told = [one["principal"] for one in lines if one["event"] == "a lease was refused"]
+        assert told == ["billing-agent"] * (code == "scope_not_permitted")
