@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from frontend.contract.forms import Query
+from frontend.contract.forms import Query, text_like
 
 DEFAULT_SESSIONS, MAX_SESSIONS = 50, 200
 
@@ -16,5 +16,5 @@ class SessionsQuery(Query, frozen=True, kw_only=True):
     """Only those of this principal."""
     limit: Annotated[int, Meta(ge=1, le=MAX_SESSIONS)] = DEFAULT_SESSIONS
     """How many at most, the newest first."""
-    after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$")] | None = None
+    after: Annotated[str, text_like(r"[0-9]{1,18}\.[0-9]{1,18}", "`next` of the page before")] | None = None
     """`next` of the page before."""

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from frontend.api.openapi.schemas import components_of
+from frontend.contract.calls import CallsQuery
 from frontend.contract.forms import JsonBody, Moment, Query, StoredText, parse_body, parse_query
+from frontend.contract.learned import OfAction
 from frontend.contract.leases import LeaseRequest
+from frontend.contract.sessions import SessionsQuery
 from frontend.errors import GateError
 from tests.support.proofs import Key
 
@@ -86,6 +89,16 @@ def test_an_invalid_query_is_answered_with_the_valid_form(query: str, message: s
     with pytest.raises(GateError) as caught:
         parse_query(Wanted, query)
     assert caught.value.body() == {"error": "invalid_request", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "text"),
+    [(CallsQuery, "after", "trc_1"), (SessionsQuery, "after", "12.3"), (OfAction, "action", "pay")],
+)
+def test_a_name_in_a_query_has_no_line_break_behind_it(form: type[Query], name: str, text: str) -> None:
+    parse_query(form, f"{name}={text}")
+    with pytest.raises(GateError, match="invalid_request"):
+        parse_query(form, f"{name}={text}%0A")
 
 
 def test_a_body_becomes_its_struct() -> None:
