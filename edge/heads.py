@@ -14,7 +14,7 @@ from ipc.network.edge_headers import CLIENT_CERT
 
 Headers = list[tuple[bytes, bytes]]
 PASSED_ON: Final = frozenset({
-    b"authorization", b"content-type", b"dpop", b"idempotency-key", b"traceparent", b"tracestate",
+    b"authorization", b"content-encoding", b"content-type", b"dpop", b"idempotency-key", b"traceparent", b"tracestate",
 })  # fmt: skip
 MAX_HEADERS: Final = 100
 MAX_HEAD: Final = 24 * 1024

@@ -169,19 +169,23 @@ def _wrong_method(matches: Sequence[Match]) -> Answer:
 
 
 def _check_media_type(request: Request) -> None:
-    """A body that says what it is must say JSON. Raises GateError unsupported_media_type.
+    """A body that says what it is must say JSON, and no coding of it. Raises GateError unsupported_media_type.
 
     An empty body may be called anything: some clients name a form's type whenever they POST. A body without a type is
     taken for what this interface speaks.
     """
-    types, has_body = [], False
+    types, codings, has_body = [], set[str](), False
     for name, value in request.headers:
         if name == "content-type":
             types.append(value)
+        elif name == "content-encoding":
+            codings.update(coding.strip().lower() for coding in value.split(","))
         elif name == "transfer-encoding" or (name == "content-length" and value.strip("0 ")):
             has_body = True
     if has_body and types and [one.partition(";")[0].strip().lower() for one in types] != ["application/json"]:
         raise GateError("unsupported_media_type")
+    if has_body and not codings <= {"", "identity"}:
+        raise GateError("unsupported_media_type", message="a body has no Content-Encoding: send it as it is")
 
 
 def _by_credential(matches: Sequence[Match], request: Request) -> Match:

@@ -122,11 +122,33 @@ async def test_a_body_that_says_what_it_is_must_say_json(tmp_path: Path, types: 
             assert await core.events(event_type="ActionCall") == [], "refused before admission, as an unknown path is"
 
 
+@pytest.mark.parametrize(
+    ("codings", "status"),
+    [
+        (["identity"], 200), ([""], 200), (["Identity", "identity"], 200), (["gzip"], 415), (["br"], 415),
+        (["GZIP, identity"], 415), (["identity", "gzip"], 415), (["aes128gcm"], 415),
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_an_encoded_body_is_refused_instead_of_read_as_it_is(
+    tmp_path: Path, codings: list[str], status: int
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        headers = signed(agent.key, "POST", EXECUTE, agent.token) + [("content-encoding", one) for one in codings]
+        answer = await core.ask("POST", EXECUTE, {"n": 1}, headers)
+        assert answer.status == status
+        if status == 415:
+            message = "a body has no Content-Encoding: send it as it is"
+            assert body_of(answer) == {"error": "unsupported_media_type", "message": message}
+
+
 async def test_an_empty_body_may_be_called_anything(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
         path = f"/v1/approvals/{approval_id}/deny"
         form = [("content-type", "application/x-www-form-urlencoded"), ("content-length", "0")]
+        form.append(("content-encoding", "gzip"))
         answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY) + form)
         assert answer.status == 200
 
