@@ -39,7 +39,7 @@ class Rates:
         for index, (name, rate) in enumerate(PER_SECOND.items()):
             start = at.BUCKETS + index * at.BUCKET_BYTES
             cells = memory.part(start, at.BUCKET_BYTES)
-            self._buckets[name] = SharedBucket(rate, rate, cells=cells, lock=memory.bounded_lock(start))
+            self._buckets[name] = SharedBucket(rate, rate, cells=cells, lock=memory.lock(start))
         self._limited = limited
 
     def take(self, name: str, holder: str) -> None:

@@ -50,7 +50,7 @@ class SessionTable:
     def session(self, session_id: str) -> Iterator[SessionUse]:
         """One session, for a block that does not wait; `seen` now. Raises MemoryLocked."""
         key, start = self._set_of(session_id)
-        with self._memory.bounded_lock(at.SESSIONS + start):
+        with self._memory.lock(at.SESSIONS + start):
             place = self._place(start, key)
             session = SessionUse(_RECORD.unpack_from(self._table, place))
             session.seen = self._clock()
@@ -63,7 +63,7 @@ class SessionTable:
         """Take one token of this session's bucket, which gains and holds `rate`: as `drawn`. Each request does so.
         Raises MemoryLocked."""
         key, start = self._set_of(session_id)
-        with self._memory.bounded_lock(at.SESSIONS + start):
+        with self._memory.lock(at.SESSIONS + start):
             place = self._place(start, key)
             spent, counted_at, _, told, refused = _RECORD.unpack_from(self._table, place)
             seen = self._clock()

@@ -2,19 +2,20 @@
 
 Guarantees that a lock is held for microseconds, never across an await, and falls to the next with its holder's end: a
 front that is killed leaves no lock behind. A lone front needs none, and takes none. A front may be stopped while it
-holds one: those that requests need are waited for within a bound, so that the others go on until it is killed.
+holds one: each is waited for within a bound, so that the others go on until it is killed.
 """
 
 import fcntl
 import mmap
 import os
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
 
 from frontend.errors import GateError
 from ipc.channel import front_memory as at
 from ipc.channel.front_memory import Layout, make_memory
+from ipc.process.logs import log
 
 _CELL = 8
 _TRIES_AT_ONCE = 10
@@ -31,30 +32,14 @@ class MemoryLocked(GateError):
 
 
 class _ByteLock:
-    """One byte of the memory, locked for this process (fcntl(2), "Advisory record locking")."""
+    """One byte of the memory, locked for this process (fcntl(2), "Advisory record locking"), and given up when its
+    holder does not go on. `stuck`: offsets of locks that were, which are tried once."""
 
-    __slots__ = ("_descriptor", "_offset")
-
-    def __init__(self, descriptor: int, offset: int) -> None:
-        self._descriptor = descriptor
-        self._offset = offset
-
-    def __enter__(self) -> None:
-        fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, self._offset)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, self._offset)
-
-
-class _BoundedByteLock(_ByteLock):
-    """The same, given up when its holder does not go on. `stuck`: offsets of locks that were, which are tried once."""
-
-    __slots__ = ("_stuck",)
+    __slots__ = ("_descriptor", "_offset", "_stuck")
 
     def __init__(self, descriptor: int, offset: int, stuck: set[int]) -> None:
-        super().__init__(descriptor, offset)
+        self._descriptor = descriptor
+        self._offset = offset
         self._stuck = stuck
 
     def __enter__(self) -> None:
@@ -70,6 +55,11 @@ class _BoundedByteLock(_ByteLock):
         self._stuck.add(self._offset)
         raise MemoryLocked("another front holds a lock of the memory that fronts share, and does not go on")
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, self._offset)
+
     def _is_taken(self) -> bool:
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._offset)
@@ -77,6 +67,19 @@ class _BoundedByteLock(_ByteLock):
             return False
         self._stuck.discard(self._offset)
         return True
+
+
+class _DispensableLock(_ByteLock):
+    """The same for a block that runs without it when it is given up: unlocking what is not held does nothing."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        try:
+            super().__enter__()
+        except MemoryLocked as locked:
+            if locked.cause is not None:
+                log.error("this front goes on without a lock", cause=locked.cause)
 
 
 Lock = AbstractContextManager[None]
@@ -127,13 +130,14 @@ class SharedMemory:
         return self.layout.area(number or self.number)
 
     def lock(self, offset: int) -> Lock:
-        """The lock of whatever begins at this offset; for blocks that don't wait."""
-        return _NO_LOCK if self.layout.fronts == 1 else _ByteLock(self._descriptor, offset)
+        """The lock of whatever begins at this offset; for blocks that don't wait. Raises MemoryLocked, within a second
+        or two, if another front holds it and does not go on; at once as long as that lasts."""
+        return _NO_LOCK if self.layout.fronts == 1 else _ByteLock(self._descriptor, offset, self._stuck)
 
-    def bounded_lock(self, offset: int) -> Lock:
-        """The same for what every request needs. Raises MemoryLocked, within a second or two, if another front holds it
-        and does not go on; at once as long as that lasts."""
-        return _NO_LOCK if self.layout.fronts == 1 else _BoundedByteLock(self._descriptor, offset, self._stuck)
+    def _dispensable_lock(self, offset: int) -> Lock:
+        """The same for what can't be refused; after that time the block runs without it. SECURITY: a digest that is
+        written meanwhile equals none, and then nothing is decided."""
+        return _NO_LOCK if self.layout.fronts == 1 else _DispensableLock(self._descriptor, offset, self._stuck)
 
     # ----------------------------------------------------------------- the gateway's life
 
@@ -149,7 +153,7 @@ class SharedMemory:
 
     def drain(self, *, is_draining: bool = True) -> bool:
         """Have all fronts refuse new work from now on. Returns whether they did already."""
-        with self.lock(at.IS_DRAINING):
+        with self._dispensable_lock(at.IS_DRAINING):
             was = self.is_draining
             self._flags[at.IS_DRAINING // _CELL] = is_draining
         return was
@@ -164,7 +168,7 @@ class SharedMemory:
 
     def end_serving(self) -> bool:
         """This front serves no more. True if it was the last."""
-        with self.lock(at.IS_DRAINING):
+        with self._dispensable_lock(at.IS_DRAINING):
             self._serving[self.number][0] = 0
             return not any(map(self.is_serving, self.others))
 
@@ -172,11 +176,12 @@ class SharedMemory:
         """True: this front must write the event of the gateway's start, and then call `told_start`. False: it is
         written. None: another front is writing it."""
         cell = at.HAS_TOLD_START // _CELL
-        with self.lock(at.HAS_TOLD_START):
+        with suppress(MemoryLocked), self.lock(at.HAS_TOLD_START):
             by = self._flags[cell]
             if not by:
                 self._flags[cell] = self.number
             return True if by in (0, self.number) else False if by == at.TOLD else None
+        return None  # its holder stands still, and is killed for it
 
     def told_start(self, *, is_told: bool) -> None:
         """Note whether the event of the start was written."""
@@ -191,17 +196,17 @@ class SharedMemory:
 
     def policy_digest(self) -> str:
         """The digest of the policy since the last change."""
-        with self.lock(at.POLICY_DIGEST):
+        with self._dispensable_lock(at.POLICY_DIGEST):
             return bytes(self._digest).rstrip(b"\0").decode("ascii", "replace")
 
     def note_policy(self, digest: str) -> None:
         """The policy with this digest is in force; each front has heard, or will hear, of it otherwise."""
-        with self.lock(at.POLICY_DIGEST):
+        with self._dispensable_lock(at.POLICY_DIGEST):
             self._digest[:] = digest.encode("ascii").ljust(at.DIGEST_BYTES, b"\0")[: at.DIGEST_BYTES]
 
     def change_policy(self, digest: str) -> int:
         """Every front must use the policy with this digest before it decides again. Returns `policy_changes`."""
-        with self.lock(at.POLICY_DIGEST):
+        with self._dispensable_lock(at.POLICY_DIGEST):
             self._digest[:] = digest.encode("ascii").ljust(at.DIGEST_BYTES, b"\0")[: at.DIGEST_BYTES]
             self._flags[at.POLICY_CHANGES // _CELL] += 1
             return self.policy_changes
@@ -210,10 +215,10 @@ class SharedMemory:
 
     def manifests_digest(self) -> str:
         """The digest of all manifests that evidence names as in force; empty before the event of the start."""
-        with self.lock(at.MANIFESTS_DIGEST):
+        with self._dispensable_lock(at.MANIFESTS_DIGEST):
             return bytes(self._manifests).rstrip(b"\0").decode("ascii", "replace")
 
     def note_manifests(self, digest: str) -> None:
         """Evidence names the manifests with this digest."""
-        with self.lock(at.MANIFESTS_DIGEST):
+        with self._dispensable_lock(at.MANIFESTS_DIGEST):
             self._manifests[:] = digest.encode("ascii").ljust(at.DIGEST_BYTES, b"\0")[: at.DIGEST_BYTES]

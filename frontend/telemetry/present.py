@@ -83,7 +83,7 @@ class Presence:
         if len(encoded) > _ROOM:
             return
         start = self._memory.area().now
-        with suppress(MemoryLocked), self._memory.bounded_lock(start):  # it is written again within a second
+        with suppress(MemoryLocked), self._memory.lock(start):  # it is written again within a second
             part = self._memory.part(start, at.NOW_BYTES)
             part[_LENGTH.size : _LENGTH.size + len(encoded)] = encoded
             _LENGTH.pack_into(part, 0, len(encoded))
@@ -100,7 +100,7 @@ class Presence:
 
     def _read(self, number: int) -> bytes:
         start = self._memory.area(number).now
-        with self._memory.bounded_lock(start):
+        with self._memory.lock(start):
             part = self._memory.part(start, at.NOW_BYTES)
             (length,) = _LENGTH.unpack_from(part, 0)
             return bytes(part[_LENGTH.size : _LENGTH.size + min(length, _ROOM)])

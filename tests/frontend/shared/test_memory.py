@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from frontend.limits.bucket import SharedBucket
 from frontend.shared.memory import SharedMemory
 from ipc.channel.front_memory import BUCKETS, Layout
 memory = SharedMemory(int(sys.argv[1]), Layout(2, 8192), int(sys.argv[2]))
-bucket = SharedBucket(1, 10_000, lambda: 1.0, cells=memory.part(BUCKETS, 64), lock=memory.bounded_lock(BUCKETS))
+bucket = SharedBucket(1, 10_000, lambda: 1.0, cells=memory.part(BUCKETS, 64), lock=memory.lock(BUCKETS))
 print("ready", flush=True)
 sys.stdin.readline()
 print(sum(bucket.take("one") is None for _ in range(20_000)))
@@ -108,15 +109,15 @@ def test_a_front_that_holds_a_lock_and_stands_still_is_waited_for_once(monkeypat
     with process(HOLDS, descriptor) as holder:
         memory = SharedMemory(descriptor, Layout(2, WIDTH), 1)
         for causes in (1, 0):
-            with pytest.raises(MemoryLocked) as refused, memory.bounded_lock(at.BUCKETS):
+            with pytest.raises(MemoryLocked) as refused, memory.lock(at.BUCKETS):
                 pytest.fail("it has the lock")
             assert (refused.value.code, bool(refused.value.cause)) == ("overloaded", causes)
             assert 0.5 < sum(pauses) < 5
         holder.kill()
-    with memory.bounded_lock(at.BUCKETS):
+    with memory.lock(at.BUCKETS):
         pass
     with process(HOLDS, descriptor) as holder:
-        with pytest.raises(MemoryLocked, match="overloaded"), memory.bounded_lock(at.BUCKETS):
+        with pytest.raises(MemoryLocked, match="overloaded"), memory.lock(at.BUCKETS):
             pytest.fail("it has the lock")
         assert 1 < sum(pauses) < 10
         holder.kill()
@@ -138,6 +139,33 @@ def test_a_locked_session_is_refused_and_costs_nothing_more() -> None:
         assert presence.others() == {}
         holder.kill()
     sessions.take("ses_1")
+
+
+def test_a_front_that_stands_still_in_a_lock_keeps_no_other_from_draining_following_a_policy_or_stopping(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    descriptor, told = make_memory(Layout(2, WIDTH)), list[object]()
+    memory = SharedMemory(descriptor, Layout(2, WIDTH), 1)
+
+    def lives() -> None:
+        told.extend([memory.claims_start(), memory.drain(), memory.drain(), memory.end_serving()])
+        memory.note_policy("a" * 64)
+        told.extend([memory.policy_digest(), memory.change_policy("b" * 64), memory.policy_digest()])
+        memory.note_manifests("c" * 64)
+        told.append(memory.manifests_digest())
+
+    with process(HOLDS, descriptor) as holder:
+        holder.send_signal(signal.SIGSTOP)
+        living = threading.Thread(target=lives, daemon=True)
+        living.start()
+        living.join(30)
+        is_over = not living.is_alive()
+        holder.kill()
+    assert is_over
+    assert told == [None, False, True, True, "a" * 64, 1, "b" * 64, "c" * 64]
+    assert capfd.readouterr().err.count("this front goes on without a lock") == 3
+    assert memory.claims_start() is True
 
 
 def test_nobody_can_make_the_memory_smaller_or_larger() -> None:
