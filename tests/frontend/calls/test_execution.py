@@ -22,7 +22,7 @@ from ipc.process.private_files import write_private
 from ipc.settings import SecretSettings
 from tests.support.breakable_notary import Asking
 from tests.support.coded import Coded
-from tests.support.front_core import Agent, Core, action, front_core, refuses
+from tests.support.front_core import ALLOW, Agent, Core, action, front_core, refuses
 from tests.support.held_calls import held, reaching, state_of
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
@@ -34,10 +34,10 @@ SHORT_GRACE = replace(PATIENT, pool=replace(PATIENT.pool, grace_seconds=0.1))
 
 
 class Behind:
-    """One worker that runs a call which takes long, and one that was given to it ahead."""
+    """One worker that runs a call which takes long, and one, perhaps approved, that was given to it ahead."""
 
-    def __init__(self, core: Core, first: Agent, second: Agent) -> None:
-        self.core, self.first, self.second = core, first, second
+    def __init__(self, core: Core, first: Agent, second: Agent, approval_id: str | None) -> None:
+        self.core, self.first, self.second, self.approval_id = core, first, second, approval_id
         self.answers: Answers = {}
         self.second_scope = trio.CancelScope()
 
@@ -46,14 +46,21 @@ class Behind:
 
     async def call_second(self) -> None:
         with self.second_scope:
-            self.answers["second"] = await self.second.call("echo")
+            if self.approval_id is None:
+                self.answers["second"] = await self.second.call("echo")
+            else:
+                self.answers["second"] = await self.core.operate("POST", f"/v1/approvals/{self.approval_id}/approve")
 
 
 @asynccontextmanager
-async def behind(folder: Path, deadlines: Deadlines = PATIENT) -> AsyncIterator[Behind]:
+async def behind(
+    folder: Path, deadlines: Deadlines = PATIENT, *, is_approved: bool = False
+) -> AsyncIterator[Behind]:  # fmt: skip
     """Both under way; the first goes on at the end."""
     async with front_core(folder, action(), action("wait"), deadlines=deadlines) as core:
-        both = Behind(core, await core.agent(max_calls=3), await core.agent(max_calls=3))
+        second, approval_id = await held(core) if is_approved else (await core.agent(max_calls=3), None)
+        core.policy.answer = ALLOW
+        both = Behind(core, await core.agent(max_calls=3), second, approval_id)
         unheard, hears = list[int](), core.client._begun
 
         def hears_later(number: int) -> None:  # or the worker might count as slow before the second is given to it
@@ -117,9 +124,10 @@ async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evid
     assert core.desk.kills == []
 
 
+@pytest.mark.parametrize("is_approved", [False, True])
 @pytest.mark.parametrize("has_ended", [True, False])
 async def test_a_call_that_a_next_notary_ends_as_the_front_gives_it_up_has_one_event(
-    tmp_path: Path, has_ended: bool
+    tmp_path: Path, has_ended: bool, is_approved: bool
 ) -> None:
     """That notary does not know whether a worker has begun it."""
 
@@ -129,12 +137,17 @@ async def test_a_call_that_a_next_notary_ends_as_the_front_gives_it_up_has_one_e
             raise NotaryRefused("no such intent is open")
         return Withdrawn(is_abandoned=False)
 
-    async with behind(tmp_path, replace(PATIENT, calls=replace(PATIENT.calls, max_workers=1))) as both:
+    alone = replace(PATIENT, calls=replace(PATIENT.calls, max_workers=1))
+    async with behind(tmp_path, alone, is_approved=is_approved) as both:
         core = both.core
         core.client.faults["Withdraw"] = by_the_next
         await until(lambda: "second" in both.answers)
         assert both.answers["second"] == (503, {"error": "overloaded"})
-        assert len(await core.events(session_id=both.second.session_id, event_type="ActionCall")) == 1
+        events = await core.events(session_id=both.second.session_id, event_type="ActionCall")
+        assert [event["decision"] for event in events] == ["error"] + ["pending_approval"] * is_approved
+        assert await core.remaining(both.second) == 3
+        if both.approval_id is not None:
+            assert await state_of(core, both.approval_id) == "failed"
 
 
 async def test_a_call_that_is_cut_while_it_waits_for_another_worker_is_given_back(tmp_path: Path) -> None:
