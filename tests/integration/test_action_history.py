@@ -135,6 +135,34 @@ def test_a_rollback_would_lose_no_edit_and_changes_nothing_that_check_refuses(
     assert f"no earlier manifest of {action.name} has the version or digest 9.9.9" in refused.stderr
 
 
+def test_a_rollback_says_that_the_manifest_in_force_is_in_another_file_now(
+    gate: Gateway, action: ChangingAction
+) -> None:
+    second = action.change(version="1.1.0")
+    done(gate, "reload")
+    renamed = action.place.rename(action.place.with_name(f"{action.name}_renamed.yaml"))
+    try:
+        refused = command(gate, "actions", "rollback", action.name)
+        assert (refused.returncode, action.place.exists(), digest(renamed)) == (78, False, second)
+        told = f"{action.place}, which was in force, is not there any more. If another file has the action now, run"
+        assert told in refused.stderr
+        done(gate, "reload")
+        done(gate, "actions", "rollback", action.name)
+        assert action.called()["action_version"] == "1.0.0"
+    finally:
+        renamed.unlink()
+
+
+def test_a_rollback_compares_with_what_is_in_force_also_where_its_file_is_gone(
+    gate: Gateway, action: ChangingAction
+) -> None:
+    action.change(version="1.1.0")
+    done(gate, "reload")
+    action.place.unlink()
+    told = done(gate, "actions", "rollback", action.name)
+    assert "-version: 1.1.0\n+version: 1.0.0" in told
+
+
 def test_a_rollback_brings_a_module_back_that_was_removed_and_is_no_longer_trusted(
     gate: Gateway, action: ChangingAction
 ) -> None:

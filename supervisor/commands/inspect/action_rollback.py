@@ -37,6 +37,7 @@ from supervisor.state_dir import hold_state_dir
 LEAST_DIGITS = 8
 MOST_DIFF_LINES = 60
 _MOST_MANIFEST_BYTES = 256 * 1024
+_MOVED = "If another file has the action now, run gateway reload, and roll back then."
 
 
 def roll_back(settings: Settings, action_id: str, to: str | None, environ: Mapping[str, str]) -> str:
@@ -56,7 +57,13 @@ def roll_back(settings: Settings, action_id: str, to: str | None, environ: Mappi
         target = chosen(versions, to, action_id)
         now = versions[-1]
         changes, before, after = _changes(settings, archive, now, target)
-        trusts = changes.check(settings, environ)
+        try:
+            trusts = changes.check(settings, environ)
+        except Refused as refused:
+            if now.digest is None or changes.place.exists():
+                raise
+            more = f"{changes.place}, which was in force, is not there any more. {_MOVED}"
+            raise Refused(refused.code, f"{refused.sentence}\n{more}") from None
         done = ActionRollback(action_id, target.version, str(target.digest), now.digest, local_user())
         if is_running:
             told = _reload(settings, changes, done)
@@ -116,7 +123,7 @@ def _changes(
     try:
         before = read_bounded(place, _MOST_MANIFEST_BYTES)
     except FileNotFoundError:
-        before = b""
+        before = archive.copy_of(now.digest) or b"" if now.digest is not None else b""
     except ValueError as error:
         raise Refused(Exit.FAILED, f"{error}.") from None
     if before and digest_of(before) != now.digest:
