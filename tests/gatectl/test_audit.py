@@ -65,6 +65,23 @@ def test_tail_shows_a_call_as_it_comes(gatectl: Gatectl, agent: AgentClient) -> 
     assert second.endswith(f"ms  {done.trace_id}\n")
 
 
+def test_tail_names_the_type_of_an_event_that_is_no_call(gatectl: Gatectl) -> None:
+    stamped = {"timestamp": "2026-11-21T11:12:13.123Z", "prev_hash": None, "principal": "operator:ann"}
+    added = stamped | {
+        "event_id": "evt_1",
+        "event_type": "PolicyAllowlistAdded",
+        "action_id": "pay",
+        "decision": "allow",
+    }
+    sealed = stamped | {"event_id": "evt_2", "event_type": "LedgerSealed", "decision": "allow"}
+    with scripted_gateway({"GET /v1/audit/events": (200, {"events": [sealed, added], "count": 2})}) as server:
+        lines = pointed_at(gatectl, server.url).done("audit", "tail", "--for", "0").out.splitlines()
+    assert [line.split("  ")[1:] for line in lines] == [
+        ["allow", "PolicyAllowlistAdded", "pay", "operator:ann", "evt_1"],
+        ["allow", "LedgerSealed", "operator:ann", "evt_2"],
+    ]
+
+
 def test_events_are_filtered_and_bounded(gatectl: Gatectl, agent: AgentClient) -> None:
     done = agent.execute("text_digest", {"text": "x"})
     assert isinstance(done, Executed)

@@ -139,12 +139,10 @@ def _tell(out: Output, event: AuditEvent) -> None:
     runtime = event.raw.get("runtime")
     took = runtime.get("duration_ms") if isinstance(runtime, dict) else None
     decision = event.decision or "-"
-    parts = [
-        clock(event.timestamp),
-        short(decision).ljust(5),
-        short(event.action_id or event.event_type),
-        short(event.principal or "-"),
-    ]
+    is_call = event.event_type == "ActionCall"
+    named = (event.action_id,) if is_call else (event.event_type, event.action_id)
+    parts = [clock(event.timestamp), short(decision).ljust(5), *(short(one) for one in named if one)]
+    parts.append(short(event.principal or "-"))
     if isinstance(took, int):
         parts.append(f"{took} ms")
     why = event.deny_reason or event.error_code or event.reason
