@@ -54,7 +54,7 @@ def list_own_calls(unit: Transaction, asked: ListOwnCalls) -> OwnCalls:
     has_more = bool(calls) and (len(calls) == asked.limit or looked_at == EVENTS_AT_ONCE)
     oldest = calls[-1].at if has_more else ""
     listed = {call.trace_id for call in calls} | {asked.after}
-    for call in [*_without_end(unit, open_ones), *_resolved(unit, asked.key_thumbprint, open_ones)]:
+    for call in [*_without_end(unit, open_ones), *_resolved(unit, asked, open_ones)]:
         is_newer = before is not None and parse_iso(call.at) > before
         if call.trace_id not in listed and call.at >= oldest and not is_newer:
             calls.append(call)
@@ -99,11 +99,15 @@ def _without_end(unit: Transaction, open_ones: dict[str, OpenIntent]) -> list[Ow
     return [_running(unit, intent) for intent in open_ones.values() if intent.approver is None]
 
 
-def _resolved(unit: Transaction, key_thumbprint: str, open_ones: dict[str, OpenIntent]) -> list[OwnCall]:
+def _resolved(unit: Transaction, asked: ListOwnCalls, open_ones: dict[str, OpenIntent]) -> list[OwnCall]:
     """Calls whose outcome an operator found out: the event of that is the operator's, not the principal's."""
     query = EventQuery(event_type=events.INTENT_RESOLVED, limit=RESOLVED_AT_ONCE)
-    found = map(_decode, queries.events_of(unit.connection, query))
-    return [_call_of(unit, event, open_ones) for event in found if _is_own(event, key_thumbprint)]
+    return [
+        _call_of(unit, event, open_ones)
+        for event in map(_decode, queries.events_of(unit.connection, query))
+        if _is_own(event, asked.key_thumbprint)
+        and queries.principal_of_intent(unit.connection, event.intent_id or "") == asked.principal
+    ]
 
 
 def _call_of(unit: Transaction, event: AuditEvent, open_ones: dict[str, OpenIntent]) -> OwnCall:

@@ -81,8 +81,8 @@ def test_the_list_goes_on_with_older_ones_after_the_last_one_of_a_page(notary: R
 KEY = "k" * 43
 
 
-def states(notary: Running, key: str = KEY) -> list[str]:
-    return [call.state for call in notary.front.ask(ListOwnCalls("uid:1000", key, 10)).calls]
+def states(notary: Running, key: str = KEY, principal: str = "uid:1000") -> list[str]:
+    return [call.state for call in notary.front.ask(ListOwnCalls(principal, key, 10)).calls]
 
 
 def test_a_call_without_an_end_is_listed_until_an_operator_has_found_out_and_afterwards(notary: Running) -> None:
@@ -95,3 +95,4 @@ def test_a_call_without_an_end_is_listed_until_an_operator_has_found_out_and_aft
     notary.front.ask(ResolveIntent(intent_id=intent_id, outcome="did_not_happen", event=event))
     assert states(notary) == ["failed"]
     assert states(notary, "y" * 43) == []
+    assert states(notary, principal="uid:1001") == [], "another principal with this key"
