@@ -51,7 +51,7 @@ export const operatorName = () => session?.held.name ?? null;
 /** Read something of the operator's. */
 export const get = (path, query = {}, abort = null) => proved("GET", path, query, undefined, abort);
 
-/** Ask for something to be done or worked out. */
+/** Ask for something to be done or worked out. `body`: what is sent as JSON, or the JSON text itself. */
 export const post = (path, body, abort = null) => proved("POST", path, {}, body, abort);
 
 /** What a sign-in link brings, once: {name, api_key, private_key}. */
@@ -115,7 +115,7 @@ async function sent(method, path, query, abort, headers = {}, body = undefined) 
   let answer;
   try {
     answer = await fetch(search ? `${path}?${search}` : path, {
-      method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store",
+      method, headers, body: typeof body === "object" ? JSON.stringify(body) : body, cache: "no-store",
       credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
       signal: abort ? AbortSignal.any([abort, limit]) : limit,
     });

@@ -3,23 +3,22 @@
 It executes no plan, reserves and counts no call, writes no event, and stays out of the metrics of decisions.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from frontend.actions.planning import draft
+from frontend.actions.planning import Draft, draft
 from frontend.actions.question import question_of
-from frontend.actions.registry import Registry
 from frontend.actions.supposed import lease_of, mapping_of
-from frontend.actions.targets import Learned
-from frontend.calls.deciding import TRUST_CODES, denial_of
+from frontend.calls.deciding import TRUST_CODES, Deciding, denial_of
 from frontend.calls.thresholds import with_thresholds
 from frontend.errors import GateError
-from frontend.policy.acl import PolicyFiles
+from frontend.limits.rates import TooMuch
+from frontend.limits.turns import Owners
 from frontend.policy.engine import PolicyEngine
-from ipc.settings import Settings
+from frontend.schemas.large_bodies import cost_of
+from frontend.schemas.parser import parse_body
 
 
 class CallExplanation(msgspec.Struct, frozen=True):
@@ -35,20 +34,20 @@ class CallExplanation(msgspec.Struct, frozen=True):
 
 
 class Explaining(msgspec.Struct, frozen=True):
-    """Asks the policy in force."""
+    """Asks the policy in force. `policy` is that of the calls, without the metrics of its decisions."""
 
-    registry: Callable[[], Registry]
+    calls: Deciding
     policy: PolicyEngine
-    learned: Callable[[str], Learned]
-    settings: Callable[[], Settings]
-    use_newest_policy: Callable[[], Awaitable[None]]
-    policy_files: Callable[[], PolicyFiles | None]
 
     async def explain(
-        self, principal: str, action_id: str, request: Any, calls_remaining: int | None
-    ) -> CallExplanation:  # fmt: skip
-        """Raises GateError action_not_found, policy_engine_unavailable, policy_engine_timeout, clock_error."""
-        registry, settings = self.registry(), self.settings()
+        self, principal: str, action_id: str, request: bytes | None, calls_remaining: int | None, owners: Owners
+    ) -> CallExplanation:
+        """`request` is the body of the call, None for none; `owners` are those who ask.
+
+        Raises GateError action_not_found, policy_engine_unavailable, policy_engine_timeout, clock_error,
+        rate_limit_exceeded.
+        """
+        registry, settings = self.calls.registry(), self.calls.settings()
         action = registry.get(action_id)
         if action is None:
             close = registry.near(action_id)
@@ -59,17 +58,25 @@ class Explaining(msgspec.Struct, frozen=True):
         supposed = CallExplanation("deny", assumed=tuple(assumed))
         if action.trust_verdict != "digest_ok":
             return replace(supposed, code=TRUST_CODES[action.trust_verdict])
-        body = {} if request is None else request
+        sent, learned = request or b"", self.calls.learned(action_id)
+
+        def work() -> Draft:
+            return draft(action, parse_body(sent), lease, 0, learned, settings=settings)
+
         try:
-            drafted = draft(action, body, lease, 0, self.learned(action_id), settings=settings)
+            if len(sent) > action.max_request_bytes:
+                raise GateError("body_too_large", cause="max_request_bytes of the action")
+            drafted = await self.calls.large_bodies.run(cost_of(sent), owners, work)
+        except TooMuch:
+            raise
         except GateError as error:
             if error.status >= 500:
                 raise
             reason = error.extra.get("reason") or error.extra.get("deny_reason") or error.cause
             return replace(supposed, code=error.code, reason=reason)
-        await self.use_newest_policy()
+        await self.calls.use_newest_policy()
         decision = await self.policy.decide(question_of(drafted, calls_remaining))
-        decision = with_thresholds(decision, drafted, self.policy_files())
+        decision = with_thresholds(decision, drafted, self.calls.policy_files())
         supposed = replace(
             supposed, rule=decision.rule, policy_version=decision.policy_version, request_hash=drafted.plan.request_hash
         )

@@ -92,9 +92,10 @@ class Previewing:
                 mapping = mapping_of(self._settings(), form.principal, [])
                 if form.scopes is not None:
                     mapping = msgspec.structs.replace(mapping, scopes=tuple(form.scopes))
-                self.deciding.resolve(record)
-                body = {} if form.request is None else form.request
-                return msgspec.json.encode(body), lease_of(mapping, None), self._known.epoch
+                sent, action = form.request or b"", self.deciding.resolve(record)
+                if len(sent) > action.max_request_bytes:
+                    raise GateError("body_too_large")
+                return sent, lease_of(mapping, None), self._known.epoch
 
             async def writing(record: CallRecord, decision: str, fields: dict[str, Any]) -> None:
                 caller = record.caller()

@@ -12,7 +12,7 @@ from msgspec import Meta, inspect
 
 from frontend.clock import parse_iso
 from frontend.errors import GateError
-from ipc.texts.encoding import decode_object
+from ipc.texts.encoding import decode_object, decode_object_apart
 
 MAX_TEXT = 512
 """Characters of one query parameter."""
@@ -39,6 +39,8 @@ class JsonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 END = r"\Z"
+CallBody = Annotated[bytes, Meta(extra={"schema": {"type": ["object", "array", "string", "number", "boolean"]}})]
+"""In a body: the body of a call, as the text that stands there. It is read where that of a call is."""
 Moment = Annotated[float, Meta(extra={"schema": {"type": "string", "format": "date-time"}})]
 """In a query: an ISO 8601 time, as Unix seconds."""
 
@@ -98,9 +100,10 @@ def parse_body(form: type[Form], raw: bytes) -> Form:
 
 def _parsed(form: type[Form], raw: bytes) -> Form:
     body: dict[str, Any] = {}
+    apart = {field.encode_name for field in _fields(form) if isinstance(_plain(field.type), inspect.BytesType)}
     if raw.strip():
         try:
-            body = decode_object(raw)
+            body = decode_object_apart(raw, apart) if apart else decode_object(raw)
         except ValueError:
             raise _refuse("the body must be a JSON object") from None
     known = [field.encode_name for field in _fields(form)]

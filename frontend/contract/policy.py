@@ -1,10 +1,10 @@
 """The access lists as operators change them (docs/contract.md, "Policy ACL")."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
-from frontend.contract.forms import JsonBody
+from frontend.contract.forms import CallBody, JsonBody
 
 MAX_ACTIONS = 256
 """Action ids in one change."""
@@ -21,7 +21,7 @@ class CallToExplain(JsonBody, frozen=True, kw_only=True):
 
     principal: AgentId
     action_id: ActionId
-    request: dict[str, Any] | None = None
+    request: CallBody | None = None
     """The request; without it an empty object."""
     calls_remaining: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     """Calls that its session would have left; without it calls are not counted."""

@@ -1,10 +1,10 @@
 """The operator's form of a preview (docs/contract.md, "Previews")."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
-from frontend.contract.forms import JsonBody
+from frontend.contract.forms import CallBody, JsonBody
 from frontend.contract.leases import MAX_SCOPES, Scope
 from frontend.contract.policy import AgentId
 
@@ -13,7 +13,7 @@ class CallToPreview(JsonBody, frozen=True, kw_only=True):
     """A call that is not made."""
 
     principal: AgentId
-    request: Any = None
+    request: CallBody | None = None
     """The request; without it an empty object."""
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=MAX_SCOPES)] | None = None
     """The scopes of its lease; without them those that the configuration gives the principal."""

@@ -13,14 +13,13 @@ import msgspec
 
 from frontend.errors import GateError
 from ipc.limits import MAX_DEPTH_JSON, MAX_VALUES_JSON
-from ipc.texts.json_values import has_more_values
+from ipc.texts.json_values import has_more_values, names_in
 
 MAX_INTEGER = 2**53 - 1
 """RFC 7493 §2.2: beyond it, not every reader sees the same number."""
 
 _decode = msgspec.json.Decoder().decode
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
-_STRINGS_AND_COLONS = re.compile(rb'"(?:[^"\\]++|\\.)*+"([ \t\r\n]*+:)?', re.DOTALL)
 _PLANE_ENDS = "".join(chr(plane * 0x10000 + end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NONCHARACTER = re.compile(f"[\ufdd0-\ufdef{_PLANE_ENDS}]")
 
@@ -71,7 +70,7 @@ def _check_structure(body: bytes, value: Any) -> None:
                 container = container.values()
             below += [item for item in container if type(item) is dict or type(item) is list]
         level = below
-    if body.count(b":") != keys and len(list(filter(None, _STRINGS_AND_COLONS.findall(body)))) != keys:
+    if body.count(b":") != keys and names_in(body) != keys:
         _refuse("duplicate_key")
 
 

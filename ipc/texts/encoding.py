@@ -11,9 +11,12 @@ from typing import Any
 
 import msgspec
 
+from ipc.texts.json_values import names_in
+
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _decode_json = msgspec.json.Decoder().decode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode_json = msgspec.json.Encoder().encode
 
 
@@ -57,3 +60,21 @@ def decode_object(data: bytes) -> dict[str, Any]:
     except (msgspec.MsgspecError, RecursionError):
         raise ValueError("not JSON") from None
     return value
+
+
+def decode_object_apart(data: bytes, apart: set[str]) -> dict[str, Any]:
+    """As decode_object, but each member that `apart` names is bytes: its text as it stands there, for another reader.
+    A null is None.
+
+    Raises ValueError as decode_object does; of those texts only where they are not JSON at all.
+    """
+    try:
+        members = _decode_members(data)
+    except (msgspec.MsgspecError, RecursionError):
+        raise ValueError("not JSON") from None
+    texts = {name: bytes(text) for name, text in members.items()}
+    if names_in(data) != len(texts) + sum(map(names_in, texts.values())):
+        raise ValueError("duplicate member")
+    others = [_encode_json(name) + b":" + text for name, text in texts.items() if name not in apart]
+    kept = {name: None if text == b"null" else text for name, text in texts.items() if name in apart}
+    return decode_object(b"{" + b",".join(others) + b"}") | kept

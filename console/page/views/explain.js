@@ -40,11 +40,11 @@ function byTrace() {
 
 async function ask(found, given, abort) {
   try {
-    const request = given.request.trim() ? parsed(given.request) : undefined;
-    const answer = await post("/v1/admin/policy/explain", {
-      principal: given.principal.trim(), action_id: given.action_id.trim(), request,
+    const form = JSON.stringify({
+      principal: given.principal.trim(), action_id: given.action_id.trim(),
       calls_remaining: given.calls.trim() ? Number(given.calls) : undefined,
-    }, abort);
+    });
+    const answer = await post("/v1/admin/policy/explain", withRequest(form, given.request), abort);
     fill(found, el("section", { class: "card", "aria-labelledby": "would" },
       el("h2", { id: "would" }, `${plain(answer.principal)} calling ${plain(answer.action_id)}`),
       el("p", { class: "tags" }, tag(answer.decision)), facts([
@@ -59,7 +59,9 @@ async function ask(found, given, abort) {
   }
 }
 
-function parsed(text) {
+/** The form with the request as it was typed: what JSON.parse drops or rounds may be what a call is refused for. */
+function withRequest(form, text) {
+  if (!text.trim()) return form;
   let value;
   try {
     value = JSON.parse(text);
@@ -70,7 +72,7 @@ function parsed(text) {
     throw Object.assign(new Error("invalid_request"), { code: "invalid_request",
       answer: { message: "request: must be a JSON object" } });
   }
-  return value;
+  return `${form.slice(0, -1)},"request":${text}}`;
 }
 
 /** The address that asks about a call like this. */

@@ -39,14 +39,16 @@ async def show_principal(services: Services, _operator: OperatorCaller, principa
 
 
 @codes("action_not_found", "invalid_input", "policy_engine_unavailable", "policy_engine_timeout")
-async def explain(services: Services, form: CallToExplain, _operator: OperatorCaller) -> ExplainedCall:
+async def explain(services: Services, form: CallToExplain, operator: OperatorCaller) -> ExplainedCall:
     """Say what would come of a call: which rule of the policy in force decides, and why.
 
     It executes, counts and writes nothing. The answer says what it supposes of a real call.
     """
     if not (is_principal(form.principal) and is_action(form.action_id)):
         raise GateError("invalid_input", message="principal or action_id: not such an id")
-    explanation = await services.explaining.explain(form.principal, form.action_id, form.request, form.calls_remaining)
+    explanation = await services.explaining.explain(
+        form.principal, form.action_id, form.request, form.calls_remaining, (f"operator:{operator.name}",) * 2
+    )
     return msgspec.convert(
         {
             "principal": form.principal, "action_id": form.action_id, "decision": explanation.decision,
