@@ -136,7 +136,7 @@ def build_services(
         revocation=Revocation(known, journal, notary, expiry, configuration.rights), metrics=metrics, memory=memory,
         refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds), webhooks=webhooks, rates=rates,
-        explaining=Explaining(deciding, policy),
+        explaining=Explaining(deciding, policy, notary),
         learned=learned, exporter=ended.exporter, broker=execution.secrets.broker,
         previewing=Previewing(pipeline, policy, journal, known, current.settings_now), dependencies=dependencies,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),

@@ -11,11 +11,14 @@ from msgspec.structs import replace
 from frontend.actions.planning import Draft, draft
 from frontend.actions.question import question_of
 from frontend.actions.supposed import lease_of, mapping_of
+from frontend.calls.cap_previews import judged_by_caps
+from frontend.calls.caps import uses_of
 from frontend.calls.deciding import TRUST_CODES, Deciding, denial_of
 from frontend.calls.thresholds import with_thresholds
 from frontend.errors import GateError
 from frontend.limits.rates import TooMuch
 from frontend.limits.turns import Owners
+from frontend.notary.client import NotaryClient
 from frontend.policy.engine import PolicyEngine
 from frontend.schemas.large_bodies import cost_of
 from frontend.schemas.parser import parse_body
@@ -38,6 +41,7 @@ class Explaining(msgspec.Struct, frozen=True):
 
     calls: Deciding
     policy: PolicyEngine
+    notary: NotaryClient
 
     async def explain(
         self, principal: str, action_id: str, request: bytes | None, calls_remaining: int | None, owners: Owners
@@ -45,7 +49,7 @@ class Explaining(msgspec.Struct, frozen=True):
         """`request` is the body of the call, None for none; `owners` are those who ask.
 
         Raises GateError action_not_found, policy_engine_unavailable, policy_engine_timeout, clock_error,
-        rate_limit_exceeded.
+        rate_limit_exceeded, budget_store_unavailable.
         """
         registry, settings = self.calls.registry(), self.calls.settings()
         action = registry.get(action_id)
@@ -76,7 +80,10 @@ class Explaining(msgspec.Struct, frozen=True):
             return replace(supposed, code=error.code, reason=reason)
         await self.calls.use_newest_policy()
         decision = await self.policy.decide(question_of(drafted, calls_remaining))
-        decision = with_thresholds(decision, drafted, self.calls.policy_files())
+        files = self.calls.policy_files()
+        decision = with_thresholds(decision, drafted, files)
+        if denial_of(decision, drafted) is None:
+            decision, _ = await judged_by_caps(self.notary, action_id, uses_of(drafted, files), decision)
         supposed = replace(
             supposed, rule=decision.rule, policy_version=decision.policy_version, request_hash=drafted.plan.request_hash
         )

@@ -18,7 +18,7 @@ from frontend.actions.supposed import lease_of, mapping_of
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.auth.lease import Lease
 from frontend.calls.audit_writer import AuditWriter, bounded
-from frontend.calls.cap_previews import caps_of_preview
+from frontend.calls.cap_previews import judged_by_caps
 from frontend.calls.deciding import denial_of
 from frontend.calls.pipeline import Pipeline
 from frontend.calls.record import CallRecord
@@ -140,8 +140,9 @@ class Previewing:
         try:
             drafted = await self.deciding.drafted(record, sent, record.action, lease, epoch, place.owners)
             decision = await self.deciding.decide(record, lease, drafted)
-            caps = await caps_of_preview(self._notary, record, decision)
-            denial = denial_of(record.decision or decision, drafted)
+            decision, caps = await judged_by_caps(self._notary, record.action_id, record.caps, decision)
+            record.decision = decision
+            denial = denial_of(decision, drafted)
         except GateError as error:
             if error.code != "policy_denied":
                 raise

@@ -173,6 +173,7 @@ class Core:
         self.dispatch = Dispatch(services)
         force_setattr(services.pipeline.deciding, "policy", self.policy)
         force_setattr(services.previewing.deciding, "policy", self.policy)
+        force_setattr(services.explaining, "policy", self.policy)
         force_setattr(services.settlement, "policy", self.policy)
 
     async def ask(

@@ -38,7 +38,10 @@ async def show_principal(services: Services, _operator: OperatorCaller, principa
     return answer_of(PrincipalView, view)
 
 
-@codes("action_not_found", "invalid_input", "policy_engine_unavailable", "policy_engine_timeout")
+@codes(
+    "action_not_found", "invalid_input", "policy_engine_unavailable", "policy_engine_timeout",
+    "budget_store_unavailable", "clock_error",
+)  # fmt: skip
 async def explain(services: Services, form: CallToExplain, operator: OperatorCaller) -> ExplainedCall:
     """Say what would come of a call: which rule of the policy in force decides, and why.
 

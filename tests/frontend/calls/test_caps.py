@@ -145,6 +145,25 @@ async def test_a_preview_is_decided_by_the_caps_and_counts_nothing(tmp_path: Pat
         assert await paid(core, 10) == (200, "allow"), "the previews reserved nothing"
 
 
+async def test_an_explanation_is_decided_by_the_caps_and_counts_nothing(tmp_path: Path) -> None:
+    async with gateway(tmp_path, hold_above=50, deny_above=100) as core:
+        assert await paid(core, 40) == (200, "allow")
+        for amount, decision, rule in ((10, "allow", "allow"), (10.5, "pending_approval", "cap"), (61, "deny", "cap")):
+            status, found = await explained(core, amount)
+            assert (status, found["decision"], found["rule"]) == (200, decision, rule)
+        denied = (await explained(core, 61))[1]
+        assert denied["error_code"] == "policy_denied"
+        assert denied["reason"] == "the cap on /amount would be exceeded: at most 100 in 86400 s for principal"
+        assert await paid(core, 10) == (200, "allow"), "the explanations reserved nothing"
+        core.client.faults["ReadCaps"] = refuses(NotaryUnavailable("gone", "budget"))
+        assert await explained(core, 1) == (503, {"error": "budget_store_unavailable"})
+
+
+async def explained(core: Core, amount: object) -> tuple[int, Any]:
+    asked = {"principal": "dev:anonymous", "action_id": "pay", "request": {"amount": amount}}
+    return await core.operate("POST", "/v1/admin/policy/explain", asked)
+
+
 async def test_an_agent_s_preview_is_decided_alike_and_shows_no_sums(tmp_path: Path) -> None:
     async with gateway(tmp_path, hold_above=50) as core:
         agent = await core.agent()

@@ -24,7 +24,6 @@ ACTIONS = (
 @pytest.fixture
 async def core(tmp_path: Path) -> AsyncIterator[Core]:
     async with front_core(tmp_path, *ACTIONS, workers=0) as front:
-        force_setattr(front.services.explaining, "policy", front.policy)
         yield front
 
 
@@ -128,7 +127,6 @@ async def test_the_configured_facts_of_a_principal_are_in_the_question(tmp_path:
     mapping = PrincipalMapping(principal="billing", owner="team", scopes=("tools:call", "bank:pay"))
     identity = IdentitySettings(provider="none", principals={"uid:7": mapping})
     async with front_core(tmp_path, *ACTIONS, workers=0, identity=identity) as core:
-        force_setattr(core.services.explaining, "policy", core.policy)
         assumed = ["The lease has every scope that it may have: tools:call, bank:pay."]
         assert await told(core, "assumed", principal="billing") == (assumed,)
         (question,) = core.policy.questions

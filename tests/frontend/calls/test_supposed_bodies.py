@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from msgspec.structs import force_setattr
 
 from tests.support.front_core import Core, action, front_core
 
@@ -28,7 +27,6 @@ BODIES: Final = {
 async def core(tmp_path: Path) -> AsyncIterator[Core]:
     echo = action(preview=True)
     async with front_core(tmp_path, echo, SMALL, workers=0) as front:
-        force_setattr(front.services.explaining, "policy", front.policy)
         yield front
 
 

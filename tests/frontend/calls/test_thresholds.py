@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import force_setattr
 
 from tests.support.front_core import DENY, HOLD, Core, action
 from tests.support.policed import DATA, policed
@@ -81,7 +80,6 @@ async def test_a_value_that_policy_cannot_be_asked_about_is_422(core: Core, amou
 
 
 async def test_explain_and_preview_say_what_the_threshold_would(core: Core) -> None:
-    force_setattr(core.services.explaining, "policy", core.policy)
     asked = {"principal": "dev:anonymous", "request": {"amount": 5000, "currency": "EUR"}}
     _, explained = await core.operate("POST", "/v1/admin/policy/explain", asked | {"action_id": "pay"})
     assert (explained["decision"], explained["rule"]) == ("deny", "threshold")
