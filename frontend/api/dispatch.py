@@ -135,7 +135,7 @@ class Dispatch:
         elif route.auth is Auth.OPERATOR:
             caller = await self._operator(request, may_be_copied=route.tells_of_outages)
             self._services.rates.take(route.rate.value, caller.name)
-            await self._check_role(request, caller, route)
+            return await self._to_operator(request, caller, match)
         return await route.operation.answer(self._services, request, caller, match.identifiers())
 
     async def _operator(self, request: Request, *, may_be_copied: bool) -> OperatorCaller:
@@ -145,9 +145,11 @@ class Dispatch:
             await self._services.refused_operators.note(request, error)
             raise
 
-    async def _check_role(self, request: Request, operator: OperatorCaller, route: Route) -> None:
+    async def _to_operator(self, request: Request, operator: OperatorCaller, match: Match) -> Answer:
+        route = match.route
         try:
             operator.require_role(route.roles)
+            return await route.operation.answer(self._services, request, operator, match.identifiers())
         except GateError as error:
             await self._services.refused_operators.note(request, error)
             raise

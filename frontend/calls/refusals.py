@@ -28,7 +28,7 @@ OTHERS: Final = -1
 
 Key = tuple[int | None, str]
 _LINES: Final = {
-    OPERATOR_AUTH_FAILED: "an operator's request was refused for its credential",
+    OPERATOR_AUTH_FAILED: "an operator's request was refused",
     ACTION_CALL: "calls without a valid proof were refused",
     LEASE_ISSUED: "leases were refused",
 }

@@ -81,6 +81,8 @@ async def test_to_teach_a_rule_by_an_approval_needs_the_role_that_changes_rules(
             assert (status, body["error"]) == (403, "role_required")
             assert "administer" in body["message"]
         assert await state_of(core, approval_id) == "pending"
+        (refused,) = await core.events(event_type="OperatorAuthFailed")
+        assert (refused["error_code"], refused["attempts"]["operator"]) == ("role_required", "op")
 
 
 async def test_an_operator_denies_and_does_not_approve_a_call_of_their_own(tmp_path: Path) -> None:
@@ -90,6 +92,10 @@ async def test_an_operator_denies_and_does_not_approve_a_call_of_their_own(tmp_p
         status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
         assert (status, body["error"]) == (403, "own_request")
         assert await state_of(core, approval_id) == "pending"
+        (refused,) = await core.events(event_type="OperatorAuthFailed")
+        assert (refused["error_code"], refused["attempts"]["operator"]) == ("own_request", "op")
+        (held_event,) = await core.events(event_type="ActionCall")
+        assert refused["trace_id"] == held_event["trace_id"], "it names the call"
         become(core, *OPERATOR_ROLES, owner="team-b")
         assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
         approval_id = await held_of_user(core, 1004)

@@ -110,6 +110,8 @@ async def test_a_signature_of_anything_else_decides_nothing(tmp_path: Path, is_r
             assert (status, answer["error"]) == (403, "invalid_approval_signature"), name
             assert answer["message"].startswith("the signature does not fit: ")
             await assert_waits(core, approval_id)
+        (told,) = await core.events(event_type="OperatorAuthFailed")
+        assert (told["error_code"], told["attempts"]["operator"]) == ("invalid_approval_signature", "op")
 
 
 @pytest.mark.parametrize(
