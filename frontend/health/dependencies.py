@@ -131,7 +131,10 @@ class DependencyPulses:
         if not self._room.heard(free):
             return
         if self._room.is_short:
-            log.warning("the ledger's volume is full: no call begins", free_bytes=free, min_free_bytes=self._room.least)
+            log.warning(
+                "the ledger's volume is full: no call begins", free_bytes=free, min_free_bytes=self._room.least,
+                mend="make room on it: docs/runbooks/full-disk.md",
+            )  # fmt: skip
         else:
             log.info("the ledger's volume has room again", free_bytes=free)
 

@@ -33,7 +33,7 @@ def test_webhooks_are_shown_with_their_waiting_deliveries(
 
 def test_problems_that_stop_calls_are_shown_if_there_are_any(gatectl: Gatectl) -> None:
     volume = {"free_bytes": 19_000_000, "min_free_bytes": 33_554_432, "is_full": True}
-    told = "full: 19,000,000 bytes free, 33,554,432 needed; calls are refused"
+    told = "full: 19,000,000 bytes free, 33,554,432 needed; calls are refused: docs/runbooks/full-disk.md"
     assert line_of(gatectl, "ledger volume", status="degraded", ledger_volume=volume) == told
     assert line_of(gatectl, "ledger volume", ledger_volume=volume | {"is_full": False}) == ""
     assert line_of(gatectl, "crash loops", crash_loops=["template", "front 2"]) == "template, front 2"

@@ -205,6 +205,13 @@ def test_every_code_with_an_advice_is_a_code() -> None:
     }
 
 
+def test_every_failure_of_the_gateway_has_an_advice_of_its_own() -> None:
+    from gateway_client.cli.complaints import NEXT
+
+    rows = re.findall(r"^\| 5\d\d \| ([^|]+) \|", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE)
+    assert not {code for row in rows for code in re.findall(r"`(\w+)`", row)} - set(NEXT)
+
+
 def test_completion_is_printed_and_completes(gatectl: Gatectl) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_GATECTL_COMPLETE" in gatectl.done("completion", shell).out

@@ -65,7 +65,8 @@ def test_a_full_volume_refuses_calls_leases_and_approvals_before_anything_runs_a
     assert "gate_ledger_free_bytes " in metrics
     assert agent.get(f"/v1/approvals/{held}/poll").json()["state"] == "pending"
     assert len(up.seen) == before
-    assert "the ledger's volume is full: no call begins" in gate.log.read_text()
+    full = [one["mend"] for one in gate.lines() if one["message"] == "the ledger's volume is full: no call begins"]
+    assert set(full) == {"make room on it: docs/runbooks/full-disk.md"}
 
     ballast.unlink()
     wait_for(gate.is_ready, "a gateway that is ready again")

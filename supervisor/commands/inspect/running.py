@@ -72,6 +72,10 @@ def _drain(options: argparse.Namespace) -> int:
     return _print(options, answer, _lines_of_status, lambda _: True)
 
 
+_DEPENDENCIES = {"redis": "key-value store", "opa": "policy engine", "approval_store": "approval store"}
+"""By the interface's name, what people are told."""
+_MORE = "the log and docs/failure-modes.md say more"
+
 _ANSWERS: dict[str, Callable[[argparse.Namespace], int]] = {
     "status": _status, "ps": _ps, "reload": _reload, "drain": _drain,
 }  # fmt: skip
@@ -112,9 +116,7 @@ def _lines_of_status(answer: dict[str, Any]) -> str:
     if answer["state"] == STALLED:
         lines.append("not ready: no front answers; it is replaced, and the log says why")
     if answer["is_ledger_full"]:
-        lines.append(
-            "not ready: ledger full, calls are refused; free space on its volume (gatectl status says how much)"
-        )
+        lines.append("not ready: ledger full, calls are refused; make room on its volume: docs/runbooks/full-disk.md")
     if answer["log_lines_dropped"]:
         lines.append(f"log: {answer['log_lines_dropped']} lines were dropped, standard error is not read fast enough")
     if (wrong := answer["clock_error"]) is not None:
@@ -123,7 +125,10 @@ def _lines_of_status(answer: dict[str, Any]) -> str:
             f"not ready: calls are refused with clock_error{until}: {wrong['cause']}. Set the clock; if it is right, "
             "stop the gateway and run gateway ledger accept-clock"
         )
-    lines += [f"not ready: {name} does not answer, calls are refused; the log says more" for name in answer["down"]]
+    lines += [
+        f"not ready: the {_DEPENDENCIES.get(name, name)} does not answer, calls are refused; {_MORE}"
+        for name in answer["down"]
+    ]
     if answer["weakened"]:
         lines.append(f"weakened: {', '.join(answer['weakened'])}")
     lines.append(f"version {answer['version']}, pid {answer['pid']}, state in {answer['state_dir']}")

@@ -196,8 +196,8 @@ class FakeFront:
                 return make_orphan()
             case "busy":
                 self.in_flight = command["in_flight"]
-                is_full = command.get("is_ledger_full", False)
-                await self.channel.send(FrontStatus(self.in_flight, 0, 0, 1, is_ledger_full=is_full))
+                named = {name: command[name] for name in ("is_ledger_full", "dependencies") if name in command}
+                await self.channel.send(FrontStatus(self.in_flight, 0, 0, 1, **named))
             case "set":
                 for name, value in command["values"].items():
                     assert hasattr(self, name)

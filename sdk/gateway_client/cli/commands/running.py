@@ -67,7 +67,8 @@ def show_status(out: Output, status: Status) -> None:
     volume = status.ledger_volume
     if volume is not None and volume.is_full:
         free = "room" if volume.free_bytes is None else f"{volume.free_bytes:,} bytes free"
-        pairs.append(("ledger volume", f"full: {free}, {volume.min_free_bytes:,} needed; calls are refused"))
+        told = f"full: {free}, {volume.min_free_bytes:,} needed; calls are refused: docs/runbooks/full-disk.md"
+        pairs.append(("ledger volume", told))
     if status.crash_loops:
         pairs.append(("crash loops", plain(status.crash_loops)))
     pairs += _of_the_log(status.checkpoint)

@@ -54,7 +54,22 @@ def test_a_full_ledger_is_reported_and_not_ready(gateway: Running, capsys: pytes
         code, status = told(capsys, gateway, "status")
         assert (code, status["is_ledger_full"], status["is_ready"]) == (exit_code, is_full, not is_full)
         _, out, _ = said(capsys, gateway.settings.state_dir, "status")
-        assert ("\nnot ready: ledger full, calls are refused; " in out) == is_full
+        told_full = "\nnot ready: ledger full, calls are refused; make room on its volume: docs/runbooks/full-disk.md"
+        assert (told_full in out) == is_full
+
+
+def test_a_policy_engine_that_is_down_is_named_with_where_to_read_on(
+    gateway: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told_down = (
+        "\nnot ready: the policy engine does not answer, calls are refused; the log and docs/failure-modes.md say"
+    )
+    for is_up, exit_code in ((False, Exit.FAILED), (True, Exit.OK)):
+        gateway.ask(do="busy", in_flight=0, dependencies={"opa": is_up})
+        code, status = told(capsys, gateway, "status")
+        assert (code, status["down"]) == (exit_code, [] if is_up else ["opa"])
+        _, out, _ = said(capsys, gateway.settings.state_dir, "status")
+        assert (told_down in out) == (not is_up)
 
 
 def test_ps_tells_the_last_error_of_what_ended(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
