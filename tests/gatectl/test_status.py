@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.gatectl import Gatectl
+from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.scripted_gateway import scripted_gateway
 
 STATUS: dict[str, Any] = {
@@ -38,6 +38,31 @@ def test_problems_that_stop_calls_are_shown_if_there_are_any(gatectl: Gatectl) -
     assert line_of(gatectl, "ledger volume", ledger_volume=volume | {"is_full": False}) == ""
     assert line_of(gatectl, "crash loops", crash_loops=["template", "front 2"]) == "template, front 2"
     assert line_of(gatectl, "crash loops", crash_loops=[]) == ""
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "found", "mend"),
+    [
+        ({"ledger_full": True}, "ledger volume", "full: calls and leases are refused", "docs/runbooks/full-disk.md"),
+        ({"opa": False}, "policy engine", "is down: calls are refused", "docs/failure-modes.md"),
+        ({"crash_loops": ["template"]}, "crash loops", "template", "gateway ps"),
+        ({"clock_error": {"cause": "it went back", "until": "2026-11-21T11:12:13.123Z"}}, "gateway's clock",
+         "calls are refused until 2026-11-21T11:12:13.123Z: it went back", "docs/operations.md"),
+    ],
+)  # fmt: skip
+def test_doctor_says_why_calls_are_refused_now(
+    gatectl: Gatectl, fault: dict[str, Any], check: str, found: str, mend: str
+) -> None:
+    ready = {"status": "not_ready", "redis": True, "opa": True, "ledger": True, "approval_store": True}
+    ready |= {"egress_proxy": None, "crash_loops": [], "ledger_full": False, "clock_error": None, "draining": False}
+    script = {"GET /v1/admin/status": (200, STATUS), "GET /healthz": (200, {"status": "ok"})}
+    with scripted_gateway(script | {"GET /readyz": (503, ready | fault)}) as server:
+        ran = pointed_at(gatectl, server.url).here("doctor", "--json")
+    rows = {one["check"]: one for one in ran.json["checks"]}
+    assert (ran.code, rows[check]["result"], rows[check]["found"]) == (1, "fail", found)
+    assert mend in rows[check]["mend"]
+    others = {"ledger volume", "policy engine", "crash loops", "gateway's clock"} - {check}
+    assert {rows[one]["result"] for one in others} == {"ok"}
 
 
 @pytest.mark.parametrize(("is_up", "shown"), [(True, "answers"), (False, "is down")])

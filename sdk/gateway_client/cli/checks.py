@@ -21,6 +21,7 @@ from gateway_client.cli.contexts.settings import FIRST, CliSettings
 from gateway_client.cli.desk import CliContext
 from gateway_client.cli.display.safe import plain, safe
 from gateway_client.cli.exits import Failure
+from gateway_client.contract.health import Readiness
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, check_private
 from gateway_client.operators import OperatorClient
@@ -34,6 +35,7 @@ CLOCK_WARN, CLOCK_FAIL = 2.0, 5.0
 CLOCK_PAST = 55.0
 HEAD_SECONDS = 5.0
 """For a whole head, however slowly it comes."""
+_LOG = "the gateway's log"
 _WITHOUT = "sandbox without "
 """How status names a wall that is missing."""
 
@@ -227,9 +229,32 @@ def _readiness(operator: OperatorClient) -> Iterator[CheckRow]:
         "approval store": ready.approval_store, "egress proxy": ready.egress_proxy,
     }  # fmt: skip
     for name, is_up in names.items():
-        if is_up is not None:
-            yield CheckRow(
-                name, OK if is_up else FAIL, "answers" if is_up else "is down", "" if is_up else "the gateway's log"
-            )
+        if is_up:
+            yield CheckRow(name, OK, "answers")
+        elif is_up is not None:
+            stops = "calls that need it fail" if name == "egress proxy" else "calls are refused"
+            yield CheckRow(name, FAIL, f"is down: {stops}", f"docs/failure-modes.md; {_LOG} names the cause")
         elif name != "egress proxy":
-            yield CheckRow(name, WARN, "the gateway does not say", "the gateway's log")
+            yield CheckRow(name, WARN, "the gateway does not say", _LOG)
+    yield from _stops(ready)
+
+
+def _stops(ready: Readiness) -> Iterator[CheckRow]:
+    """What else refuses every call. An earlier gateway does not tell each of them."""
+    if ready.ledger_full:
+        mend = "make room on it: docs/runbooks/full-disk.md"
+        yield CheckRow("ledger volume", FAIL, "full: calls and leases are refused", mend)
+    elif ready.ledger_full is not None:
+        yield CheckRow("ledger volume", OK, "has room")
+    wrong = ready.clock_error
+    if wrong is not None:
+        until = "" if wrong.until is None else f" until {safe(wrong.until)}"
+        mend = 'set the clock of its host; where it is right: docs/operations.md, "The clock was ahead"'
+        yield CheckRow("gateway's clock", FAIL, f"calls are refused{until}: {safe(wrong.cause)}", mend)
+    else:
+        yield CheckRow("gateway's clock", OK, "fits the evidence")
+    if ready.crash_loops:
+        result = WARN if ready.is_ready else FAIL  # a deliverer, say: calls do without
+        yield CheckRow("crash loops", result, plain(ready.crash_loops), f"gateway ps on its machine, and {_LOG}")
+    else:
+        yield CheckRow("crash loops", OK, "none")
