@@ -1,14 +1,17 @@
 """Bounds of sessions, with real servers and short times."""
 
 import json
+import os
+import signal
 import sys
 from typing import Any
 
+import psutil
 import pytest
 import trio
 import trio.testing
 
-from bridge.session import MAX_WAITING, NotAccepted, SessionEnded
+from bridge.session import MAX_WAITING, BridgeSession, NotAccepted, SessionEnded
 from bridge.sessions import BridgeSessions, NoServer
 from tests.support.bridge_process import SERVER
 from tests.support.http_socket import until
@@ -120,14 +123,27 @@ async def test_requests_beyond_the_bound_and_an_id_that_is_under_way_are_refused
 
 async def test_the_server_that_is_kept_ready_is_the_next_sessions_unless_it_has_ended(nursery: trio.Nursery) -> None:
     sessions = BridgeSessions(SERVER, nursery)
+    known = _children()
     sessions.prepare()
-    pids = []
-    for _ in range(2):
-        _, session = sessions.open()
-        pids.append(json.loads(json.loads(await session.ask(1, call(1, "pid")))["result"]["content"][0]["text"]))
-    assert len(set(pids)) == 2
+    (ready,) = _children() - known
+    first = await _pid_of(sessions.open()[1])
+    assert first == ready
+    (spare,) = _children() - known - {ready}
+    os.kill(spare, signal.SIGKILL)
+    await until(lambda: psutil.Process(spare).status() == psutil.STATUS_ZOMBIE)
+    second = await _pid_of(sessions.open()[1])
+    assert second not in {ready, spare}
     sessions.end_all("the test ended")
-    await until(lambda: not any(map(is_running, pids)))
+    await until(lambda: not any(map(is_running, (first, second))))
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
+async def _pid_of(session: BridgeSession) -> int:
+    answer = json.loads(await session.ask(1, call(1, "pid")))
+    return int(answer["result"]["content"][0]["text"])
 
 
 async def test_a_command_that_is_gone_opens_no_session(nursery: trio.Nursery) -> None:

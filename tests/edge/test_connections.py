@@ -17,7 +17,7 @@ from edge.connections import (
     EdgeConnections,
     group_of,
 )
-from edge.held import MAX_HELD_OF_ADDRESS, AnswerBytes, HeldBytes, WholeAnswer
+from edge.held import MAX_HELD_OF_ADDRESS, MIN_WAIT_SECONDS, AnswerBytes, HeldBytes, WholeAnswer
 from ipc.configuration.edge_settings import EdgeLimitSettings
 
 
@@ -167,6 +167,18 @@ async def test_where_all_memory_is_full_the_address_that_has_most_makes_room(aut
         await _waiting(memory, cut, address, MAX_HELD_OF_ADDRESS - less)
     await _waiting(memory, cut, "newcomer", 5)
     assert cut == [f"b {MAX_HELD_OF_ADDRESS}"]
+
+
+async def test_a_client_that_is_still_taking_its_answer_is_not_cut_for_another(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    memory = AnswerBytes()
+    taken = WholeAnswer(memory, "a", pytest.fail)
+    await taken.keep(b"x" * MAX_HELD_OF_ADDRESS)
+    taken.wait()
+    nursery.start_soon(WholeAnswer(memory, "a", pytest.fail).keep, b"x")
+    await trio.sleep(MIN_WAIT_SECONDS / 2)
+    taken.release()
 
 
 async def test_answers_that_are_being_read_leave_the_next_without_room(autojump_clock: MockClock) -> None:
