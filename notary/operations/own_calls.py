@@ -28,6 +28,8 @@ RESOLVED_AT_ONCE: Final = 200
 MAX_EVENTS_OF_CALL: Final = 50
 _RESOLVED: Final[dict[str, CallState]] = {"happened": "executed", "did_not_happen": "failed", "unknown": "unknown"}
 _MILLISECOND: Final = 0.001
+Place = tuple[str, str]
+"""Time and trace id of a call. Calls that are opened together have the same time, so that alone it is no place."""
 _decode = msgspec.json.Decoder(AuditEvent).decode
 
 
@@ -40,51 +42,54 @@ def list_own_calls(unit: Transaction, asked: ListOwnCalls) -> OwnCalls:
         for intent in without_end(unit.connection, asked.principal)
         if intent.event.key_thumbprint == asked.key_thumbprint or intent.approver is not None
     }
-    before = None
-    if asked.after is not None and (before := _time_of(unit, asked, open_ones)) is None:
-        return OwnCalls([])
+    place: Place | None = None
+    if asked.after is not None:
+        at = _time_of(unit, asked, open_ones)
+        if at is None:
+            return OwnCalls([])
+        place = (at, asked.after)
     calls: list[OwnCall] = []
-    looked_at = 0
-    for event in _events(unit, asked, before):
-        looked_at += 1
-        if _is_own(event, asked.key_thumbprint):
-            calls.append(_call_of(unit, event, open_ones))
-        if len(calls) == asked.limit:
+    looked_at, has_more = 0, False
+    for event in _events(unit, asked, place):
+        has_more = len(calls) >= asked.limit and event.timestamp < calls[-1].at
+        if has_more:
             break
-    has_more = bool(calls) and (len(calls) == asked.limit or looked_at == EVENTS_AT_ONCE)
+        looked_at += 1
+        if _is_own(event, asked.key_thumbprint) and _is_behind(event.timestamp, event.trace_id, place):
+            calls.append(_call_of(unit, event, open_ones))
+    has_more = has_more or (bool(calls) and looked_at == EVENTS_AT_ONCE)
     oldest = calls[-1].at if has_more else ""
-    listed = {call.trace_id for call in calls} | {asked.after}
+    listed = {call.trace_id for call in calls}
     for call in [*_without_end(unit, open_ones), *_resolved(unit, asked, open_ones)]:
-        is_newer = before is not None and parse_iso(call.at) > before
-        if call.trace_id not in listed and call.at >= oldest and not is_newer:
+        if call.trace_id not in listed and call.at >= oldest and _is_behind(call.at, call.trace_id, place):
             calls.append(call)
-    calls.sort(key=lambda call: call.at, reverse=True)
+    calls.sort(key=lambda call: (call.at, call.trace_id), reverse=True)
     has_more = has_more or len(calls) > asked.limit
     calls = calls[: asked.limit]
     return OwnCalls(calls, calls[-1].trace_id if has_more else None)
 
 
-def _time_of(unit: Transaction, asked: ListOwnCalls, open_ones: dict[str, OpenIntent]) -> float | None:
-    """When the call that `after` names is listed, in Unix seconds. None: the caller has no such call."""
-    if asked.after in open_ones:
-        return parse_iso(open_ones[asked.after].started_at)
+def _is_behind(at: str, trace_id: str | None, place: Place | None) -> bool:
+    return place is None or (at, trace_id or "") < place
+
+
+def _time_of(unit: Transaction, asked: ListOwnCalls, open_ones: dict[str, OpenIntent]) -> str | None:
+    """When the call that `after` names is listed. None: the caller has no such call."""
+    intent = open_ones.get(asked.after or "")
+    if intent is not None and intent.approver is None:
+        return intent.started_at
     found = queries.events_of(unit.connection, EventQuery(trace_id=asked.after, limit=MAX_EVENTS_OF_CALL))
     own = [event for event in map(_decode, found) if _is_own(event, asked.key_thumbprint)]
-    return parse_iso(own[-1].timestamp) if own else None
+    return own[-1].timestamp if own else None
 
 
-def _events(unit: Transaction, asked: ListOwnCalls, before: float | None) -> Iterator[AuditEvent]:
-    """Events of the principal, the newest first, from behind the call that `after` names."""
-    bound = None if before is None else before + _MILLISECOND  # others may share its millisecond
+def _events(unit: Transaction, asked: ListOwnCalls, place: Place | None) -> Iterator[AuditEvent]:
+    """Events of the principal, the newest first, from the millisecond of this place on."""
+    bound = None if place is None else parse_iso(place[0]) + _MILLISECOND
     query = EventQuery(principal=asked.principal, before=bound, limit=EVENTS_AT_ONCE)
     statement, values = queries.event_statement(query)
-    has_passed = before is None
     for (data,) in unit.connection.execute(statement, values):
-        event = _decode(bytes(data))
-        is_past = before is not None and parse_iso(event.timestamp) < before
-        if has_passed or is_past:
-            yield event
-        has_passed = has_passed or event.trace_id == asked.after
+        yield _decode(bytes(data))
 
 
 def _is_own(event: AuditEvent, key_thumbprint: str) -> bool:
