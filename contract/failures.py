@@ -49,6 +49,7 @@ MEANINGS: Final[dict[FailureName, str]] = {
     "limit_io": "The provider used up its I/O calls, or an answer or a file was larger than allowed.",
     "limit_time": "The call's time ended while the provider computed.",
     "provider_failed": "The provider failed, or answered what its action does not allow.",
-    "worker_lost": "The worker ended before the call did, or could not run it.",
+    "worker_lost": "The worker ended before the call did, or could not run it. With a receipt of success: only the "
+    "output was lost.",
     "secret_missing": "A secret or a token that the action needs was not there.",
 }

@@ -5,6 +5,7 @@ from typing import cast
 import msgspec
 
 from contract.execution import FULLY_SUCCESSFUL, ExecutionResult, PendingApproval, Runtime, VerificationOutcome
+from contract.failures import CallFailure
 from contract.noun import LEFT_OUT
 from frontend.errors import GateError
 from ipc.backends.store import ApprovalRecord
@@ -13,6 +14,9 @@ from ipc.operations.calls import Closed
 
 OF_THE_PROVIDER = "provider_error"
 """The one outcome whose reason is the provider's own: `provider_error: KIND: MESSAGE`."""
+
+OUTPUT_LOST = CallFailure("worker_lost", "yes")
+"""The failure, to its caller, of a call that succeeded and whose output did not come from its worker."""
 
 
 class ExecutedCall(msgspec.Struct, frozen=True):
@@ -41,8 +45,8 @@ class ExecutedCall(msgspec.Struct, frozen=True):
     def failure(self) -> GateError:
         """The error of a call whose provider failed; the log line of the call is written already."""
         error = GateError(self.code, cause=self.closed.outcome)
-        error.receipt_id, error.failure, error.is_told = self.closed.receipt_id, self.closed.failure, True
-        error.is_replayed = self.is_replayed
+        error.receipt_id, error.failure = self.closed.receipt_id, self.closed.failure or OUTPUT_LOST
+        error.is_told, error.is_replayed = True, self.is_replayed
         if self.exposes_error and self.closed.outcome == OF_THE_PROVIDER:
             error.provider_error = (self.closed.reason or "").removeprefix(f"{OF_THE_PROVIDER}: ")
         return error

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from msgspec.structs import force_setattr, replace
@@ -262,7 +263,10 @@ async def test_an_output_that_does_not_arrive_is_a_failure_with_its_receipt(tmp_
     async with front_core(tmp_path, action("nothing-to-its-front"), deadlines=SHORT_GRACE) as core:
         agent = await core.agent(max_calls=3)
         with capture_logs() as logs:
-            assert await agent.call("nothing-to-its-front") == FAILED
+            answer = await agent.send("POST", "/v1/actions/nothing-to-its-front/execute", {"n": 1})
+        assert (answer.status, msgspec.json.decode(answer.body)) == FAILED
+        told = dict(answer.headers)
+        assert (told["X-Failure"], told["X-May-Have-Run"]) == ("worker_lost", "yes"), "its receipt says that it has run"
         assert "the output of a call did not arrive" in [one["event"] for one in logs]
         (event,) = await core.events(event_type="ActionCall")
         assert await core.receipt(event["receipt_id"]) is not None
