@@ -91,6 +91,24 @@ async def test_the_document_is_there_in_dev_mode_only(tmp_path: Path) -> None:
                 assert answer.status == (there if dev_mode else 404)
 
 
+@pytest.mark.parametrize("action_id", ["no~id", "%65cho", "-", "x" * 300])
+async def test_a_call_of_what_can_be_no_action_is_refused_as_one_of_an_unknown_action(
+    tmp_path: Path, action_id: str
+) -> None:
+    path = f"/v1/actions/{action_id}/execute"
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent()
+        assert (await core.ask("POST", path)).status == 401, "only a caller with a lease is told"
+        headers = signed(agent.key, "POST", path, agent.token)
+        answer = await core.ask("POST", path, {}, headers)
+        assert (answer.status, body_of(answer)) == (404, {"error": "action_not_found"})
+        assert (await core.ask("POST", path, {}, headers)).status == 401, "its proof was used"
+        codes = [event["error_code"] for event in await core.events(event_type="ActionCall")]
+        assert codes == ["replay_detected", "action_not_found", "missing_auth_header"]
+        core.services.admission.drain()
+        assert (await agent.send("POST", path, {})).status == 503
+
+
 # ------------------------------------------------------------------ what a body says it is
 
 
