@@ -10,6 +10,7 @@ from collections.abc import Callable
 import trio
 
 from contract.audit import ChainReport
+from frontend.limits.turns import Turns
 from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.progress import LogWalk
 from ipc.channel.blocking import ChannelClosed
@@ -29,13 +30,13 @@ PART = "reader"
 
 
 class Readers:
-    """Asks for readers and hears them, one at a time; a second caller waits."""
+    """Asks for readers and hears them, one at a time; of the callers that wait, the one charged least is next."""
 
     def __init__(self, post: Callable[[Message], None], seconds: float = READER_SECONDS) -> None:
         """`post` tells the supervisor. `seconds` is what one look may take."""
         self._post = post
         self._seconds = seconds
-        self._turn = trio.Lock()
+        self._turns = Turns()
         self._wanted: str | None = None
         self._attached = trio.Event()
         self._sock: socket.socket | None = None
@@ -48,23 +49,29 @@ class Readers:
         self._sock = sock
         self._attached.set()
 
-    async def verify(self) -> ChainReport:
-        """Walk the whole chain, once no other walk is under way. Raises NotaryUnavailable."""
-        has_turn = False
-        with trio.move_on_after(self._seconds):
-            await self._turn.acquire()
-            has_turn = True
-        if not has_turn:
-            raise NotaryUnavailable(f"other walks were under way for {self._seconds:g} s", PART)
+    async def verify(self, asker: str) -> ChainReport:
+        """Walk the whole chain, once no other walk is under way; it is charged to `asker`. Raises NotaryUnavailable."""
+        turn, used = self._turns.enter((asker,)), 0.0
         try:
-            progress = LogWalk()
-            with trio.move_on_after(self._seconds + ATTACH_SECONDS):
-                report = await self._ask(VerifyChain(), progress)
-                progress.end(report)
-                return report
-            raise NotaryUnavailable(f"no answer within {self._seconds:g} s", PART)
+            with trio.move_on_after(self._seconds):
+                await turn.has_come.wait()
+            if not turn.has_come.is_set():
+                raise NotaryUnavailable(f"other walks were under way for {self._seconds:g} s", PART)
+            began = trio.current_time()
+            try:
+                return await self._walk()
+            finally:
+                used = trio.current_time() - began
         finally:
-            self._turn.release()
+            self._turns.leave(turn, used)
+
+    async def _walk(self) -> ChainReport:
+        progress = LogWalk()
+        with trio.move_on_after(self._seconds + ATTACH_SECONDS):
+            report = await self._ask(VerifyChain(), progress)
+            progress.end(report)
+            return report
+        raise NotaryUnavailable(f"no answer within {self._seconds:g} s", PART)
 
     async def _ask(self, question: VerifyChain, progress: LogWalk) -> ChainReport:
         channel: TrioChannel[Walking | ChainVerified | NotRead] = TrioChannel(

@@ -34,14 +34,14 @@ async def events(services: Services, query: EventsQuery, operator: OperatorCalle
 
 
 @codes("ledger_unavailable")
-async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
+async def verify(services: Services, operator: OperatorCaller) -> ChainReport:
     """Walk the whole chain of audit events, and the tree of events and intents.
 
-    One walk at a time: a second request waits, ten minutes at most, and gets a walk of its own. The log tells how
-    far a long one is.
+    One walk at a time: a second request waits, ten minutes at most, and gets a walk of its own; operators take turns.
+    The log tells how far a long one is.
     """
     with notary_errors_as("ledger_unavailable"):
-        report = await services.readers.verify()
+        report = await services.readers.verify(asker_of(operator))
     services.metrics.verifications.add("intact" if report.intact else "broken")
     return report
 

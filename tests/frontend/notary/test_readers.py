@@ -57,7 +57,7 @@ def framed(*messages: Message) -> bytes:
 def test_a_walk_is_heard_to_its_end_and_told_in_the_log() -> None:
     supervisor = PlayedSupervisor(lambda end: end.sendall(framed(Walking(0), Walking(3), ChainVerified(REPORT))))
     with capture_logs() as lines:
-        assert trio.run(supervisor.readers.verify) == REPORT
+        assert trio.run(supervisor.readers.verify, "ada") == REPORT
     assert [line["event"] for line in lines] == ["the chain is intact"]
     assert supervisor.ends[0].recv(4096) == framed(VerifyChain())
     assert supervisor.ends[0].recv(4096) == b""
@@ -82,7 +82,7 @@ async def test_a_reader_without_an_answer_is_an_unavailable_ledger(said: bytes, 
 
     supervisor = PlayedSupervisor(play)
     with pytest.raises(NotaryUnavailable, match=why):
-        await supervisor.readers.verify()
+        await supervisor.readers.verify("ada")
     supervisor.close()
 
 
@@ -90,7 +90,7 @@ async def test_a_reader_that_says_nothing_is_given_up_at_the_deadline(autojump_c
     supervisor = PlayedSupervisor(lambda end: end.sendall(framed(Walking(0))))
     began = trio.current_time()
     with pytest.raises(NotaryUnavailable, match="no answer within 600 s"):
-        await supervisor.readers.verify()
+        await supervisor.readers.verify("ada")
     assert 600 <= trio.current_time() - began <= 660
     assert supervisor.ends[0].recv(4096) + supervisor.ends[0].recv(4096) == framed(VerifyChain())
     supervisor.close()
@@ -99,7 +99,7 @@ async def test_a_reader_that_says_nothing_is_given_up_at_the_deadline(autojump_c
 async def test_a_reader_that_comes_too_late_is_let_go(autojump_clock: trio.testing.MockClock) -> None:
     supervisor = PlayedSupervisor(None)
     with pytest.raises(NotaryUnavailable, match="no reader was started"):
-        await supervisor.readers.verify()
+        await supervisor.readers.verify("ada")
     late = supervisor.start(supervisor.asked[0])
     assert late.recv(1) == b""
     supervisor.close()
@@ -110,7 +110,7 @@ async def test_a_second_walk_waits_for_the_first_and_a_cancelled_one_lets_its_re
     reports: list[ChainReport] = []
 
     async def ask() -> None:
-        reports.append(await supervisor.readers.verify())
+        reports.append(await supervisor.readers.verify("ada"))
 
     async with trio.open_nursery() as nursery:
         first = trio.CancelScope()
@@ -139,7 +139,7 @@ async def test_a_walk_that_waits_too_long_for_others_is_given_up(autojump_clock:
 
     async def ask() -> None:
         with pytest.raises(NotaryUnavailable) as refused:
-            await supervisor.readers.verify()
+            await supervisor.readers.verify("ada")
         why.append(str(refused.value))
 
     async with trio.open_nursery() as nursery:
@@ -147,4 +147,25 @@ async def test_a_walk_that_waits_too_long_for_others_is_given_up(autojump_clock:
             nursery.start_soon(ask)
     assert sorted(why) == ["no answer within 600 s"] + ["other walks were under way for 600 s"] * 2
     assert len(supervisor.asked) == 1
+    supervisor.close()
+
+
+async def test_an_operator_with_many_walks_waits_for_those_of_others(autojump_clock: trio.testing.MockClock) -> None:
+    supervisor = PlayedSupervisor(None)
+    answered: list[str] = []
+
+    async def ask(operator: str) -> None:
+        await supervisor.readers.verify(operator)
+        answered.append(operator)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(ask, "ada")
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(ask, "bob")
+        for walk in range(5):
+            await trio.testing.wait_all_tasks_blocked()
+            await trio.sleep(20)
+            supervisor.start(supervisor.asked[walk]).sendall(framed(ChainVerified(REPORT)))
+    assert answered.index("bob") == 1
     supervisor.close()
