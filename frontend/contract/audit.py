@@ -55,7 +55,7 @@ class EventsQuery(Query, frozen=True, kw_only=True):
     before: Moment | None = None
     """Only events earlier than this."""
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS)] = DEFAULT_EVENTS
-    """How many at most, the newest first. There may be fewer where the kept values of these are more than 8 MiB."""
+    """How many at most, the newest first. There may be fewer where these are more than 8 MiB."""
 
 
 class ShownEvent(AuditEvent, frozen=True, kw_only=True, omit_defaults=True):

@@ -23,7 +23,7 @@ class QueryEvents(FrontOperation[list[bytes]], frozen=True):
     query: EventQuery
     asker: str = ""
     with_kept: bool = False
-    """Show kept values, too: there may be fewer events then (notary/reading/shown_kept.py)."""
+    """Show kept values, too: there may be fewer events where they are large (notary/reading/shown_kept.py)."""
 
 
 class ShownReceipt(msgspec.Struct, frozen=True):

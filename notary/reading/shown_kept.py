@@ -17,7 +17,7 @@ from notary.ledger.encrypted_values import FOUND_BY_BYTES, LivingKeys, ValueOpen
 from notary.ledger.kept_values import KeptNames, kept_names
 
 MAX_SHOWN_BYTES: Final = 8 * 1024 * 1024
-"""Values of one answer. A list that would have more ends before the event with which it does."""
+"""Events and values of one answer. A list that would have more ends before the event with which it does."""
 _AT_ONCE: Final = 32
 """Events whose rows one question asks for."""
 _MARK: Final = b'"kept":{'
@@ -44,7 +44,7 @@ COMMON: Final = 2000
 def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[bytes]:
     """The stored events, each that commits to values with these values as they are known now.
 
-    Ends early where the values are more than MAX_SHOWN_BYTES: behind the first event at least.
+    Ends early where they are more than MAX_SHOWN_BYTES: behind the first event at least.
     """
     shown: list[bytes] = []
     size = 0
@@ -54,14 +54,12 @@ def with_kept(connection: OpenTransaction, events: Sequence[bytes]) -> list[byte
         read = [_read(stored) for stored in some]
         rows = _rows_of(connection, [one.key for one in read if one is not None], opener)
         for stored, one in zip(some, read, strict=True):
-            if one is None:
-                shown.append(stored)
-                continue
-            members = _members(one.kept or {}, rows.get(one.key, {}))
-            size += len(members)
+            if one is not None:
+                stored = stored[:-1] + b"," + _members(one.kept or {}, rows.get(one.key, {}))[1:]
+            size += len(stored)
             if shown and size > MAX_SHOWN_BYTES:
                 return shown
-            shown.append(stored[:-1] + b"," + members[1:])
+            shown.append(stored)
     return shown
 
 

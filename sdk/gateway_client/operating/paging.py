@@ -35,9 +35,8 @@ class Paging:
         while not self.is_done:
             page = yield from self._core.events(self._where, self._size)
             fresh = tuple(event for event in page.events if event.event_id not in self._seen)
-            # A page is shorter than asked for where the kept values of its events are large.
-            has_kept = any(event.kept_values is not None for event in page.events)
-            self.is_done = not page.events or (len(page.events) < self._size and not (has_kept and fresh))
+            # A page is shorter than asked for where its events are large, too: the last is one without a new event.
+            self.is_done = not page.events or (len(page.events) < self._size and not fresh)
             self._advance(page.events)
             if fresh:
                 return fresh
