@@ -15,6 +15,7 @@ from frontend.actions.near import near
 from frontend.actions.trust import NOTHING_TRUSTED, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
 from frontend.files.claimed import claimed_names
+from frontend.files.closed import why_closed
 from frontend.files.problems import FileProblem, Report, shown
 from frontend.manifests.manifest import BUILT_IN, Manifest
 from frontend.manifests.mcp import CompiledTool
@@ -133,7 +134,7 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
     try:
         names, refusals = claimed_names(manifests_dir, is_manifest_name)
     except OSError as error:
-        message = f"the manifests folder cannot be read: {error.strerror}."
+        message = f"the manifests folder cannot be read: {why_closed(manifests_dir, error)}."
         return (), [FileProblem(str(manifests_dir), 0, "", message, "Create it, or correct manifests_dir.")]
     manifests: list[Manifest] = []
     places: dict[str, str] = {}

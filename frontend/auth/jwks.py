@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 import jwt
 
 from frontend.errors import GateError
+from frontend.files.closed import why_closed
 from frontend.telemetry.logs import log
 from ipc.keys.key_sets import KeySetRefused, fits, read_file
 from ipc.process.lasting_problem import LastingProblem
@@ -61,7 +62,7 @@ class KeyFile:
                 self._problem.end()
         except OSError as error:
             self._keys, self._seen = None, None
-            self._say(f"can't be read: {error.strerror}")
+            self._say(f"can't be read: {why_closed(self._path, error)}")
         except KeySetRefused as error:
             self._say(str(error))
         if self._keys is None:

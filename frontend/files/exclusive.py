@@ -20,6 +20,7 @@ from typing import TypeVar
 import trio
 
 from frontend.deadlines import FileDeadlines
+from frontend.files.closed import why_closed
 from ipc.process.private_files import PrivateFileError, remove_unfinished, write_private
 
 T = TypeVar("T")
@@ -154,7 +155,7 @@ def _in_time(path: Path, seconds: float) -> Iterator[None]:
     except trio.TooSlowError:
         raise NotChanged(f"{path}: others have been changing it for {seconds:g} s") from None
     except OSError as error:
-        raise NotChanged(f"{path}: can't be locked: {error.strerror}") from None
+        raise NotChanged(f"{path}: can't be locked: {why_closed(path, error)}") from None
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from frontend.files.claimed import FileNotReadable, claimed_names, read_regular
+from frontend.files.closed import why_closed
 from frontend.policy.data import AclEntry, PolicyData, parse_data
 from frontend.policy.doubts import Doubt, doubts_of
 from frontend.policy.engine import PolicyRefused, PolicySources
@@ -49,7 +50,7 @@ def read_policy(policy_dir: str, *, has_rules: bool = True) -> PolicyFiles:
         if not has_rules:
             refusals = claimed_names(folder, {DATA_FILE}.__contains__)[1]
     except OSError as error:
-        raise PolicyRefused((f"{folder}: {error.strerror}",)) from None
+        raise PolicyRefused((f"{folder}: {why_closed(folder, error)}",)) from None
     problems += [f"{folder / one.name}: {one.problem} {one.mend}" for one in refusals]
     rules = [name for name in names if name.endswith(".rego")]
     if has_rules and not rules:

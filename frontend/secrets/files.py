@@ -14,6 +14,7 @@ from typing import Any
 
 import pyrage
 
+from frontend.files.closed import why_closed
 from frontend.secrets import sops
 from frontend.secrets.cache import FileCache, FileKey, file_key
 from ipc.keys.secret_values import is_searchable
@@ -123,7 +124,7 @@ def _read_private(path: str, most: int) -> tuple[bytes, FileKey]:
     try:
         fd = os.open(path, os.O_RDONLY | link | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise SecretsUnavailable(f"{path}: {error.strerror}") from None
+        raise SecretsUnavailable(f"{path}: {why_closed(path, error)}") from None
     try:
         status = os.fstat(fd)
         check_private(Path(path), status)
