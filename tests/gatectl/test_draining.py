@@ -44,3 +44,4 @@ def test_drain_waits_until_nothing_is_in_flight(own: Gateway, up: Upstream, empt
     assert {"draining", "already_draining", "in_flight_executions"} <= set(answer)
     status = sound(empty, "doctor").out
     assert "refuses new work" in status
+    assert "restart the gateway: a drain is not taken back" in status

@@ -200,7 +200,7 @@ def _operated(desk: CliContext) -> Iterator[CheckRow]:
     )
     draining = f"{status.in_flight_executions} calls in flight"
     yield (
-        CheckRow("draining", WARN, f"refuses new work, {draining}", "start it again when it has stopped")
+        CheckRow("draining", WARN, f"refuses new work, {draining}", "restart the gateway: a drain is not taken back")
         if status.draining
         else CheckRow("draining", OK, f"no, {draining}")
     )

@@ -14,7 +14,7 @@ from supervisor.commands import Commands
 from supervisor.commands.named import add_gateway, named_settings
 from supervisor.dev.settings import default_state_dir
 from supervisor.life.asking import ask_gateway
-from supervisor.lifecycle import STALLED
+from supervisor.lifecycle import DRAINING, STALLED
 
 LOOK_AGAIN_SECONDS = 0.2
 
@@ -115,6 +115,8 @@ def _lines_of_status(answer: dict[str, Any]) -> str:
     ]
     if answer["state"] == STALLED:
         lines.append("not ready: no front answers; it is replaced, and the log says why")
+    if answer["state"] == DRAINING:
+        lines.append("not ready: it refuses new calls and leases until it is restarted; a drain is not taken back")
     if answer["is_ledger_full"]:
         lines.append("not ready: ledger full, calls are refused; make room on its volume: docs/runbooks/full-disk.md")
     if answer["log_lines_dropped"]:

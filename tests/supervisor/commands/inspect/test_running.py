@@ -123,7 +123,9 @@ def test_a_reload_is_answered_with_what_came_of_it(gateway: Running, capsys: pyt
     assert "a.yaml:3 is no action" in out
 
 
-def test_a_drain_refuses_work_and_waits_for_the_last_call_if_asked_to(start: Start) -> None:
+def test_a_drain_refuses_work_and_waits_for_the_last_call_if_asked_to(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
     gateway = start()
     gateway.wait_ready()
     gateway.ask(do="busy", in_flight=1)
@@ -137,6 +139,8 @@ def test_a_drain_refuses_work_and_waits_for_the_last_call_if_asked_to(start: Sta
         assert waiting.stdout is not None
         answer = json.loads(waiting.stdout.read())
     assert (waiting.returncode, answer["state"], answer["in_flight"]) == (Exit.OK, "draining", 0)
+    _, out, _ = said(capsys, gateway.settings.state_dir, "status")
+    assert "\nnot ready: it refuses new calls and leases until it is restarted; a drain is not taken back\n" in out
 
 
 def test_a_gateway_that_starts_or_fails_is_not_ready_by_its_exit_code(
