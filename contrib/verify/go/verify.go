@@ -39,6 +39,13 @@ func unbase64(text, reason string) []byte {
 	return data
 }
 
+// contents are those of a file; one that can't be read is named, in characters that no terminal acts on.
+func contents(path string) []byte {
+	data, err := os.ReadFile(path)
+	require(err == nil, "unreadable", "%+q", fmt.Sprint(err))
+	return data
+}
+
 func countTokens(data []byte) (count int) {
 	for decoder := json.NewDecoder(bytes.NewReader(data)); ; count++ {
 		if _, err := decoder.Token(); err != nil {
@@ -147,8 +154,7 @@ func main() {
 	given, operators := taken(os.Args, "--operator-jkt")
 	isCheckingKeys := len(given) == 6 && given[4] == "--receipt-keys"
 	require((len(given) == 4 || isCheckingKeys) && given[2] == "--origin-key", "unreadable", usage)
-	data, _ := os.ReadFile(given[1])
-	bundle := parse(data, "unreadable", false)
+	bundle := parse(contents(given[1]), "unreadable", false)
 	require(bundle.text("bundle_version") == "1", bad, "The bundle is not of version 1.")
 	origin := get[string](bundle, "origin", bad)
 	note := checkpoint(get[string](bundle, "checkpoint", bad), origin, given[3])
@@ -171,8 +177,7 @@ func main() {
 	approved := checkApproval(receipt, origin, operators)
 	kept := checkKept(bundle, event, size, root)
 	if isCheckingKeys {
-		data, _ = os.ReadFile(given[5])
-		checkReceiptSignature(receipt, parse(data, "unreadable", false))
+		checkReceiptSignature(receipt, parse(contents(given[5]), "unreadable", false))
 	}
 	fmt.Printf("proven\nThe log %+q signed its checkpoint of size %d at %s. Entry %d of it is the event %s of %s.\n",
 		origin, size, note[4], indexes["event"], event.shown("event_id"), event.shown("timestamp"))

@@ -54,9 +54,11 @@ def test_a_wrong_command_line_and_missing_files_are_exit_code_2(program: list[st
     bundle.write_bytes(vector.data)
     assert run(program).code == 2
     assert run(program, bundle).code == 2
-    assert run(program, tmp_path / "missing.json", "--origin-key", vector.origin_key).code == 2
+    missing = run(program, tmp_path / "missing.json", "--origin-key", vector.origin_key)
+    assert (missing.code, "missing.json" in missing.output, "no such file" in missing.output) == (2, True, True)
     assert run(program, bundle, "--origin-key", "no key").code == 2
-    assert run(program, bundle, "--origin-key", vector.origin_key, "--receipt-keys", "").code == 2
+    keyless = run(program, bundle, "--origin-key", vector.origin_key, "--receipt-keys", str(tmp_path / "keys.json"))
+    assert (keyless.code, "keys.json" in keyless.output) == (2, True)
 
 
 def test_a_refusal_shows_no_character_that_a_terminal_could_act_on(program: list[str | Path], tmp_path: Path) -> None:
