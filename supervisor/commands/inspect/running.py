@@ -11,10 +11,12 @@ from typing import Any
 
 from ipc.process.exits import Exit
 from supervisor.commands import Commands
-from supervisor.commands.named import add_gateway, named_settings
+from supervisor.commands.named import add_gateway
+from supervisor.commands.rotation import load_named
 from supervisor.dev.settings import default_state_dir
 from supervisor.life.asking import ask_gateway
 from supervisor.lifecycle import DRAINING, STALLED
+from supervisor.settings.problems import report
 
 LOOK_AGAIN_SECONDS = 0.2
 
@@ -45,8 +47,11 @@ def add(commands: Commands) -> None:
 def _state_dir(options: argparse.Namespace) -> Path | None:
     if options.config is None or options.state_dir is not None:
         return Path(options.state_dir or default_state_dir(os.environ)).absolute()
-    settings = named_settings(options)
-    return None if settings is None else Path(settings.state_dir)
+    loaded = load_named(options.config, None, os.environ)
+    if loaded.judged is None or not loaded.is_judged("state_dir"):
+        print(report(loaded.problems), end="", file=sys.stderr)
+        return None
+    return Path(loaded.judged.state_dir)  # whatever else is wrong: the file may be in the middle of an edit
 
 
 def _status(options: argparse.Namespace) -> int:

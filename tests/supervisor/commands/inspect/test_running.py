@@ -152,6 +152,19 @@ def test_a_gateway_that_starts_or_fails_is_not_ready_by_its_exit_code(
     assert (code, status["state"], status["is_ready"]) == (Exit.FAILED, "starting", False)
 
 
+def test_a_gateway_is_asked_although_its_configuration_is_wrong_in_the_middle_of_an_edit(
+    gateway: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gateway.toml"
+    operator = '[[operators]]\nnme = "ann"\n'
+    file.write_text(f'public_base_url = "https://h"\nstate_dir = "{gateway.settings.state_dir}"\n{operator}')
+    assert main(["status", "--config", str(file)]) == Exit.OK
+    assert capsys.readouterr().out.startswith("serving · ")
+    file.write_text(f'state_dir = "relative\n{operator}')
+    assert main(["status", "--config", str(file)]) == Exit.CONFIG
+    assert f"{file}:1  is not TOML" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("word", ["status", "ps", "reload", "drain"])
 def test_without_a_gateway_each_command_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
