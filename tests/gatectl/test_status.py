@@ -65,6 +65,18 @@ def test_doctor_says_why_calls_are_refused_now(
     assert {rows[one]["result"] for one in others} == {"ok"}
 
 
+def test_doctor_sends_nobody_back_to_itself(gatectl: Gatectl) -> None:
+    script = {
+        "GET /v1/admin/status": (401, {"error": "invalid_operator_token"}),
+        "GET /healthz": (200, {"status": "ok"}),
+    }
+    with scripted_gateway(script) as server:
+        ran = pointed_at(gatectl, server.url).here("doctor", "--json")
+    (row,) = [one for one in ran.json["checks"] if one["check"] == "credential"]
+    mend = "check operator_key_file of the context, [[operators]] of the gateway"
+    assert (row["result"], row["mend"]) == ("fail", mend)
+
+
 @pytest.mark.parametrize(("is_up", "shown"), [(True, "answers"), (False, "is down")])
 def test_a_configured_egress_proxy_is_shown(gatectl: Gatectl, is_up: bool, shown: str) -> None:
     assert line_of(gatectl, "egress proxy", dependencies=STATUS["dependencies"] | {"egress_proxy": is_up}) == shown

@@ -11,7 +11,7 @@ from gateway_client.contract.failures import MEANINGS
 from gateway_client.errors import ActionFailed, GatewayError, Unreachable
 
 NEXT = {
-    "invalid_operator_token": "check operator_key_file of the context: gatectl doctor",
+    "invalid_operator_token": "check operator_key_file of the context, [[operators]] of the gateway: gatectl doctor",
     "invalid_dpop": "check public_base_url, the private key file and the clock: gatectl doctor",
     "missing_auth_header": "this address wants an operator's credential: gatectl context show",
     "replay_detected": "run the command again",
