@@ -6,6 +6,7 @@ from importing.folder import ImportFolder
 from importing.mcp.making import McpTarget, ToolManifest, made_of
 from importing.mcp.tools import ListedTool
 from importing.refusal import LeftOut
+from importing.steps import ImportSteps
 from importing.words import one_line, snake
 from ipc.mcp_tools import tool_digest
 from ipc.texts.canonical import NotCanonical
@@ -27,7 +28,9 @@ def imported_tools(
     """Make the manifests; nothing is written yet."""
     result = ImportedTools()
     taken: set[str] = set()
+    steps = ImportSteps(target.url)
     for tool in tools:
+        steps.at = tool.name
         try:
             action_id = _action_id(tool, folder, target, taken)
             taken.add(action_id)
@@ -37,7 +40,7 @@ def imported_tools(
                 if not _is_pinned(tool, folder, action_id):
                     result.changed.append(name)
                 continue
-            result.made.append(made_of(tool, action_id, target))
+            result.made.append(made_of(tool, action_id, target, steps))
         except LeftOut as reason:
             result.left_out.append((one_line(tool.name, 60) or "a tool without a name", str(reason)))
     return result

@@ -17,6 +17,7 @@ from importing.mcp.tools import ListedTool
 from importing.openapi.references import References
 from importing.openapi.schemas import SchemaConversion
 from importing.refusal import ImportRefused, LeftOut
+from importing.steps import WRITING, ImportSteps
 from importing.words import snake
 from ipc.mcp_tools import tool_digest
 from ipc.process.exits import Exit
@@ -77,13 +78,13 @@ def target_of(url: str, prefix: str, risk: str, *, has_token: bool) -> McpTarget
     return McpTarget(url, domain, prefix, risk, has_token)
 
 
-def made_of(tool: ListedTool, action_id: str, target: McpTarget) -> ToolManifest:
-    """The manifest of one tool. Raises LeftOut."""
+def made_of(tool: ListedTool, action_id: str, target: McpTarget, steps: ImportSteps) -> ToolManifest:
+    """The manifest of one tool. Raises LeftOut, ImportRefused."""
     try:
         digest = tool_digest(tool.members)
     except NotCanonical:
         raise LeftOut("its numbers or texts have no canonical form") from None
-    schema, notes = _request_schema(tool.members["inputSchema"])
+    schema, notes = _request_schema(tool.members["inputSchema"], steps)
     description, is_escaped = _described(tool.members.get("description"))
     if is_escaped:
         notes.append("the description holds hidden or control characters, written as escapes")
@@ -104,6 +105,7 @@ def made_of(tool: ListedTool, action_id: str, target: McpTarget) -> ToolManifest
         inject = {"header": "Authorization", "format": "Bearer {value}"}
         fields["secrets"] = [{"name": target.secret, "inject": inject}]
     fields["verifier_kind"] = "unverifiable"
+    steps.count_values(fields, WRITING)
     text = manifest_text(fields, _comments(tool, target, notes))
     check_manifest(text, fields)
     hints = ", ".join(name.removesuffix("Hint") for name, value in tool.hints.items() if value)
@@ -138,12 +140,12 @@ def _described(text: object) -> tuple[str, bool]:
     return (shown if len(shown) <= MAX_DESCRIPTION else shown[: MAX_DESCRIPTION - 1] + "…"), is_escaped
 
 
-def _request_schema(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _request_schema(given: dict[str, Any], steps: ImportSteps) -> tuple[dict[str, Any], list[str]]:
     """The schema of the arguments as JSON Schema 2020-12 that the gateway takes, and notes. Raises LeftOut."""
     if len(msgspec.json.encode(given)) > MAX_SCHEMA_BYTES:
         raise LeftOut("its schema is larger than 1 MiB")
     own = {name: value for name, value in given.items() if name not in ("$schema", "$id")}
-    schema, notes = SchemaConversion(References(own), is_3_0=False, is_request=True).convert(own)
+    schema, notes = SchemaConversion(References(own, steps), is_3_0=False, is_request=True).convert(own)
     if isinstance(schema, bool):
         raise LeftOut("its schema describes no arguments")
     schema["type"] = "object"

@@ -30,11 +30,13 @@ class Digests:
         parts["responses"] = {
             status: answer for status, answer in operation.responses.items() if status[:1] in {"2", "d"}
         }
+        self._document.steps.count(len(operation.responses))
         parts["servers"] = operation.servers
         parts["security"] = operation.security
         parts["schemes"] = {
             name: self._document.schemes[name] for name in operation.scheme_names if name in self._document.schemes
         }
+        self._document.steps.count_values(parts)
         return "sha256:" + _hash([operation.key, parts, sorted(self._reached(parts).items())])
 
     def _reached(self, value: Any) -> dict[str, str]:
@@ -45,6 +47,7 @@ class Digests:
             reference = waiting.pop()
             if reference not in reached:
                 reached[reference], further = self._place(reference)
+                self._document.steps.count(1 + len(further))
                 waiting += further
         return reached
 
@@ -52,6 +55,7 @@ class Digests:
         if reference not in self._hashes:
             try:
                 target = self._references.target(reference)
+                self._document.steps.count_values(target)
                 self._hashes[reference] = _hash(target), frozenset(references_in(target))
             except LeftOut:
                 self._hashes[reference] = "missing", frozenset()

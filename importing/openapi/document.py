@@ -12,6 +12,7 @@ import msgspec
 
 from importing.openapi.references import References
 from importing.refusal import ImportRefused, LeftOut
+from importing.steps import ImportSteps
 from importing.words import one_line, snake
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "trace")
@@ -88,7 +89,8 @@ class ApiDocument:
         self.is_3_0 = found[1] == "0"
         self.title = one_line(info.get("title"), 200) if isinstance(info, dict) else ""
         self.title = self.title or one_line(name.rpartition("/")[2], 200)
-        self.references = References(root)
+        self.steps = ImportSteps(name)
+        self.references = References(root, self.steps)
 
     @cached_property
     def schemes(self) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def imported(
     there = _manifests_of(document, folder)
     result = Imported()
     for operation in operations:
+        document.steps.at = operation.key
         action_id = ids[operation.key]
         found = there.get(one_line(operation.key, 300))
         if found is not None and not (over and folder.is_named_by_id(found)):
@@ -81,6 +82,7 @@ def compared(
     digests = Digests(document)
     differences = Differences()
     for operation in operations:
+        document.steps.at = operation.key
         key = one_line(operation.key, 300)
         digest = digests.of(operation)
         if key not in there:

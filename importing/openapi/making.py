@@ -17,6 +17,7 @@ from importing.openapi.document import ApiOperation
 from importing.openapi.requests import request_of
 from importing.openapi.servers import server_of
 from importing.refusal import LeftOut
+from importing.steps import WRITING
 from importing.words import one_line
 
 RISKS = {"GET": "low", "HEAD": "low", "POST": "medium", "PUT": "medium", "PATCH": "medium", "DELETE": "high"}
@@ -91,6 +92,7 @@ def made(operation: ApiOperation, action_id: str, digest: str, target: ImportTar
         "from": "openapi", "api": operation.document.title, "operation": one_line(operation.key, 300), "digest": digest,
     }  # fmt: skip
     unique = tuple(dict.fromkeys([*notes, *(f"{one.name}: {one.note}" for one in secrets if one.note)]))
+    operation.document.steps.count_values(fields, WRITING)
     text = manifest_text(fields, _comments(operation, unique))
     check_manifest(text, fields)
     sent = request.template["url_template"].removeprefix(server)

@@ -1,6 +1,7 @@
 """The parameters of an operation: where each stands in the request that is sent, in the terms of URL templates."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -59,10 +60,9 @@ def parameters_of(
         if (str(place), name.lower()) not in filled:
             raws[str(place), name] = followed
     found = list(_sendable(raws, conversion, notes))
-    names = [one.name for one in found]
-    for one in found:
-        if names.count(one.name) > 1:
-            raise LeftOut(f"two parameters {one_line(one.name, 60)}")
+    for name, times in Counter(one.name for one in found).items():
+        if times > 1:
+            raise LeftOut(f"two parameters {one_line(name, 60)}")
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 
 from importing.refusal import LeftOut
+from importing.steps import ImportSteps
 from importing.words import one_line
 
 MAX_STEPS = 32
@@ -16,17 +17,21 @@ MAX_STEPS = 32
 class References:
     """The places of one document."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: dict[str, Any], steps: ImportSteps) -> None:
+        self.steps = steps
         self._resolver = Registry().with_resource("", Resource.opaque(root)).resolver("")
 
     def target(self, reference: str) -> Any:
-        """The value that a reference names. Raises LeftOut."""
+        """The value that a reference names. Raises LeftOut, ImportRefused."""
+        self.steps.count_text(reference)
         if not reference.startswith("#"):
             raise LeftOut(f"refers to {one_line(reference, 80)!a}, outside the document")
         try:
-            return self._resolver.lookup(reference).contents
+            found = self._resolver.lookup(reference).contents
         except (Unresolvable, ValueError, TypeError, LookupError):
             raise LeftOut(f"refers to {one_line(reference, 80)!a}, which is not there") from None
+        self.steps.count_breadth(found)
+        return found
 
     def followed(self, value: Any) -> dict[str, Any]:
         """A mapping, behind any references in its place. Raises LeftOut."""

@@ -31,6 +31,8 @@ _EXCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _INSIDE = ("items", "not", "contains", "propertyNames", "if", "then", "else", "additionalProperties",
            "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_COPIED = {"enum", "const", "default", "required", "dependentRequired"}
+"""Keywords whose values are taken whole."""
 _BASES = ("$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor")
 Schema = dict[str, Any] | bool
 
@@ -79,6 +81,7 @@ class _Once:
         self._count += 1
         if self._count > MAX_SCHEMAS:
             raise _TooLarge
+        self._references.steps.count_breadth(raw)
         if isinstance(raw.get("$ref"), str):
             return self._referred(raw, trail, depth)
         if any(base in raw for base in _BASES):
@@ -86,6 +89,8 @@ class _Once:
         if depth >= self._depth:
             return self._cut(raw, f"cut below {self._depth} levels")
         out: dict[str, Any] = {}
+        for name in _COPIED & raw.keys():
+            self._references.steps.count_values(raw[name])
         _take_plain(raw, out)
         self._take_patterns(raw, out, partial(self.schema, trail=trail, depth=depth + 1))
         self._take_inside(raw, out, partial(self.schema, trail=trail, depth=depth + 1))
@@ -119,6 +124,9 @@ class _Once:
 
     def _take_patterns(self, raw: dict[str, Any], out: dict[str, Any], schema: Callable[[Any], Schema]) -> None:
         pattern, named = raw.get("pattern"), raw.get("patternProperties")
+        for one in (pattern, *(named if isinstance(named, dict) else ())):
+            if isinstance(one, str):
+                self._references.steps.count_pattern(one)
         if isinstance(pattern, str):
             if _is_pattern(pattern):
                 out["pattern"] = pattern

@@ -8,11 +8,12 @@ import pytest
 from importing.openapi.references import References
 from importing.openapi.schemas import SchemaConversion
 from importing.refusal import LeftOut
+from importing.steps import ImportSteps
 from tests.support.openapi import json_body, one
 
 
 def converted(raw: Any, *, version: str = "3.0", is_request: bool = True, **schemas: Any) -> tuple[Any, list[str]]:
-    references = References({"components": {"schemas": schemas}})
+    references = References({"components": {"schemas": schemas}}, ImportSteps("api.json"))
     return SchemaConversion(references, is_3_0=version == "3.0", is_request=is_request).convert(raw)
 
 
