@@ -47,6 +47,13 @@ def test_an_operation_that_a_reviewer_has_renamed_is_there_already(tmp_path: Pat
     assert manifest(tmp_path, "read_a")["action_id"] == "read_a"
 
 
+def test_an_action_whose_file_a_reviewer_has_renamed_gets_no_second_file(tmp_path: Path) -> None:
+    imported(tmp_path, GIVEN)
+    (tmp_path / "actions" / "a.yaml").rename(tmp_path / "actions" / "reading.yaml")
+    assert "kept as they are: reading.yaml" in imported(tmp_path, GIVEN, force=True).out
+    assert sorted(os.listdir(tmp_path / "actions")) == ["b.yaml", "reading.yaml"]
+
+
 def test_an_id_that_a_manifest_by_hand_has_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "actions").mkdir()
     by_hand = tmp_path / "actions" / "mine.yaml"
