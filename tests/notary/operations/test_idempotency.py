@@ -128,7 +128,7 @@ def test_an_output_is_kept_and_stands_in_no_remembered_answer(notary: Running) -
     asked = make_open(idempotency=CallKey("k", keeps_output=True))
     call(notary.front, asked, make_result(output='{"a":"a-kept-output"}'))
     told = notary.front.ask(keyed())
-    assert (told.code, told.closed.kind) == (None, "success")
+    assert (told.code, told.closed.kind, told.trace_id) == (None, "success", asked.event.trace_id)
     assert notary.front.ask(ReadKeptOutput(told.call_id)) == '{"a":"a-kept-output"}'
     assert b"a-kept-output" not in bytes(str(told), "utf-8")
 
