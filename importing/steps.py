@@ -8,7 +8,7 @@ from importing.refusal import ImportRefused
 from importing.words import one_line
 
 MAX_STEPS = 10_000_000
-"""Of a few microseconds each: half a minute. A large operation takes two thousand."""
+"""A step takes a few microseconds, all of them half a minute. A large operation takes two thousand."""
 _PATTERN_STEPS = 4_000
 """Whether the gateway can run a pattern takes up to a fraction of a second to find out."""
 _TEXT = 32

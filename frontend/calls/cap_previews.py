@@ -14,7 +14,7 @@ from ipc.operations.caps import ReadCaps
 async def judged_by_caps(
     notary: NotaryClient, action_id: str, caps: tuple[CapUse, ...], decision: Decision
 ) -> tuple[Decision, tuple[dict[str, Any], ...]]:
-    """What its caps make of the decision about an allowed or held call, and how they would stand with it.
+    """The decision about an allowed or held call after its caps, and how the caps would stand with the call.
     A call without caps asks nothing. Raises GateError budget_store_unavailable."""
     if not caps:
         return decision, ()

@@ -62,7 +62,7 @@ def intent_id_of_approval(connection: OpenTransaction, approval_id: str) -> str 
 
 
 def principal_of_intent(connection: OpenTransaction, intent_id: str) -> str | None:
-    """Whose call it is; None for an unknown intent, and for one that was cut off."""
+    """The principal of a call; None for an unknown intent, and for one that was cut off."""
     row = connection.execute("SELECT principal FROM intents WHERE intent_id = ?", (intent_id,)).fetchone()
     return None if row is None else row[0]
 

@@ -1,5 +1,5 @@
-"""What is replaced beside ledger or keys while the gateway runs: it is refused with the cause and the mend, since modes
-and owner of what lies there now are right."""
+"""Files and folders that are replaced beside ledger or keys while the gateway runs are refused with the cause and the
+mend, since their modes and owner are right."""
 
 import os
 import shutil

@@ -240,7 +240,7 @@ def _readiness(operator: OperatorClient) -> Iterator[CheckRow]:
 
 
 def _stops(ready: Readiness) -> Iterator[CheckRow]:
-    """What else refuses every call. An earlier gateway does not tell each of them."""
+    """Rows for further causes that refuse every call. An earlier gateway does not tell each of them."""
     if ready.ledger_full:
         mend = "make room on it: docs/runbooks/full-disk.md"
         yield CheckRow("ledger volume", FAIL, "full: calls and leases are refused", mend)

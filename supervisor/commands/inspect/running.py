@@ -78,7 +78,7 @@ def _drain(options: argparse.Namespace) -> int:
 
 
 _DEPENDENCIES = {"redis": "key-value store", "opa": "policy engine", "approval_store": "approval store"}
-"""By the interface's name, what people are told."""
+"""The interface's name -> the name that people are shown."""
 _MORE = "the log and docs/failure-modes.md say more"
 
 _ANSWERS: dict[str, Callable[[argparse.Namespace], int]] = {
