@@ -45,9 +45,7 @@ async def issue(
         identity.check(key.jkt, now)
         scopes = intersect_scopes(tuple(wanted.scopes), identity.scopes_allowed)
     except GateError as error:
-        if services.refusals.lines.may_say(request.uid, error.code):
-            log.info("a lease was refused", code=error.code, principal=identity.principal, cause=error.cause)
-        await services.journal.lease_refused(error, identity)
+        await _tell(services, request.uid, identity, error)
         raise
     event = services.journal.event(LEASE_ISSUED, **identity.told)
     asked = Issue(
@@ -77,8 +75,15 @@ async def _too_many(services: Services, identity: Identity, asked: Issue, told: 
     cause = f"{asked.principal} may have {asked.max_sessions} leases at once, and has them"
     error = GateError("budget_exhausted", cause=cause, retry_after=told.retry_after, reason="max_sessions")
     services.metrics.quota_exhausted.add("max_sessions")
-    await services.journal.lease_refused(error, identity)
+    await _tell(services, asked.uid, identity, error)
     return error
+
+
+async def _tell(services: Services, uid: int | None, identity: Identity, error: GateError) -> None:
+    """Leave line and event of a lease that a known caller is refused."""
+    if services.refusals.lines.may_say(uid, error.code):
+        log.info("a lease was refused", code=error.code, principal=identity.principal, cause=error.cause)
+    await services.journal.lease_refused(error, identity)
 
 
 async def _identified(services: Services, request: Request) -> Identity:

@@ -14,6 +14,7 @@ from ipc.configuration.quotas import Quota
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import API_KEY, HOLD, Agent, Core, front_core, signed
 from tests.support.limiting import limiting
+from tests.support.logs import capture_logs
 from tests.support.proofs import Key
 
 MAPPED = IdentitySettings(principals={"1004": PrincipalMapping("billing", max_calls_per_hour=5)})
@@ -82,8 +83,11 @@ async def test_the_lease_beyond_the_quota_is_refused_with_an_event_and_when_anot
         core.clock.stop()
         limit(core, max_sessions=2)
         assert [(await lease(core)).status for _ in range(2)] == [200, 200]
-        answer = await lease(core)
+        with capture_logs() as lines:
+            answer = await lease(core)
         assert answer.status == 403
+        told = [(one["code"], one["principal"]) for one in lines if one["event"] == "a lease was refused"]
+        assert told == [("budget_exhausted", "dev:anonymous")]
         assert msgspec.json.decode(answer.body) == {"error": "budget_exhausted", "reason": "max_sessions"}
         assert 290 < int(header(answer, "Retry-After") or 0) <= 300
         event = (await core.events(event_type="LeaseIssued"))[0]
