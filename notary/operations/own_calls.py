@@ -28,8 +28,8 @@ RESOLVED_AT_ONCE: Final = 200
 MAX_EVENTS_OF_CALL: Final = 50
 _RESOLVED: Final[dict[str, CallState]] = {"happened": "executed", "did_not_happen": "failed", "unknown": "unknown"}
 _MILLISECOND: Final = 0.001
-Place = tuple[str, str]
-"""Time and trace id of a call. Calls that are opened together have the same time, so that alone it is no place."""
+CallPosition = tuple[str, str]
+"""Time and trace id of a call. Calls that are opened together have the same time, so that alone it is no position."""
 _decode = msgspec.json.Decoder(AuditEvent).decode
 
 
@@ -42,26 +42,26 @@ def list_own_calls(unit: Transaction, asked: ListOwnCalls) -> OwnCalls:
         for intent in without_end(unit.connection, asked.principal)
         if intent.event.key_thumbprint == asked.key_thumbprint or intent.approver is not None
     }
-    place: Place | None = None
+    position: CallPosition | None = None
     if asked.after is not None:
         at = _time_of(unit, asked, open_ones)
         if at is None:
             return OwnCalls([])
-        place = (at, asked.after)
+        position = (at, asked.after)
     calls: list[OwnCall] = []
     looked_at, has_more = 0, False
-    for event in _events(unit, asked, place):
+    for event in _events(unit, asked, position):
         has_more = len(calls) >= asked.limit and event.timestamp < calls[-1].at
         if has_more:
             break
         looked_at += 1
-        if _is_own(event, asked.key_thumbprint) and _is_behind(event.timestamp, event.trace_id, place):
+        if _is_own(event, asked.key_thumbprint) and _is_behind(event.timestamp, event.trace_id, position):
             calls.append(_call_of(unit, event, open_ones))
     has_more = has_more or (bool(calls) and looked_at == EVENTS_AT_ONCE)
     oldest = calls[-1].at if has_more else ""
     listed = {call.trace_id for call in calls}
     for call in [*_without_end(unit, open_ones), *_resolved(unit, asked, open_ones)]:
-        if call.trace_id not in listed and call.at >= oldest and _is_behind(call.at, call.trace_id, place):
+        if call.trace_id not in listed and call.at >= oldest and _is_behind(call.at, call.trace_id, position):
             calls.append(call)
     calls.sort(key=lambda call: (call.at, call.trace_id), reverse=True)
     has_more = has_more or len(calls) > asked.limit
@@ -69,8 +69,8 @@ def list_own_calls(unit: Transaction, asked: ListOwnCalls) -> OwnCalls:
     return OwnCalls(calls, calls[-1].trace_id if has_more else None)
 
 
-def _is_behind(at: str, trace_id: str | None, place: Place | None) -> bool:
-    return place is None or (at, trace_id or "") < place
+def _is_behind(at: str, trace_id: str | None, position: CallPosition | None) -> bool:
+    return position is None or (at, trace_id or "") < position
 
 
 def _time_of(unit: Transaction, asked: ListOwnCalls, open_ones: dict[str, OpenIntent]) -> str | None:
@@ -83,9 +83,9 @@ def _time_of(unit: Transaction, asked: ListOwnCalls, open_ones: dict[str, OpenIn
     return own[-1].timestamp if own else None
 
 
-def _events(unit: Transaction, asked: ListOwnCalls, place: Place | None) -> Iterator[AuditEvent]:
-    """Events of the principal, the newest first, from the millisecond of this place on."""
-    bound = None if place is None else parse_iso(place[0]) + _MILLISECOND
+def _events(unit: Transaction, asked: ListOwnCalls, position: CallPosition | None) -> Iterator[AuditEvent]:
+    """Events of the principal, the newest first, from the millisecond of this position on."""
+    bound = None if position is None else parse_iso(position[0]) + _MILLISECOND
     query = EventQuery(principal=asked.principal, before=bound, limit=EVENTS_AT_ONCE)
     statement, values = queries.event_statement(query)
     for (data,) in unit.connection.execute(statement, values):
