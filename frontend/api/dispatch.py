@@ -38,12 +38,11 @@ class Match(msgspec.Struct, frozen=True):
     segments: tuple[tuple[str, Identifier], ...] = ()
 
     def identifiers(self) -> list[str]:
-        """The identifiers in the path. Raises GateError, 404, for what can't be one."""
+        """The identifiers in the path. Raises GateError, 404, for what can't be one, where the route itself leaves no
+        evidence of that."""
+        if self.route.leaves_evidence_of_any_name:
+            return [segment for segment, _ in self.segments]
         return [kind.read(segment) for segment, kind in self.segments]
-
-    def as_sent(self) -> list[str]:
-        """The same segments, whatever they hold."""
-        return [segment for segment, _ in self.segments]
 
 
 class RouteTable:
@@ -140,9 +139,7 @@ class Dispatch:
             caller = await self._operator(request, may_be_copied=route.tells_of_outages)
             self._services.rates.take(route.rate.value, caller.name)
             return await self._to_operator(request, caller, match)
-        # The pipeline refuses a call of what can be no action as one of an unknown action, with evidence.
-        names = match.as_sent() if route.auth is Auth.PIPELINE else match.identifiers()
-        return await route.operation.answer(self._services, request, caller, names)
+        return await route.operation.answer(self._services, request, caller, match.identifiers())
 
     async def _operator(self, request: Request, *, may_be_copied: bool) -> OperatorCaller:
         try:

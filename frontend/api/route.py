@@ -70,6 +70,11 @@ class Route:
         return self.path in TELLS_OF_OUTAGES
 
     @property
+    def leaves_evidence_of_any_name(self) -> bool:
+        """A call or a preview of what can be no action is refused as one of an unknown action: with its event."""
+        return self.auth is Auth.PIPELINE or self.path.endswith("/preview")
+
+    @property
     def codes(self) -> frozenset[str]:
         """Every error code that this row may answer."""
         codes = {*EVERY_ROW, *OF_AUTH[self.auth], *(self.operation.codes or ())}

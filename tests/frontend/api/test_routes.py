@@ -109,6 +109,17 @@ async def test_a_call_of_what_can_be_no_action_is_refused_as_one_of_an_unknown_a
         assert (await agent.send("POST", path, {})).status == 503
 
 
+async def test_a_preview_of_what_can_be_no_action_leaves_its_event(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        answer = await (await core.agent()).send("POST", "/v1/actions/no~id/preview", {})
+        assert (answer.status, body_of(answer)) == (404, {"error": "action_not_found"})
+        form = {"principal": "agent"}
+        status, _ = await core.operate("POST", "/v1/admin/actions/no~id/preview", form)
+        assert status == 404
+        codes = [event["error_code"] for event in await core.events(event_type="ActionPreviewed")]
+        assert codes == ["action_not_found"] * 2
+
+
 # ------------------------------------------------------------------ what a body says it is
 
 
