@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from frontend.auth.authentication import OperatorCaller
+from frontend.auth.authentication import OperatorCaller, asker_of
 from frontend.calls.audit_writer import AuditWriter
 from frontend.errors import GateError, errors_as
 from frontend.notary.client import NotaryClient
@@ -32,10 +32,10 @@ class Intents(msgspec.Struct, frozen=True):
     journal: AuditWriter
     worker_wait_seconds: float
 
-    async def show(self, intent_id: str) -> IntentDetail:
+    async def show(self, intent_id: str, operator: OperatorCaller) -> IntentDetail:
         """Return all that is known of an intent. Raises GateError: intent_not_found, sealed, ledger_unavailable."""
         with notary_errors_as("ledger_unavailable"):
-            intent = await self.notary.ask(ShowIntent(intent_id))
+            intent = await self.notary.ask(ShowIntent(intent_id, asker_of(operator)))
         if intent is None:
             raise await missing(self.notary, "intent_not_found", intent_id)
         return intent
@@ -43,7 +43,7 @@ class Intents(msgspec.Struct, frozen=True):
     async def verify(self, intent_id: str, operator: OperatorCaller) -> Looked:
         """Have its verifier look again. Raises GateError: intent_not_found, sealed, intent_under_way,
         intent_not_verifiable, overloaded, ledger_unavailable, evidence_store_unavailable."""
-        intent = await self.show(intent_id)
+        intent = await self.show(intent_id, operator)
         if intent.is_under_way:
             raise GateError("intent_under_way")
         if (why := why_not(intent)) is not None:

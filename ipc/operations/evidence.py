@@ -63,9 +63,11 @@ class Prove(FrontOperation[Bundle | None], frozen=True):
     event_id: str | None = None
     intent_id: str | None = None
     receipt_id: str | None = None
+    asker: str = ""
 
 
 class ProveConsistency(FrontOperation[Consistency | None], frozen=True):
     """Prove that the log continues the log of this size; None when it was never of this size."""
 
     old_size: int
+    asker: str = ""

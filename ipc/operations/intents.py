@@ -28,6 +28,7 @@ class ShowIntent(FrontOperation[IntentDetail | None], frozen=True):
     """Read everything that is known about an intent without a receipt."""
 
     intent_id: str
+    asker: str = ""
 
 
 class IntentResolution(msgspec.Struct, frozen=True):

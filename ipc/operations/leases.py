@@ -97,6 +97,8 @@ class ListSessions(FrontOperation[ListedSessions], frozen=True):
     principal: str | None = None
     after: str | None = None
     """`next` of the page before."""
+    asker: str = ""
+    """The operator that is charged with the time of the read."""
 
 
 class SessionRevocation(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ async def checkpoint(services: Services, _operator: OperatorCaller) -> ShownChec
 
 
 @codes("evidence_not_found", "sealed", "ledger_unavailable")
-async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller) -> Bundle:
+async def proof(services: Services, query: ProofQuery, operator: OperatorCaller) -> Bundle:
     """Prove an event, an intent or a receipt.
 
     The answer is a bundle that can be verified without the gateway.
@@ -66,7 +66,7 @@ async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller
     if sum(value is not None for value in named.values()) != 1:
         raise GateError("invalid_request", message="name one of event_id, intent_id and receipt_id")
     with notary_errors_as("ledger_unavailable"):
-        bundle = await services.notary.ask(Prove(**named))
+        bundle = await services.notary.ask(Prove(**named, asker=asker_of(operator)))
     if bundle is None:
         identifier = next(value for value in named.values() if value is not None)
         raise await missing(services.notary, "evidence_not_found", identifier)
@@ -74,13 +74,13 @@ async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller
 
 
 @codes("evidence_not_found", "ledger_unavailable")
-async def consistency(services: Services, query: ConsistencyQuery, _operator: OperatorCaller) -> Consistency:
+async def consistency(services: Services, query: ConsistencyQuery, operator: OperatorCaller) -> Consistency:
     """Prove that the log continues an earlier checkpoint.
 
     A log that was never of this size has no such proof: it was cut, or the checkpoint is of another log.
     """
     with notary_errors_as("ledger_unavailable"):
-        evidence = await services.notary.ask(ProveConsistency(query.old_size))
+        evidence = await services.notary.ask(ProveConsistency(query.old_size, asker_of(operator)))
     if evidence is None:
         raise GateError("evidence_not_found")
     return evidence

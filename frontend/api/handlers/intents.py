@@ -32,9 +32,9 @@ async def listing(services: Services, query: IntentsQuery, operator: OperatorCal
 
 
 @codes("intent_not_found", "sealed", "ledger_unavailable")
-async def show(services: Services, _operator: OperatorCaller, intent_id: str) -> IntentView:
+async def show(services: Services, operator: OperatorCaller, intent_id: str) -> IntentView:
     """Show all that is known of an intent without a receipt, and whether its verifier can look again."""
-    intent = await services.intents.show(intent_id)
+    intent = await services.intents.show(intent_id, operator)
     fields = msgspec.to_builtins(intent)
     reason = why_not(intent)
     verifier = {

@@ -3,7 +3,7 @@
 import msgspec
 
 from contract.sessions import RevokedSession, Session, Sessions
-from frontend.auth.authentication import OperatorCaller
+from frontend.auth.authentication import OperatorCaller, asker_of
 from frontend.contract.annotations import codes
 from frontend.contract.sessions import SessionsQuery
 from frontend.notary.errors import notary_errors_as
@@ -12,14 +12,15 @@ from ipc.operations.leases import ListSessions
 
 
 @codes("ledger_unavailable")
-async def listing(services: Services, query: SessionsQuery, _operator: OperatorCaller) -> Sessions:
+async def listing(services: Services, query: SessionsQuery, operator: OperatorCaller) -> Sessions:
     """List sessions whose leases are in force: whose they are, until when, and what they have left.
 
     Told by the events of their leases: where gateways share a store and each has a ledger of its own, those of this
     gateway.
     """
     with notary_errors_as("ledger_unavailable"):
-        page = await services.notary.ask(ListSessions(query.limit, query.principal, query.after))
+        asked = ListSessions(query.limit, query.principal, query.after, asker_of(operator))
+        page = await services.notary.ask(asked)
     shown = tuple(Session(**msgspec.structs.asdict(session)) for session in page.sessions)
     return Sessions(sessions=shown, count=len(shown), next=page.next)
 

@@ -1,6 +1,7 @@
 """Operators' acts while something fails: drain, verification of the chain, evidence that can't be read."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import IdentitySettings, PrincipalMapping
+from notary.operations.table import PACED
 from tests.support.front_core import front_core, refuses
 from tests.support.logs import capture_logs
 
@@ -83,3 +85,22 @@ async def test_a_refused_lease_leaves_evidence(
         assert event.get("identity_method") == ("peercred" if uid == 1004 else None)
         told = [one["principal"] for one in lines if one["event"] == "a lease was refused"]
         assert told == ["billing-agent"] * (code == "scope_not_permitted")
+
+
+async def test_the_time_of_a_read_is_charged_to_the_operator_who_asks(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        asked, ask = list[Any](), core.client.ask
+
+        async def noted(operation: Any, *, seconds: float | None = None) -> Any:
+            asked.append(operation)
+            return await ask(operation, seconds=seconds)
+
+        core.client.ask = noted  # type: ignore[method-assign]
+        for path in (
+            "/v1/audit/events", "/v1/audit/summary", "/v1/audit/proof?event_id=evt_1", "/v1/audit/consistency?from=0",
+            "/v1/receipts/rcpt_1", "/v1/admin/intents", "/v1/admin/intents/intent_1", "/v1/admin/sessions",
+        ):  # fmt: skip
+            assert (await core.operate("GET", path))[0] in (200, 404), path
+        paced = [one for one in asked if type(one) in PACED]
+        assert len({type(one) for one in paced}) == 8
+        assert {one.asker for one in paced} == {"operator op"}
