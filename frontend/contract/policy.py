@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from frontend.contract.forms import CallBody, JsonBody
+from frontend.contract.leases import MAX_CALLS
 
 MAX_ACTIONS = 256
 """Action ids in one change."""
@@ -23,7 +24,7 @@ class CallToExplain(JsonBody, frozen=True, kw_only=True):
     action_id: ActionId
     request: CallBody | None = None
     """The request; without it an empty object."""
-    calls_remaining: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    calls_remaining: Annotated[int, Meta(ge=0, le=MAX_CALLS)] | None = None
     """Calls that its session would have left; without it calls are not counted."""
 
 

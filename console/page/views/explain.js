@@ -19,7 +19,7 @@ export async function explainView(root, { abort, query }) {
       value: query.get(name) ?? "" })),
     area("Request", { id: "request", name: "request", rows: 4 },
       "A JSON object. Left empty, it is {}: most policies ask for the targets that a request leads to."),
-    field("Calls left", { id: "calls", name: "calls", inputmode: "numeric", pattern: "[0-9]{0,6}" },
+    field("Calls left", { id: "calls", name: "calls", inputmode: "numeric", pattern: "[0-9]{0,15}" },
       "Left empty, calls are not counted."),
     el("div", { class: "buttons" }, el("button", { type: "submit", class: "main" }, "Explain")));
   root.append(byTrace(), form, found);

@@ -47,7 +47,7 @@ async def explain(services: Services, form: CallToExplain, operator: OperatorCal
 
     It executes, counts and writes nothing. The answer says what it supposes of a real call.
     """
-    if not (is_principal(form.principal) and is_action(form.action_id)):
+    if not (is_principal(form.principal) and is_action(form.action_id)) or form.principal == WILDCARD:
         raise GateError("invalid_input", message="principal or action_id: not such an id")
     explanation = await services.explaining.explain(
         form.principal, form.action_id, form.request, form.calls_remaining, (f"operator:{operator.name}",) * 2

@@ -102,6 +102,15 @@ async def test_a_budget_that_is_used_up_refuses_and_one_call_that_is_left_does_n
     assert [one.calls_remaining for one in core.policy.questions] == [0, 1]
 
 
+async def test_a_budget_is_explained_as_large_as_a_lease_may_have_it(core: Core) -> None:
+    assert await told(core, "decision", calls_remaining=2**53 - 1) == ("allow",)
+    assert (await explained(core, calls_remaining=2**53))[0] == 400
+
+
+async def test_nothing_is_explained_of_the_entry_that_is_no_principal(core: Core) -> None:
+    assert (await explained(core, principal="*"))[1]["error"] == "invalid_input"
+
+
 async def test_an_invalid_request_is_explained_with_its_problems(core: Core) -> None:
     refused = await told(core, "decision", "error_code", "reason", "rule", request={})
     assert refused == ("deny", "schema_violation", "/n: is missing", None)
