@@ -11,6 +11,7 @@ from frontend.notary.sealed import missing, segments_before
 from frontend.services import Services
 from ipc.evidence.events import EVIDENCE_ERASED
 from ipc.operations.erasing import EraseKept
+from ipc.texts.foreign_texts import clean_reason
 
 AT_ONCE = 32
 """Operations of one request, each with an event of its own."""
@@ -23,6 +24,8 @@ async def erase(services: Services, body: EraseForm, operator: OperatorCaller) -
     Events list the commitments whose values are gone; chain, tree and bundles go on to verify. Stored requests of the
     same calls are erased with them.
     """
+    if not clean_reason(body.reason).strip():
+        raise GateError("invalid_request", message="reason: has no character that shows")
     before = _before(body)
     erased = waiting = 0
     following: int | None = body.after

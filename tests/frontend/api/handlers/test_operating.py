@@ -104,3 +104,13 @@ async def test_the_time_of_a_read_is_charged_to_the_operator_who_asks(tmp_path: 
         paced = [one for one in asked if type(one) in PACED]
         assert len({type(one) for one in paced}) == 8
         assert {one.asker for one in paced} == {"operator op"}
+
+
+@pytest.mark.parametrize("reason", ["", " ", "\u200b", "\x07\n"], ids=ascii)
+async def test_nothing_is_erased_for_a_reason_that_evidence_does_not_show(tmp_path: Path, reason: str) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        status, body = await core.operate(
+            "POST", "/v1/admin/evidence/erase", {"principal": "uid:1000", "reason": reason}
+        )  # fmt: skip
+        assert (status, body["error"], body["message"].split(":")[0]) == (400, "invalid_request", "reason")
+        assert await core.events(event_type="EvidenceErased") == []
