@@ -23,7 +23,7 @@ _INTENT = """
 SELECT intents.intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module
 """
 
-_SEQ_OF = "coalesce((SELECT seq FROM intents WHERE intent_id = ?), 9223372036854775807)"
+_BEHIND = "WHERE intents.seq < coalesce((SELECT seq FROM intents WHERE intent_id = ?), 0)"
 _INDEXES = {
     "trace_id": "events_by_trace",
     "session_id": "events_by_session",
@@ -70,12 +70,11 @@ def principal_of_intent(connection: OpenTransaction, intent_id: str) -> str | No
 def unresolved_intents(
     connection: OpenTransaction, limit: int, now: float, after: str | None = None
 ) -> list[UnresolvedIntent]:  # fmt: skip
-    """Newest first; `after`: only those that were written before this one."""
+    """Newest first; `after`: only those that were written before this one, none where it is unknown."""
     # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
+    where, values = ("", (limit,)) if after is None else (_BEHIND, (after, limit))
     rows = connection.execute(
-        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) WHERE intents.seq < {_SEQ_OF}"
-        " ORDER BY intents.seq DESC LIMIT ?",
-        (after, limit),
+        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) {where} ORDER BY intents.seq DESC LIMIT ?", values
     )
     return [_intent_view(row, now) for row in rows]
 

@@ -111,6 +111,7 @@ def test_an_intent_waits_until_its_end_and_is_listed_meanwhile(kept: Running) ->
     front.begin(later)
     assert [one.intent_id for one in front.ask(ListUnresolved(9))] == [later.intent_id, asked.intent_id]
     assert [one.intent_id for one in front.ask(ListUnresolved(9, later.intent_id))] == [asked.intent_id]
+    assert front.ask(ListUnresolved(9, "intent_unknown")) == [], "a page behind nothing is no first page"
     assert front.ask(ShowIntent(asked.intent_id)).is_under_way
     assert front.ask(ReadLedger()).unresolved == 2
     assert isinstance(front.finish(asked, number, make_result()), Closed)

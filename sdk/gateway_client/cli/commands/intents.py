@@ -35,7 +35,8 @@ def list_(desk: CliContext, limit: int = 100, after: str | None = None) -> None:
     rows = [(one.intent_id, one.action_id, one.principal, one.dispatched_at, span(one.age_seconds), one.trace_id)
             for one in page]  # fmt: skip
     columns = ("INTENT", "ACTION", "ASKED BY", "DISPATCHED", "AGE", "TRACE")
-    desk.out.table(columns, rows, "every call that was dispatched has its receipt")
+    nothing = "every call that was dispatched has its receipt" if after is None else f"none is older than {safe(after)}"
+    desk.out.table(columns, rows, nothing)
 
 
 @intents.command("show")
