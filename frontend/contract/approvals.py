@@ -20,7 +20,8 @@ class ApprovalQuery(Query, frozen=True, kw_only=True):
     action_id: str | None = None
     """Only calls of this action."""
     before: Moment | None = None
-    """Only those created before this time: for the next page, that of the last item."""
+    """Only those created before this time. For the next page of a list without `group`: a millisecond after that of
+    the last item; those of the same millisecond come again."""
     limit: Annotated[int, Meta(ge=1, le=MAX_LIST)] = DEFAULT_LIST
     """How many at most, the newest first."""
     group: Literal["principal"] | None = None

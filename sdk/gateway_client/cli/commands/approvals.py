@@ -42,7 +42,11 @@ def add_to(cli: Group) -> None:
 @click.option("--status", type=click.Choice(STATES), help="Only these; all of the last 24 hours without it.")
 @click.option("--principal", metavar="NAME", help="Only those of this principal.")
 @click.option("--action", "action_id", metavar="ACTION", help="Only calls of this action.")
-@click.option("--before", metavar="TIME", help="Only those created before it: for the next page, the last CREATED.")
+@click.option(
+    "--before",
+    metavar="TIME",
+    help="Only those created before it: the next page of one --principal begins a millisecond after the last CREATED.",
+)
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="The newest so many.")
 @pass_desk
 def list_(

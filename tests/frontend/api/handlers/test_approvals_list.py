@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ipc.process.clock import iso, parse_iso
 from tests.support.front_core import Core, action, front_core
 from tests.support.held_calls import held
 
@@ -32,6 +33,17 @@ async def test_an_operator_filters_by_principal_and_action_and_pages_by_time(tmp
         assert (await core.operate("GET", "/v1/approvals?group=action"))[0] == 400
         status, problem = await core.operate("GET", "/v1/approvals?before=yesterday")
         assert (status, problem["error"]) == (400, "invalid_request")
+
+
+async def test_a_page_that_begins_a_millisecond_after_the_last_approval_misses_none_of_its_millisecond(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, action("mail"), action("echo")) as core:
+        core.clock.stop()
+        both = {(await held(core, action_id="mail"))[1], (await held(core))[1]}
+        (newest,) = (await listed(core, "?limit=1"))["approvals"]
+        behind = iso(parse_iso(newest["created_at"]) + 0.001)
+        assert {item["approval_id"] for item in (await listed(core, f"?before={behind}"))["approvals"]} == both
 
 
 async def test_an_approval_that_was_denied_is_shown_with_its_plan_and_request_as_it_was_held(tmp_path: Path) -> None:
