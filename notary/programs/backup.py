@@ -173,7 +173,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except (sqlite3.Error, OSError) as error:
-        print(f"{settings.ledger_file} could not be copied: {error}", file=sys.stderr)
+        print(f"{settings.ledger_file} could not be copied to {options.target.absolute()}: {error}", file=sys.stderr)
         return Exit.UNAVAILABLE
 
 

@@ -169,7 +169,7 @@ def test_one_that_fails_leaves_nothing_and_says_why(
     folder.mkdir()
     nowhere = changed(notary.settings, ledger=LedgerSettings(path=str(tmp_path / "none.sqlite3")))
     assert run(nowhere, folder / "kept") == Exit.UNAVAILABLE
-    assert capsys.readouterr().err.startswith(f"{tmp_path / 'none.sqlite3'} could not be copied: ")
+    assert capsys.readouterr().err.startswith(f"{tmp_path / 'none.sqlite3'} could not be copied to {folder / 'kept'}: ")
     (notary.folder / "keys" / "grant.pem").unlink()
     assert run(notary.settings, folder / "kept", "--with-keys") == Exit.NO_PERMISSION
     assert "grant.pem: cannot read it" in capsys.readouterr().err
