@@ -2,6 +2,7 @@
 
 import csv
 import json
+import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,22 @@ def test_an_export_ends_where_the_ledger_was_sealed_under_it(gatectl: Gatectl, t
         ran = pointed_at(gatectl, server.url).here("audit", "export", "--out", str(file))
     assert (ran.code, file.read_bytes()) == (4, b"")
     assert "are in segment-a" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words", [["audit", "export", "--out"], ["audit", "events", "--export"], ["metrics", "--output"]]
+)
+def test_a_disk_that_takes_no_more_is_told_with_the_file(
+    gatectl: Gatectl, agent: AgentClient, tmp_path: Path, words: list[str]
+) -> None:
+    agent.execute("text_digest", {"text": "one more event"})
+    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, hard))
+    try:
+        ran = gatectl.here(*words, str(tmp_path / "out"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (ran.code, ran.err) == (1, f"gatectl: failed: {tmp_path / 'out'}: File too large\n")
 
 
 def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(gatectl: Gatectl, tmp_path: Path) -> None:

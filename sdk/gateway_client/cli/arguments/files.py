@@ -1,7 +1,9 @@
-"""Files that a command line names, read whole and within a bound; - is standard input."""
+"""Files that a command line names: read whole and within a bound, where - is standard input, or written."""
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,16 @@ def read(file: Path, max_bytes: int = MAX_BYTES, mend: str = "verify it in parts
     if len(data) > max_bytes:
         raise usage(f"{file} is larger than {max_bytes} bytes", mend)
     return data
+
+
+@contextmanager
+def written(file: Path) -> Iterator[None]:
+    """Writing this file: an OSError, of a full disk say, names it where the system names none. Raises OSError."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(file)
+        raise
 
 
 def jwks_in(file: Path) -> dict[str, Any]:

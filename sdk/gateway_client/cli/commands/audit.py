@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from gateway_client.cli.arguments.files import written
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk
 from gateway_client.cli.display.output import Output, ProgressLine, note
 from gateway_client.cli.display.safe import safe, short
@@ -79,7 +80,8 @@ def events(
     with desk.operator() as operator:
         matches = operator.iter_events(where, 1000 if is_all or target is not None else min(limit, 1000))
         if target is not None:
-            count = export(matches, target)
+            with written(target):
+                count = export(matches, target)
             if any(asdict(where).values()):
                 note("a filtered export is no chain: audit verify will find it broken")
             _exported(desk, target, count)

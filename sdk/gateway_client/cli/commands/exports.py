@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gateway_client.cli.arguments.files import written
 from gateway_client.cli.commands.audit import audit
 from gateway_client.cli.desk import CliContext, Group, pass_desk
 from gateway_client.cli.display.output import ProgressLine
@@ -48,7 +49,7 @@ def export(
     path = target.with_name(f"{target.name}.part")
     typed = {"after": after, "before": before, "action": action}
     try:
-        with _part(path, typed, progress, resumes=resumes, replaces=replaces) as part:
+        with written(target), _part(path, typed, progress, resumes=resumes, replaces=replaces) as part:
             with desk.operator() as operator:
                 fetch(operator, part, progress)
                 gap = gap_of(operator, part.bounds.where)

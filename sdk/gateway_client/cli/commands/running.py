@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from gateway_client.cli.arguments.files import written
 from gateway_client.cli.desk import CliContext, Command, Group, pass_desk, yes_option
 from gateway_client.cli.display.output import Output, ProgressLine, note
 from gateway_client.cli.display.safe import lines, plain
@@ -210,7 +211,8 @@ def metrics(desk: CliContext, file: Path | None) -> None:
     with desk.operator() as operator:
         text = operator.metrics()
     if file is not None:
-        _replace(file, text)
+        with written(file):
+            _replace(file, text)
     elif sys.stdout.isatty():
         desk.out.line(lines(text).rstrip("\n"))
     else:
