@@ -25,6 +25,9 @@ RESERVED_AT_ONCE = 300
 """Pages of one step: at the start, which waits for the disk as little as possible, and whenever the notary is idle."""
 SPARE_BYTES = 1 << 28
 """Free bytes on the disk below which nothing is reserved; they are left to commits."""
+_SHARED_BYTES = 1 << 16
+"""Free bytes on the disk below which it is full: two steps of the memory that processes of one database share."""
+_FULL_PAGE = "docs/runbooks/full-disk.md"
 CACHED_STATEMENTS = 256
 WRITER_CACHE_KIB, READER_CACHE_KIB = 8192, 2048
 _FLUSHED, _NOT_FLUSHED = "PRAGMA synchronous=FULL", "PRAGMA synchronous=NORMAL"
@@ -243,7 +246,17 @@ class SqliteDatabase:
                 self.close()
 
     def _sentence(self, error: Exception) -> str:
-        return f"{self.path}: {error.strerror if isinstance(error, OSError) else error}"
+        full = f"; its volume is full: {_FULL_PAGE}" if _is_full(self.path.parent) else ""
+        return f"{self.path}: {error.strerror if isinstance(error, OSError) else error}{full}"
+
+
+def _is_full(folder: Path) -> bool:
+    """True where SQLite can't make the memory that its processes share: it calls that an I/O error of the disk."""
+    try:
+        volume = os.statvfs(folder)
+    except OSError:
+        return False
+    return volume.f_bavail * volume.f_frsize < _SHARED_BYTES
 
 
 def _reserve(wal: Path, pages: int) -> int:

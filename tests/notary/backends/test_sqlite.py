@@ -1,9 +1,11 @@
 """One SQLite file, in good and in bad days."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -271,3 +273,21 @@ def test_damage_is_a_failure_and_not_an_answer(database: SqliteDatabase) -> None
         file.write(os.urandom(4096 * 50))
     with pytest.raises(DatabaseGone, match=r"malformed|not a database"):
         names(database)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_full_volume_is_told_as_what_it_is_also_where_sqlite_says_that_the_disk_failed(tmp_path: Path) -> None:
+    """At an open SQLite can't make the memory that its processes share, and calls that an I/O error of the disk."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "test", str(tmp_path)], check=False).returncode != 0:
+        pytest.skip("no mount here")
+    try:
+        first = SqliteDatabase(tmp_path / "db", table, FileLimits(reserved_pages=0))
+        first.open()
+        first.close()
+        with contextlib.suppress(OSError), (tmp_path / "ballast").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        with pytest.raises(DatabaseGone, match=r"disk I/O error; its volume is full: docs/runbooks/full-disk\.md"):
+            SqliteDatabase(tmp_path / "db", table, FileLimits(reserved_pages=0)).open()
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=False)
