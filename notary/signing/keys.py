@@ -106,9 +106,14 @@ def checkpoint_place(beside: Path, state_dir: Path) -> KeyPlace[Ed25519PrivateKe
     return KeyPlace("checkpoint", key, load_ed25519, Ed25519PrivateKey.generate, ED25519_SET, key_set)
 
 
+def never_was(place: KeyPlace[K]) -> bool:
+    """True for a key that the first start makes: neither it nor its set is there."""
+    return place.set is not None and not os.path.lexists(place.key) and not os.path.lexists(place.set)
+
+
 def make_first(place: KeyPlace[K]) -> None:
-    """Make a key that never was: neither it nor its set is there. Raises KeyFileError."""
-    if place.set is not None and not os.path.lexists(place.key) and not os.path.lexists(place.set):
+    """Make a key that never was. Raises KeyFileError."""
+    if never_was(place):
         write_private_key(place.key, place.generate())
 
 

@@ -19,7 +19,7 @@ from ipc.keys.key_reports import KeyProblem, KeyRow, RotatedKey
 from ipc.process.clock import iso, parse_iso
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
-from notary.signing.keys import KeyPlace, KeyPlaces, key_places, read_key, rotate
+from notary.signing.keys import KeyPlace, KeyPlaces, key_places, never_was, read_key, rotate
 
 
 def rotated(place: KeyPlace[Any], *, forget: bool) -> RotatedKey:
@@ -65,7 +65,7 @@ def problems(places: KeyPlaces, purposes: Iterable[str]) -> list[KeyProblem]:
     """Faults that would refuse a start. Changes no file."""
     told = []
     for place in places.each():
-        if place.purpose not in purposes:
+        if place.purpose not in purposes or (place is places.checkpoint and never_was(place)):
             continue
         try:
             read_key(place)
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list")
     look = commands.add_parser("check")
-    look.add_argument("--purpose", action="append", default=[], choices=("lease", "grant", "receipt"))
+    look.add_argument("--purpose", action="append", default=[], choices=("lease", "grant", "receipt", "checkpoint"))
     make = commands.add_parser("rotate")
     make.add_argument("--purpose", required=True, choices=("lease", "grant", "receipt", "checkpoint"))
     make.add_argument("--forget-previous", action="store_true")

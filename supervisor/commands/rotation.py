@@ -76,7 +76,8 @@ def key_problems(settings: Settings, purposes: Sequence[str]) -> list[tuple[str,
 
 
 _SETTINGS = {
-    "lease": "lease_signing_key_path", "grant": "grant_signing_key_path", "receipt": "receipt_signing_key_path"
+    "lease": "lease_signing_key_path", "grant": "grant_signing_key_path", "receipt": "receipt_signing_key_path",
+    "checkpoint": "receipt_signing_key_path",
 }  # fmt: skip
 
 

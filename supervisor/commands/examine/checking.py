@@ -133,6 +133,8 @@ def _keys(loaded: Loaded, settings: Settings) -> list[str]:
         purposes.append("grant")
     if named["receipt_signing_key_path"] and named["receipt_keys_jwks_path"]:
         purposes.append("receipt")
+    if named["receipt_signing_key_path"] and loaded.is_judged("state_dir"):
+        purposes.append("checkpoint")
     return purposes
 
 

@@ -140,7 +140,7 @@ def test_a_key_of_another_user_is_not_rotated(folder: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        (), ("rotate",), ("rotate", "--purpose", "operator"), ("check", "--purpose", "checkpoint"), ("show",),
+        (), ("rotate",), ("rotate", "--purpose", "operator"), ("check", "--purpose", "operator"), ("show",),
         ("rotate", "--purpose", "lease", "--key", "x"),
     ],
 )  # fmt: skip

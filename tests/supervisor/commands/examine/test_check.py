@@ -124,6 +124,19 @@ def test_everything_that_is_wrong_is_said_at_once_sorted_with_its_place(folder: 
     assert places == sorted(places, key=lambda place: (place[0], int(place[2])))
 
 
+def test_a_checkpoint_key_that_is_gone_is_said_where_its_ledger_has_begun(folder: Path) -> None:
+    key = folder / "keys" / "keys" / "checkpoint.pem"
+    key.unlink()
+    assert check(folder)[0] == Exit.OK, "the first start makes it"
+    (folder / "state").mkdir(mode=0o700)
+    shutil.copy2(folder / "keys" / "checkpoint-keys.jwks.json", folder / "state")
+    code, lines = check(folder)
+    assert (code, lines[:-1]) == (Exit.CONFIG, [
+        at(folder / "gateway.toml", "receipt_signing") + "receipt_signing_key_path: ETC/keys/keys/checkpoint.pem: "
+        "cannot read it: No such file or directory.",
+    ])  # fmt: skip
+
+
 def test_problems_are_there_for_programs_too_also_of_files_that_can_not_be_read(folder: Path) -> None:
     (folder / "policy" / "freeze.rego").symlink_to("nowhere")
     (folder / "policy" / "data.json").unlink()
