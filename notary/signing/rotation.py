@@ -5,6 +5,7 @@ at its key files once a second, and with every reload. A key is in force only on
 can't be used changes nothing. Never makes a key.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,14 @@ def places_of(settings: Settings) -> KeyPlaces:
     return key_places(Path(settings.state_dir), lease=lease, grant=grant, receipt=receipt, receipt_set=receipt_set)
 
 
+def _tell_lost_set(places: KeyPlaces) -> None:
+    """One line of the log if this gateway has run and its set of receipt keys is gone: it had the earlier keys."""
+    lost, begun = places.receipt.set, places.checkpoint.set
+    if lost is not None and begun is not None and os.path.lexists(begun) and not os.path.lexists(lost):
+        mend = f"put {lost} back from a backup: receipts of earlier keys can't be verified without it"
+        log.warning("the set of receipt keys was gone and is made anew", mend=mend)
+
+
 def _named(path: str | None) -> Path:
     if path is None:
         raise ValueError("a signing key path is missing in the settings")
@@ -91,6 +100,7 @@ class Signers:
     def open(cls, settings: Settings) -> "Signers":
         """Read all keys and put their sets in order. Raises KeyFileError, ValueError."""
         places = places_of(settings)
+        _tell_lost_set(places)
         make_first(places.checkpoint)
         look = _look(places)
         keys = KeyFiles(

@@ -12,6 +12,7 @@ from ipc.operations.keys import CheckKeys, FollowKeys
 from ipc.texts.encoding import b64url_decode
 from notary.signing.keys import rotate
 from notary.signing.keysets import ListedKey, write_set
+from notary.signing.rotation import Signers
 from notary.tree.checkpoint import parted
 from tests.notary.conftest import StartNotary
 from tests.notary.running import UNDISTURBED, Running, query
@@ -187,3 +188,19 @@ def test_a_rotation_is_in_the_log_with_the_ids_of_both_keys(notary: Running) -> 
         notary.front.ask(CheckKeys())
     (line,) = [line for line in lines if line["event"] == "another key signs from now on"]
     assert (line["key_purpose"], line["key_id"], line["previous_key_id"]) == ("grant", next_id, before)
+
+
+def test_a_set_of_receipt_keys_that_is_gone_is_told_once_the_ledger_has_begun(start_notary: StartNotary) -> None:
+    running = start_notary()
+    running.close()
+    with capture_logs() as lines:
+        Signers.open(running.settings)
+    assert lines == []
+    lost = places_in(running.folder).receipt.set
+    assert lost is not None
+    lost.unlink()
+    with capture_logs() as lines:
+        Signers.open(running.settings)
+    (line,) = lines
+    assert (line["event"], line["log_level"]) == ("the set of receipt keys was gone and is made anew", "warning")
+    assert str(lost) in line["mend"]
