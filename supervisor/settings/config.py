@@ -4,7 +4,6 @@ Guarantees that any content of file, environment and flags gives either settings
 fault and its remedy. Whether settings are safe for production is `supervisor/settings/checks/production.py`.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
@@ -35,6 +34,7 @@ from supervisor.settings.sections.section import ArraySection, Found
 from supervisor.settings.sections.webhooks import MAX_ENDPOINTS, webhook_settings
 from supervisor.settings.sections.witnesses import MAX_WITNESSES, REQUIRED, witness_settings
 from supervisor.settings.toml_lines import Path
+from supervisor.settings.unknown_keys import UnknownKeys
 
 _NOTHING = object()
 
@@ -51,13 +51,16 @@ class Loaded(msgspec.Struct, frozen=True):
     settings: Settings | None
     judged: Settings | None = None
     unread: frozenset[Path] = frozenset()
+    around_unread: frozenset[Path] = frozenset()
+    """Every table that a path of `unread` lies in."""
     places: Mapping[Path, str] = msgspec.field(default_factory=dict)
     """Every path of a file, folder or socket that the document names."""
 
     def is_judged(self, *path: str | int) -> bool:
         """Whether `judged` says what the document says about a path: neither it nor anything around or in it is
         unread, and nothing that must be there is missing."""
-        return not any(one[: len(path)] == path or path[: len(one)] == one for one in self.unread)
+        is_in_unread = any(path[:length] in self.unread for length in range(len(path) + 1))
+        return not is_in_unread and path not in self.around_unread
 
 
 def open_document(file: FilePath | None, environ: Mapping[str, str]) -> tuple[Document, PathContext, list[Problem]]:
@@ -81,7 +84,9 @@ def check(
     assert isinstance(values, dict)
     judged = reader.settings(values)
     settings = None if reader.problems else judged
-    return Loaded(document, tuple(reader.problems), settings, judged, frozenset(reader.unread), reader.places)
+    unread = frozenset(reader.unread)
+    around = frozenset(path[:length] for path in unread for length in range(len(path)))
+    return Loaded(document, tuple(reader.problems), settings, judged, unread, around, reader.places)
 
 
 class _ConfigReader:
@@ -94,6 +99,7 @@ class _ConfigReader:
         self.context = context
         self.made = made
         self.problems = problems
+        self.unknown = UnknownKeys()
         self.unread: set[Path] = set()
         self.places: dict[Path, str] = {}
 
@@ -119,7 +125,7 @@ class _ConfigReader:
         fields = {}
         for key, child in value.items():
             if key not in node.fields:
-                self.note((*path, key), *_unknown(key, node, path))
+                self.note((*path, key), *self.unknown.told(key, node, path))
                 continue
             checked = self.read(node.fields[key], child, (*path, key))
             if checked is not _NOTHING:
@@ -367,20 +373,6 @@ def _outline(row: dict[str, Any]) -> OperatorSettings:
     """Return the settings of an operator whose credential can't be used, without the credential."""
     known = {name: row[name] for name in ("dpop_jkt", "groups", "roles", "owner") if name in row}
     return OperatorSettings(name=row.get("name", ""), **known)
-
-
-def _unknown(key: str, table: schema.SettingsTable, path: Path) -> tuple[str, str]:
-    """The text for a key that the schema does not have, and the likeliest one that it does have."""
-    place = f" in [{dotted(path)}]" if path else ""
-    siblings = difflib.get_close_matches(key, table.fields, n=1)
-    if siblings:
-        spelt = dict(schema.spellings(table, tuple(str(part) for part in path)))[siblings[0]]
-        mend = spelt.split(" in [")[0]
-    else:
-        everywhere = dict(schema.spellings())
-        close = difflib.get_close_matches(key, everywhere, n=1)
-        mend = everywhere[close[0]] if close else ""
-    return f'unknown key "{short(key)}"{place}.', f"Did you mean {mend}?" if mend else ""
 
 
 def _shown(value: object) -> str:

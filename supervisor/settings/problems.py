@@ -6,6 +6,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
+MAX_TOLD = 100
+"""Problems that a person is told at once."""
 _MAX_SHOWN = 60
 
 
@@ -35,10 +37,11 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def report(problems: Iterable[Problem]) -> str:
-    """Every problem on a line, then how many there are; ends with a newline."""
+    """Every problem on a line, the first MAX_TOLD of very many, then how many there are; ends with a newline."""
     lines = [str(problem) for problem in in_order(problems)]
+    told = lines if len(lines) <= MAX_TOLD else [*lines[:MAX_TOLD], f"… and {len(lines) - MAX_TOLD} more."]
     count = f"{len(lines)} problem{'' if len(lines) == 1 else 's'}, nothing started."
-    return "\n".join([*lines, count, ""])
+    return "\n".join([*told, count, ""])
 
 
 def dotted(path: Iterable[str | int]) -> str:

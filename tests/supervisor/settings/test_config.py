@@ -119,6 +119,30 @@ def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
     assert "2 problems, nothing started." in report(empty.problems)
 
 
+def test_of_very_many_problems_a_person_is_told_the_first_hundred_with_a_likely_name_each_and_how_many_there_are() -> (
+    None
+):
+    text = "".join(f"lease_ttl_second_{number} = 1\n" for number in range(150)) + NEEDED
+    loaded = check(*with_context(parse_document("g.toml", text.encode()), PathContext(Path("/"), {})))
+    lines = report(loaded.problems).splitlines()
+    assert lines[99] == 'g.toml:100  unknown key "lease_ttl_second_99". Did you mean lease_ttl_seconds?'
+    assert lines[100:] == ["… and 50 more.", "150 problems, nothing started."]
+    assert [bool(one.mend) for one in loaded.problems] == [True] * 100 + [False] * 50
+
+
+def test_a_setting_is_judged_unless_it_or_anything_around_or_in_it_is_unread() -> None:
+    text = NEEDED + 'limits = 1\n[workers.http]\nmax = "x"\nmin_spare = 1\n'
+    loaded = check(*with_context(parse_document("g.toml", text.encode()), PathContext(Path("/"), {})))
+    judged = {
+        path: loaded.is_judged(*path)
+        for path in [
+            ("limits",), ("limits", "drain_seconds"), ("workers",), ("workers", "http"), ("workers", "http", "max"),
+            ("workers", "http", "min_spare"), ("workers", "fs"), ("state_dir",),
+        ]
+    }  # fmt: skip
+    assert list(judged.values()) == [False, False, False, False, False, True, True, True]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

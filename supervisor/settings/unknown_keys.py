@@ -1,0 +1,32 @@
+"""What is said of keys that the schema does not have: the likeliest one that it does have, for as many as a person is
+told at once. Looking for one takes milliseconds."""
+
+import difflib
+
+from supervisor.settings import schema
+from supervisor.settings.problems import MAX_TOLD, dotted, short
+from supervisor.settings.toml_lines import Path
+
+
+class UnknownKeys:
+    """Those of one document."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def told(self, key: str, table: schema.SettingsTable, path: Path) -> tuple[str, str]:
+        """The text and the mend for one of them."""
+        self._count += 1
+        place = f" in [{dotted(path)}]" if path else ""
+        likely = _likely(key, table, path) if self._count <= MAX_TOLD else ""
+        return f'unknown key "{short(key)}"{place}.', f"Did you mean {likely}?" if likely else ""
+
+
+def _likely(key: str, table: schema.SettingsTable, path: Path) -> str:
+    siblings = difflib.get_close_matches(key, table.fields, n=1)
+    if siblings:
+        spelt = dict(schema.spellings(table, tuple(str(part) for part in path)))[siblings[0]]
+        return spelt.split(" in [")[0]
+    everywhere = dict(schema.spellings())
+    close = difflib.get_close_matches(key, everywhere, n=1)
+    return everywhere[close[0]] if close else ""
