@@ -34,10 +34,12 @@ export async function auditView(root, { abort, query }) {
       let isLast = false;
       for (let page = 0; page < PAGES && !isLast; page += 1) {
         const { events } = await get("/v1/audit/events", { ...asked, limit: at.size, before: at.before }, abort);
-        const rows = events.filter((one) => !at.seen.has(one.event_id))
-          .filter((one) => !(hidesLeases && one.event_type === "LeaseIssued")).map(eventRow);
+        const fresh = events.filter((one) => !at.seen.has(one.event_id));
+        const rows = fresh.filter((one) => !(hidesLeases && one.event_type === "LeaseIssued")).map(eventRow);
         found.append(...rows);
-        isLast = events.length < at.size;
+        // The longest page is shorter than asked for where the kept values of its events are large.
+        const mayBeCut = at.size === LONGEST && fresh.length && events.some((one) => one.kept_values);
+        isLast = events.length < at.size && !mayBeCut;
         advance(at, events);
         if (rows.length) break;
       }
