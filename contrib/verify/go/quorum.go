@@ -22,16 +22,17 @@ func checkQuorum(receipt, approval object, operators []string) string {
 	count, needed := get[int64](quorum, "count", form), get[object](quorum, "groups", form)
 	names, seen, members, isSigned := []string{}, map[string]bool{}, []uint{}, false
 	for name := range needed {
-		get[int64](needed, name, form)
+		require(get[int64](needed, name, form) >= 0, form, "The quorum asks for a negative number.")
 		names = append(names, name)
 	}
-	require(len(names) <= mostGroups, bad, "The quorum has more than %d groups.", mostGroups)
+	require(count >= 0, form, "The quorum asks for a negative number.")
 	for _, one := range given {
 		by, key := "by "+get[string](one, "approved_by", form), "with "+get[string](one, "operator_jkt", form)
 		require(!seen[by] && !seen[key], bad, "One operator stands for two approvals.")
 		seen[by], seen[key], isSigned = true, true, isSigned || one.text("signature") != ""
 		members = append(members, groupsOf(one, names, form))
 	}
+	require(len(names) <= mostGroups, bad, "The quorum has more than %d groups.", mostGroups)
 	require(len(given) > 0, bad, "The quorum has no approvals.")
 	for _, name := range []string{"approved_by", "operator_jkt", "signature"} {
 		last := given[len(given)-1].text(name)

@@ -15,23 +15,26 @@ import (
 func checkReceiptSignature(receipt, jwks object) {
 	envelope := receipt.canonicalWithout(" result_hash receipt_signature signing_key_id signature_status ")
 	id, signed := receipt.text("signing_key_id")+`"OKP""Ed25519"`, get[string](receipt, "receipt_signature", "receipt_malformed")
-	var key, signature []byte
+	var keys [][]byte
+	var signature []byte
 	for _, jwk := range get[[]object](jwks, "keys", "receipt_key") {
 		if jwk.text("kid")+jwk.text("kty")+jwk.text("crv") == id {
-			key, _ = base64.RawURLEncoding.DecodeString(get[string](jwk, "x", "receipt_key"))
+			if key, err := base64.RawURLEncoding.DecodeString(get[string](jwk, "x", "receipt_key")); err == nil && len(key) == 32 {
+				keys = append(keys, key)
+			}
 		}
 	}
-	require(len(key) == 32, "receipt_key", "The receipt keys have no Ed25519 key %s.", receipt.shown("signing_key_id"))
+	require(len(keys) == 1, "receipt_key", "The receipt keys do not have one Ed25519 key %s.", receipt.shown("signing_key_id"))
 	require(receipt.text("result_hash") == hashText(envelope), "result_hash", "The result_hash is another one.")
 	fmt.Sscanf(signed, "%x", &signature)
-	holds := fmt.Sprintf("%x", signature) == signed && ed25519.Verify(key, envelope, signature)
+	holds := fmt.Sprintf("%x", signature) == signed && ed25519.Verify(keys[0], envelope, signature)
 	require(holds, "receipt_signature", "The signature of the receipt is invalid.")
 }
 
 // unbase64url reads base64url without padding, as a JWS (RFC 7515) has it.
 func unbase64url(text, reason string) []byte {
-	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	require(err == nil, reason, "The signature of the approval is not base64url.")
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	require(err == nil && base64.RawURLEncoding.EncodeToString(data) == text, reason, "The signature of the approval is not base64url.")
 	return data
 }
 

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// timeForm is how a gateway writes times.
+const timeForm = "2006-01-02T15:04:05.000Z"
+
 // checkStanding checks the signed text in a receipt; returns what it proves.
 func checkStanding(receipt object, origin string, operators []string) string {
 	const bad = "approval_signature"
@@ -17,8 +20,9 @@ func checkStanding(receipt object, origin string, operators []string) string {
 		isSame = isSame && get[string](terms, name, bad) == get[string](receipt, name, bad)
 	}
 	require(isSame, bad, "The standing approval was signed for other calls than the one that the receipt tells.")
-	started, err := time.Parse(time.RFC3339Nano, get[string](receipt, "started_at", bad))
-	inTime := err == nil && started.Before(time.Unix(get[int64](terms, "until", bad), 0))
+	begun := get[string](receipt, "started_at", bad)
+	started, err := time.Parse(timeForm, begun)
+	inTime := err == nil && started.Format(timeForm) == begun && started.Before(time.Unix(get[int64](terms, "until", bad), 0))
 	require(inTime, bad, "The time of the standing approval was over when the call began.")
 	whose := "which was not compared with one that you know"
 	if len(operators) > 0 {

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	noteHead = regexp.MustCompile(`^([^\x00-\x1f]+)\n(0|[1-9][0-9]{0,17})\n([^\x00-\x1f]+)\ntime=([0-9T:.-]+Z) unresolved=[0-9]+\n([^\x00-\x1f]+\n)*$`)
+	noteHead = regexp.MustCompile(`^([^\x00-\x1f]+)\n(0|[1-9][0-9]{0,17})\n([^\x00-\x1f]+)\ntime=([0-9T:.-]+Z) unresolved=(?:0|[1-9][0-9]{0,17})\n([^\x00-\x1f]+\n)*$`)
 	noteLine = regexp.MustCompile(`— ([^ +\x00-\x1f]+) ([A-Za-z0-9+/]+={0,2})\n`)
 )
 
@@ -46,10 +46,20 @@ func contents(path string) []byte {
 	return data
 }
 
-func countTokens(data []byte) (count int) {
+// mostDeep is how deep values may be nested; maxNote how many characters a checkpoint may have.
+const mostDeep, maxNote = 256, 16384
+
+// countTokens tells how many tokens there are, and how deep they are nested.
+func countTokens(data []byte) (count, deepest int) {
+	depth := 0
 	for decoder := json.NewDecoder(bytes.NewReader(data)); ; count++ {
-		if _, err := decoder.Token(); err != nil {
-			return count
+		token, err := decoder.Token()
+		if err != nil {
+			return count, deepest
+		}
+		if delim, is := token.(json.Delim); is {
+			depth += map[json.Delim]int{'[': 1, '{': 1, ']': -1, '}': -1}[delim]
+			deepest = max(deepest, depth)
 		}
 	}
 }
@@ -62,13 +72,16 @@ func (o object) text(name string) string  { return strings.TrimSuffix(string(o[n
 func (o object) shown(name string) string { return fmt.Sprintf("%+q", strings.Trim(o.text(name), `"`)) }
 
 func (o object) canonicalWithout(names string) []byte {
-	var members []string
-	for name, value := range o {
+	var kept, members []string
+	for name := range o {
 		if !strings.Contains(names, " "+name+" ") {
-			members = append(members, `"`+name+`":`+string(value))
+			kept = append(kept, name)
 		}
 	}
-	sort.Strings(members)
+	sort.Strings(kept)
+	for _, name := range kept {
+		members = append(members, `"`+name+`":`+string(o[name]))
+	}
 	return []byte("{" + strings.Join(members, ",") + "}")
 }
 
@@ -77,9 +90,11 @@ func parse(data []byte, reason string, isCanonical bool) (found object) {
 	var whole any
 	ok := len(data) <= 16<<20 && utf8.Valid(data) && json.Unmarshal(data, &whole) == nil
 	again, _ := json.Marshal(whole)
-	ok = ok && countTokens(data) == countTokens(again) && json.Unmarshal(data, &found) == nil && found != nil
+	count, deepest := countTokens(data)
+	countAgain, _ := countTokens(again)
+	ok = ok && count == countAgain && deepest <= mostDeep && json.Unmarshal(data, &found) == nil && found != nil
 	ok = ok && (!isCanonical || string(found.canonicalWithout("")) == string(data))
-	require(ok, reason, "There is no JSON object, or one with a name twice, or not in canonical form.")
+	require(ok, reason, "There is no JSON object, or one with a name twice, too deep, or not in canonical form.")
 	return found
 }
 
@@ -114,7 +129,7 @@ func checkpoint(note, origin, vkey string) []string {
 	require(fmt.Sprintf("%x", id) == parts[1], "unreadable", "%+q has not its own id.", vkey)
 	text, rest, _ := strings.Cut(note, "\n\n")
 	lines, other := noteHead.FindStringSubmatch(text+"\n"), noteLine.ReplaceAllString(rest, "")
-	require(lines != nil && rest != "" && other == "", "note_malformed", "The checkpoint has another form.")
+	require(utf8.RuneCountInString(note) <= maxNote && lines != nil && rest != "" && other == "", "note_malformed", "The checkpoint has another form.")
 	require(lines[1] == origin && lines[1] == parts[0], "note_origin", "The checkpoint is of the log %+q.", lines[1])
 	var own [][]byte
 	for _, line := range noteLine.FindAllStringSubmatch(rest, -1) {
@@ -137,7 +152,10 @@ func checkAgreement(event, intent, receipt object) {
 	version, approval := receipt.text("receipt_version"), object{}
 	require(version == "" || version == "2", "receipt_malformed", "The version of the receipt is unknown.")
 	if version == "2" {
-		require(json.Unmarshal(receipt["approval"], &approval) == nil, "receipt_malformed", "The receipt has no approval.")
+		require(receipt["approval"] != nil, "receipt_malformed", "The receipt has no approval.")
+		if receipt.text("approval") != "" {
+			approval = parse(receipt["approval"], "receipt_malformed", true)
+		}
 		same(receipt, event, "receipt and event", "principal action_id action_version request_hash trace_id "+
 			"policy_rule policy_version provider_module_digest standing_id")
 		same(approval, event, "approval and event",

@@ -23,7 +23,7 @@ from gateway_client.errors import EvidenceRefused, ProtocolViolation
 from gateway_client.evidence.canonical import canonical_bytes, sha256
 from gateway_client.evidence.records import Record
 from gateway_client.keys import OperatorCredential, b64url
-from gateway_client.wire.decoding import INTEGERS, parse_json
+from gateway_client.wire.decoding import INTEGERS, bounded_json
 
 TYPE = "approval+jws"
 NOT_HASHED = frozenset(
@@ -136,7 +136,7 @@ def _check_quorum(receipt: Record, approval: Record, operators: Collection[str])
     except (TypeError, KeyError, ValueError, AttributeError):
         count, groups, told, signatures, members = None, {}, [], [], []
     texts = [text for row in told for text in row[1:]] + [name for names in members for name in names]
-    are_integers = all(type(one) is int and one in INTEGERS for one in (count, *groups.values()))
+    are_integers = all(type(one) is int and one in INTEGERS and one >= 0 for one in (count, *groups.values()))
     if not are_integers or not all(isinstance(one, str) for one in texts):
         raise approval.malformed("tells of its approvals in another form")
     if len({one.approved_by for one in told}) < len(told) or len({one.operator_jkt for one in told}) < len(told):
@@ -175,7 +175,7 @@ def opened(signature: str, type_: str) -> tuple[str, dict[str, Any]]:
     parts = _FORM.fullmatch(signature)
     try:
         header, claims, raw = map(_unb64, parts.groups() if parts else ())
-        members, stated = parse_json(header, "the header"), parse_json(claims, "the claims")
+        members, stated = bounded_json(header, "the header"), bounded_json(claims, "the claims")
         if (members["typ"], members["alg"]) != (type_, "ES256") or not isinstance(stated, dict):
             raise ValueError("another type")
         jkt = thumbprint(members["jwk"])
@@ -201,4 +201,8 @@ def _part(value: object) -> str:
 
 
 def _unb64(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    """In the one form that an encoder writes. Raises ValueError."""
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if b64url(data) != text:
+        raise ValueError("not base64url without padding")
+    return data

@@ -22,7 +22,7 @@ from gateway_client.evidence.receipts import NOT_SIGNED, Keys, ed25519_keys
 from gateway_client.evidence.records import Record
 from gateway_client.evidence.standing_signatures import check_standing
 from gateway_client.results import Jwks
-from gateway_client.wire.decoding import decode, parse_json
+from gateway_client.wire.decoding import bounded_json, decode
 
 MAX_BYTES = 16 * 1024 * 1024
 OF_THE_EVENT = (
@@ -182,7 +182,7 @@ def _read(given: Bundle | Mapping[str, Any] | str | bytes) -> Bundle:
     if isinstance(fields, str | bytes):
         try:
             data = fields.encode() if isinstance(fields, str) else fields
-            fields = parse_json(data, "the bundle") if len(data) <= MAX_BYTES else None
+            fields = bounded_json(data, "the bundle") if len(data) <= MAX_BYTES else None
         except (ProtocolViolation, UnicodeEncodeError):
             fields = None
     if not isinstance(fields, Mapping):

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from gateway_client.errors import EvidenceRefused
-from gateway_client.wire.decoding import STRICT
+from gateway_client.wire.decoding import STRICT, is_too_deep
 
 _JSON = json.JSONDecoder(**STRICT)
 
@@ -29,7 +29,7 @@ class Record:
                 self._texts[name] = text[start : at - 1]
         except (ValueError, RecursionError):
             raise self.malformed("is not a readable JSON object") from None
-        if not isinstance(fields, dict):
+        if not isinstance(fields, dict) or is_too_deep(fields):
             raise self.malformed("is not a readable JSON object")
         if sorted(self._texts) != list(self._texts) or self.without() != text:
             raise self.malformed("is not in canonical form")

@@ -4,6 +4,7 @@ Never believes the key that stands in it: the caller gives the operators' thumbp
 not compared.
 """
 
+import re
 from collections.abc import Collection
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from gateway_client.evidence.records import Record
 from gateway_client.wire.decoding import INTEGERS
 
 STANDING_TYPE = "standing+jws"
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 
 
 def check_standing(receipt: Record, origin: str, operators: Collection[str]) -> str | None:
@@ -46,7 +48,9 @@ def check_standing(receipt: Record, origin: str, operators: Collection[str]) -> 
 
 def _seconds(text: str) -> float:
     try:
-        return datetime.fromisoformat(text).timestamp()
+        if _TIME.fullmatch(text):
+            return datetime.fromisoformat(text).timestamp()
+        raise ValueError("another form than the gateway's")
     except (ValueError, OverflowError):
         raise _refused("The receipt does not tell when the call began") from None
 

@@ -8,7 +8,7 @@ error. Never converts one type into another.
 import contextlib
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import isinf
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
@@ -32,6 +32,26 @@ def parse_json(body: bytes, what: str) -> Any:
         return json.loads(body, **STRICT)
     # SECURITY: not inside of an `except`: the parser's exception holds the whole text, which may be that of a lease.
     raise ProtocolViolation(f"{what} is not JSON")
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether lists and objects are nested deeper than evidence may be, and every reader of JSON can go."""
+    level = [value]
+    for _ in range(MOST_DEEP):
+        level = [inside for one in level for inside in _inside(one)]
+    return any(isinstance(one, dict | list) for one in level)
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def bounded_json(body: bytes, what: str) -> Any:
+    """The same of evidence, which is not nested deeper than MOST_DEEP either."""
+    value = parse_json(body, what)
+    if is_too_deep(value):
+        raise ProtocolViolation(f"{what} is nested too deeply")
+    return value
 
 
 def decode(kind: type[N], value: object, what: str) -> N:
@@ -75,6 +95,7 @@ STRICT: Final[Mapping[str, Any]] = {
     "parse_int": finite_integer,
 }  # fmt: skip
 """Options of the json module with which two readers understand a text alike, or neither does."""
+MOST_DEEP: Final = 256
 INTEGERS: Final = range(-(2**63), 2**63)
 """Integers of evidence: those that every reader can take."""
 _REQUIRED = object()

@@ -3,10 +3,14 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gateway_client import verify_bundle
 
+from contrib.verify.oracle import JWKS, OPERATOR_KEYS, TIME, approved_by, operator_jwk, signed_approval
+from contrib.verify.standing_vectors import ran_by, signed_standing
+from contrib.verify.vector import vector
 from tests.contrib.verify.command import UNREADABLE, run
 from tests.contrib.verify.odd_values import MEMBERS, ODD, odd_texts, put, signed_with
 from tests.contrib.verify.vectors import PROVEN, Vector, named
@@ -46,6 +50,8 @@ def test_an_odd_value_at_any_place_of_a_bundle_has_one_verdict(
     (("leaves", 0, "proof", 0), "null", "bundle_malformed"),
     (("leaves", 0, "proof"), '["€"]', "bundle_malformed"),
     (("more",), "1e400", UNREADABLE),
+    (("more",), "[" * 255 + "]" * 255, PROVEN),
+    (("more",), "[" * 256 + "]" * 256, UNREADABLE),
     (("more",), "1" + "0" * 400, UNREADABLE),
 ])  # fmt: skip
 def test_a_value_that_readers_of_json_differ_in_has_this_verdict(
@@ -80,6 +86,15 @@ def test_an_odd_value_that_is_signed_has_one_verdict(
     ("jwk", "kty", '"a"', "approval_signature"),
     ("quorum", "count", "9223372036854775808", "receipt_malformed"),
     ("given", "groups", "true", "receipt_malformed"),
+    ("given", "more", "[" * 257 + "]" * 257, "receipt_malformed"),
+    ("event", "more", "[" * 255 + "]" * 255, PROVEN),
+    ("event", "more", "[" * 256 + "]" * 256, "event_malformed"),
+    ("event", "more", '{"a":' * 2000 + "1" + "}" * 2000, "event_malformed"),
+    ("claims", "more", "[" * 2000 + "]" * 2000, "approval_signature"),
+    ("quorum", "count", "-1", "receipt_malformed"),
+    ("quorum", "groups", '{"a":-9223372036854775808,"b":-1}', "receipt_malformed"),
+    ("receipt", "approval", '{"b":1,"a":2}', "receipt_malformed"),
+    ("receipt", "normalized_result", '{"a":2,"a!":1}', PROVEN),
 ])  # fmt: skip
 def test_a_signed_value_of_another_type_has_this_verdict(
     program: list[str | Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, name: str, odd: str,
@@ -87,3 +102,40 @@ def test_a_signed_value_of_another_type_has_this_verdict(
 ) -> None:  # fmt: skip
     vector = signed_with(monkeypatch, part, name, odd)
     assert by_python(vector, vector.data) == by_go(program, tmp_path, vector, vector.data) == verdict
+
+
+def ran_at(begun: str) -> dict[str, Any]:
+    """A call that ran by a standing approval and began then."""
+    ran = ran_by(signed_standing(until=1795500000))
+    return ran | {"receipt": ran["receipt"] | {"started_at": begun}}
+
+
+def loose(text: str) -> str:
+    """The same bytes in base64url whose last bits are not zero."""
+    return text[:-1] + chr(ord(text[-1]) + 1)
+
+
+LOOSE_KEY = operator_jwk(OPERATOR_KEYS["alice"]) | {"x": loose(operator_jwk(OPERATOR_KEYS["alice"])["x"])}
+TWICE = {"keys": [*JWKS["keys"], *JWKS["keys"]]}
+
+
+@pytest.mark.parametrize(("call", "verdict"), [
+    (approved_by(loose(signed_approval())), "approval_signature"),
+    (approved_by(signed_approval() + "\n"), "approval_signature"),
+    (approved_by(signed_approval(header={"jwk": LOOSE_KEY})), "approval_signature"),
+    ({"extension": f"time={TIME} unresolved={'9' * 5000}"}, "note_malformed"),
+    ({"extension": f"time={TIME} unresolved=007"}, "note_malformed"),
+    ({"extension": f"time={TIME} unresolved=1\n{'x' * 20_000}"}, "note_malformed"),
+    ({"trusted": TWICE}, "receipt_key"),
+    *[
+        (ran_at(begun), "approval_signature" if begun != TIME else PROVEN)
+        for begun in (TIME, "2026-11-23", "2026-11-23 04:59:58.100Z", "20261123T045958Z", "2026-11-23T4:59:58.100Z",
+                      "2026-11-23T04:59:58,100Z", "2026-11-23T04:59:58.100+00:00", "2026-11-23T24:00:00.000Z")
+    ],
+])  # fmt: skip
+def test_a_form_that_readers_may_be_lenient_with_has_this_verdict(
+    program: list[str | Path], tmp_path: Path, call: dict[str, Any], verdict: str
+) -> None:
+    made = vector("", verdict, **call)
+    one = Vector("", made["bundle"], made["origin_key"], json.dumps(made["receipt_keys"]).encode(), (), (), "")
+    assert by_python(one, one.data) == by_go(program, tmp_path, one, one.data) == verdict
