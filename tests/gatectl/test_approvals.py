@@ -273,6 +273,18 @@ def test_list_filters_pages_and_says_how_many_there_are_in_all(gatectl: Gatectl)
     assert query["before"][0].startswith("2026-01-31T12:00:00")
 
 
+def test_a_list_says_how_each_call_ended(gatectl: Gatectl) -> None:
+    item = {name: DETAIL[name] for name in ("action_id", "risk_level", "expires_at")}
+    ends: list[dict[str, Any]] = [
+        {"state": "denied", "deny_reason": "too much"}, {"state": "failed", "error_code": "plan_hash_mismatch"},
+        {"state": "approved", "receipt_id": "rcpt_1"}, {"state": "expired"},
+    ]  # fmt: skip
+    page = [item | {"approval_id": f"apr_{number}"} | end for number, end in enumerate(ends)]
+    with scripted_gateway({"GET /v1/approvals": (200, {"approvals": page, "count": 4, "total": 4})}) as server:
+        listed = pointed_at(gatectl, server.url).done("approvals", "list").out
+    in_order(listed, "too much", "plan_hash_mismatch", "rcpt_1", "nobody decided before it ended")
+
+
 def test_one_that_has_ended_is_shown_as_it_was_held_and_labelled_as_ended(gatectl: Gatectl) -> None:
     ended = {
         "state": "denied", "completed_at": "2026-01-31T12:00:00.000Z", "claimed_by": "ada", "deny_reason": "too much",
