@@ -137,7 +137,12 @@ async def test_an_approval_whose_open_is_not_answered_ends_once_it_is_known_that
 ) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
-        core.client.faults |= {"Open": refuses(NotarySilent("late")), "Withdraw": refuses(withdrawal)}
+
+        async def silent(operation: Any, args: Any, kwargs: Any) -> Any:
+            core.client.is_silent = True
+            raise NotarySilent("late")
+
+        core.client.faults |= {"Open": silent, "Withdraw": refuses(withdrawal)}
         answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
         assert answer == (500, {"error": "evidence_persistence_failed"})
         assert await state_of(core, approval_id) == state
