@@ -6,7 +6,7 @@ DatabaseGone for damaged rows.
 
 from collections.abc import Iterable
 from math import ceil, floor
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -36,6 +36,8 @@ _INDEXES = {
 _decode_event = msgspec.json.Decoder(AuditEvent).decode
 _COMMON = {"decision": "allow", "event_type": "ActionCall"}
 """Values that their index leaves out."""
+COMMON: Final = 2000
+"""As many events of a value are counted at most, to find the filter that the fewest events pass."""
 
 
 def receipt_by_id(connection: OpenTransaction, receipt_id: str) -> bytes | None:
@@ -172,30 +174,65 @@ def events_of(connection: OpenTransaction, query: EventQuery) -> list[bytes]:
         keys = VALUE_KEYS.living(connection)
         kept, by_time = rarest_first(connection, query.kept, keys)
         query = msgspec.structs.replace(query, kept=tuple(kept))
-    statement, values = event_statement(query, keys, by_time=by_time)
+    statement, values = event_statement(query, keys, by_time=by_time, first=_rarest(connection, query))
     return [bytes(row[0]) for row in connection.execute(statement, values)]
 
 
 def event_statement(
-    query: EventQuery, keys: LivingKeys = (), *, by_time: bool = False
+    query: EventQuery, keys: LivingKeys = (), *, by_time: bool = False, first: str | None = None
 ) -> tuple[str, list[Any]]:  # fmt: skip
     """SQL and its values; every text in it is one of this file's. `keys`: of kept values, if these are encrypted. With
-    `by_time` it does not begin with kept values."""
-    index = "events_by_time"
+    `by_time` it does not begin with kept values. `first`: the filter whose index is used, by default the choosiest."""
+    first = first or next(iter(_indexed(query)), None)
+    index = "events_by_time" if first is None else _INDEXES[first]
     terms, values = kept_terms(query.kept, keys, by_time=by_time)
-    for name, its_index in _INDEXES.items():
-        value = getattr(query, name)
-        if value is None:
-            continue
-        terms.append(f"{name} = ?")
-        values.append(value)
-        if name in _COMMON:
-            if value == _COMMON[name]:
-                continue
-            # The term with which SQLite knows that the index has every row that is looked for.
-            terms.append(f"{name} <> '{_COMMON[name]}'")
-        if index == "events_by_time":
-            index = its_index
+    for name in _INDEXES:
+        if (value := getattr(query, name)) is not None:
+            terms.append(_term(name, value))
+            values.append(value)
+    more, bounds = _bounds(query)
+    terms, values = terms + more, values + bounds
+    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    values.append(query.limit)
+    source = FROM_VALUES if query.kept and not by_time else f"events INDEXED BY {index}"
+    statement = f"SELECT bytes FROM {source} {where} ORDER BY time DESC, seq DESC LIMIT ?"  # noqa: S608
+    return statement, values
+
+
+def _rarest(connection: OpenTransaction, query: EventQuery) -> str | None:
+    """Of several filters with an index, the one that the fewest events pass; None where there are not several.
+
+    Each event that passes the first filter is looked at: without an end where no event passes all of them.
+    """
+    given = _indexed(query)
+    if len(given) < 2 or query.kept:
+        return None
+    counts = dict[str, int]()
+    for name in given:
+        terms, values = _bounds(query)
+        where = " AND ".join([_term(name, getattr(query, name)), *terms])
+        some = f"SELECT 1 FROM events INDEXED BY {_INDEXES[name]} WHERE {where} LIMIT ?"  # noqa: S608
+        values = [getattr(query, name), *values, COMMON + 1]
+        row = connection.execute(f"SELECT count(*) FROM ({some}) AS some_events", values).fetchone()  # noqa: S608
+        counts[name] = int(row[0])
+    return min(given, key=counts.__getitem__)
+
+
+def _indexed(query: EventQuery) -> list[str]:
+    """Filters of a query whose index has their value, the choosiest first."""
+    given = {name: getattr(query, name) for name in _INDEXES}
+    return [name for name, value in given.items() if value is not None and value != _COMMON.get(name)]
+
+
+def _term(name: str, value: str) -> str:
+    if name not in _COMMON or value == _COMMON[name]:
+        return f"{name} = ?"
+    # By the second part SQLite knows that the index has every row that is looked for.
+    return f"{name} = ? AND {name} <> '{_COMMON[name]}'"
+
+
+def _bounds(query: EventQuery) -> tuple[list[str], list[Any]]:
+    terms, values = list[str](), list[Any]()
     for name, sign in (("after", ">"), ("before", "<")):
         bound = getattr(query, name)
         if bound is not None:
@@ -203,11 +240,7 @@ def event_statement(
             # A float of seconds does not hold a millisecond exactly, and bounds are exclusive.
             exact = round(bound * 1000, 2)
             values.append(floor(exact) if name == "after" else ceil(exact))
-    where = f"WHERE {' AND '.join(terms)}" if terms else ""
-    values.append(query.limit)
-    source = FROM_VALUES if query.kept and not by_time else f"events INDEXED BY {index}"
-    statement = f"SELECT bytes FROM {source} {where} ORDER BY time DESC, seq DESC LIMIT ?"  # noqa: S608
-    return statement, values
+    return terms, values
 
 
 def _intent_view(row: tuple[str, ...], now: float) -> UnresolvedIntent:

@@ -88,6 +88,36 @@ def test_bounds_are_exclusive_to_the_millisecond(notary: Running, moment: float)
     assert query(notary.front, before=moment - 0.0005) == [earlier]
 
 
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({"action_id": "busy", "decision": "deny"}, "events_by_decision"),
+        ({"principal": "uid:busy", "action_id": "rare"}, "events_by_action"),
+        ({"principal": "uid:busy", "event_type": "AdminDrain"}, "events_by_type"),
+        ({"principal": "uid:rare", "action_id": "busy"}, "events_by_principal"),
+        ({"principal": "uid:busy", "action_id": "busy", "decision": "allow"}, "events_by_principal"),
+        ({"principal": "uid:busy", "decision": "deny", "before": 1.0}, "events_by_principal"),
+    ],
+    ids=str,
+)
+def test_events_of_several_filters_are_looked_for_by_the_rarest(
+    notary: Running, asked: dict[str, Any], index: str
+) -> None:
+    row = (
+        "INSERT INTO events (event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)"
+        " VALUES ('e', 'ActionCall', ?, 't', ?, 's', ?, ?, x'00')"
+    )
+    with notary.stranger() as connection:
+        busy = [(10_000 + number, "uid:busy", "busy", "allow") for number in range(queries.COMMON + 9)]
+        rare = [(50_000, "uid:busy", "busy", "deny"), (50_001, "uid:rare", "rare", "allow")]
+        connection.executemany(row, [*busy, *rare])
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)
+        queries.events_of(connection, EventQuery(**asked))
+        connection.set_trace_callback(None)
+    assert f"INDEXED BY {index} WHERE" in statements[-1]
+
+
 def test_no_question_walks_the_whole_ledger(notary: Running) -> None:
     notary.front.ask(make_note())
     with notary.stranger() as connection:
