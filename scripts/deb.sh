@@ -40,7 +40,7 @@ for unit in "$tree"/contrib/systemd/*.service "$tree"/contrib/systemd/*.socket; 
 done
 # Debian 12 has systemd 252: notify-reload.conf is for 253.
 install -D -m 0644 "$tree/contrib/systemd/gateway.service.d/walls.conf" "$units/gateway.service.d/walls.conf"
-for script in configure.sh check.sh; do
+for script in configure.sh check.sh as-service.sh; do
   install -D -m 0755 "$tree/contrib/systemd/$script" "$root/usr/share/action-gateway/$script"
   sed -i "s|/opt/action-gateway|$home|g" "$root/usr/share/action-gateway/$script"
 done

@@ -149,6 +149,24 @@ def test_check_looks_at_the_configuration_as_the_service_does(serving: Installed
     assert (refused.returncode, "grant_signing_key_path" in refused.stdout) == (int(Exit.CONFIG), True), refused.stdout
 
 
+def test_a_backup_is_made_and_put_back_as_the_service_does(serving: Installed, inside: Box) -> None:
+    """Its user alone reads no key, root may not open its state, and the set of receipt keys is where the unit says."""
+    as_service, state, kept = f"{SOURCE}/contrib/systemd/as-service.sh", "/var/lib/gateway", "/var/gateway-backup/one"
+    inside.run("install", "-d", "-m", "0700", "-o", "gateway", "/var/gateway-backup")
+    inside.run(as_service, "backup", kept, "--with-keys")
+    for name in ("receipt-keys.jwks.json", "checkpoint-keys.jwks.json"):
+        assert inside.path(f"{kept}/{name}").read_bytes() == inside.path(f"{state}/{name}").read_bytes()
+    assert serving.agent().execute("text_digest", {"text": "after the backup"}).status_code == 200
+    reset(inside)
+    for beside in ("-wal", "-shm"):
+        inside.path(f"{state}/ledger.sqlite3{beside}").unlink(missing_ok=True)
+    inside.run("cp", "--preserve=all", f"{kept}/ledger.sqlite3", f"{kept}/checkpoints", state)
+    accepted = inside.run(as_service, "ledger", "accept-rollback", "--reason", "the disk failed").stdout
+    assert accepted.startswith("Accepted: the ledger is a backup of ")
+    inside.run("systemctl", "start", "gateway.socket", "gateway-admin.socket", "gateway.service")
+    assert serving.agent().execute("text_digest", {"text": "it goes on"}).status_code == 200
+
+
 def test_the_installer_refuses_whoever_is_not_root(inside: Box) -> None:
     refused: subprocess.CompletedProcess[str] = inside.run(
         "runuser", "-u", "nobody", "--", f"{SOURCE}/contrib/systemd/install.sh", check=False
