@@ -173,7 +173,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except (sqlite3.Error, OSError) as error:
-        print(f"{settings.ledger_file} could not be copied to {options.target.absolute()}: {error}", file=sys.stderr)
+        what, why = settings.ledger_file, str(error)
+        if isinstance(error, OSError) and error.filename and f".{options.target.name}." not in str(error.filename):
+            what, why = str(error.filename), str(error.strerror)  # of a file that is copied beside the ledger
+        print(f"{what} could not be copied to {options.target.absolute()}: {why}", file=sys.stderr)
         return Exit.UNAVAILABLE
 
 

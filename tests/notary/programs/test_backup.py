@@ -170,6 +170,13 @@ def test_one_that_fails_leaves_nothing_and_says_why(
     nowhere = changed(notary.settings, ledger=LedgerSettings(path=str(tmp_path / "none.sqlite3")))
     assert run(nowhere, folder / "kept") == Exit.UNAVAILABLE
     assert capsys.readouterr().err.startswith(f"{tmp_path / 'none.sqlite3'} could not be copied to {folder / 'kept'}: ")
+    keys = Path(notary.settings.receipt_keys_jwks_path or "")
+    aside = keys.rename(tmp_path / "aside")
+    keys.mkdir()
+    assert run(notary.settings, folder / "kept") == Exit.UNAVAILABLE
+    assert capsys.readouterr().err == f"{keys} could not be copied to {folder / 'kept'}: Is a directory\n"
+    keys.rmdir()
+    aside.rename(keys)
     (notary.folder / "keys" / "grant.pem").unlink()
     assert run(notary.settings, folder / "kept", "--with-keys") == Exit.NO_PERMISSION
     assert "grant.pem: cannot read it" in capsys.readouterr().err
