@@ -36,7 +36,7 @@ _INDEXES = {
 _decode_event = msgspec.json.Decoder(AuditEvent).decode
 _COMMON = {"decision": "allow", "event_type": "ActionCall"}
 """Values that their index leaves out."""
-COMMON: Final = 2000
+MOST_COUNTED: Final = 2000
 """As many events of a value are counted at most, to find the filter that the fewest events pass."""
 
 
@@ -212,7 +212,7 @@ def _rarest(connection: OpenTransaction, query: EventQuery) -> str | None:
         terms, values = _bounds(query)
         where = " AND ".join([_term(name, getattr(query, name)), *terms])
         some = f"SELECT 1 FROM events INDEXED BY {_INDEXES[name]} WHERE {where} LIMIT ?"  # noqa: S608
-        values = [getattr(query, name), *values, COMMON + 1]
+        values = [getattr(query, name), *values, MOST_COUNTED + 1]
         row = connection.execute(f"SELECT count(*) FROM ({some}) AS some_events", values).fetchone()  # noqa: S608
         counts[name] = int(row[0])
     return min(given, key=counts.__getitem__)

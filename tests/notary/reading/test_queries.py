@@ -108,7 +108,7 @@ def test_events_of_several_filters_are_looked_for_by_the_rarest(
         " VALUES ('e', 'ActionCall', ?, 't', ?, 's', ?, ?, x'00')"
     )
     with notary.stranger() as connection:
-        busy = [(10_000 + number, "uid:busy", "busy", "allow") for number in range(queries.COMMON + 9)]
+        busy = [(10_000 + number, "uid:busy", "busy", "allow") for number in range(queries.MOST_COUNTED + 9)]
         rare = [(50_000, "uid:busy", "busy", "deny"), (50_001, "uid:rare", "rare", "allow")]
         connection.executemany(row, [*busy, *rare])
         statements: list[str] = []
