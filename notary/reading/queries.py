@@ -37,7 +37,7 @@ _decode_event = msgspec.json.Decoder(AuditEvent).decode
 _COMMON = {"decision": "allow", "event_type": "ActionCall"}
 """Values that their index leaves out."""
 MOST_COUNTED: Final = 2000
-"""As many events of a value are counted at most, to find the filter that the fewest events pass."""
+"""The count of a filter's events ends here. Counts find the filter that the fewest events pass."""
 
 
 def receipt_by_id(connection: OpenTransaction, receipt_id: str) -> bytes | None:
@@ -200,7 +200,7 @@ def event_statement(
 
 
 def _rarest(connection: OpenTransaction, query: EventQuery) -> str | None:
-    """Of several filters with an index, the one that the fewest events pass; None where there are not several.
+    """The one of several filters with an index that the fewest events pass; None where there are not several.
 
     Each event that passes the first filter is looked at: without an end where no event passes all of them.
     """

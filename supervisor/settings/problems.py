@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 MAX_TOLD = 100
-"""Problems that a person is told at once."""
+"""A person is told so many problems at once."""
 _MAX_SHOWN = 60
 
 

@@ -1,5 +1,5 @@
-"""What is said of keys that the schema does not have: the likeliest one that it does have, for as many as a person is
-told at once. Looking for one takes milliseconds."""
+"""Messages about keys that the schema does not have, with the likeliest one that it does have. Looking for that takes
+milliseconds, so that only as many have it as a person is told at once."""
 
 import difflib
 
@@ -9,7 +9,7 @@ from supervisor.settings.toml_lines import Path
 
 
 class UnknownKeys:
-    """Those of one document."""
+    """The unknown keys of one document."""
 
     def __init__(self) -> None:
         self._count = 0
