@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 MAX_TOLD = 100
-"""A person is told so many problems at once."""
+"""A report lists no more problems."""
 _MAX_SHOWN = 60
 
 

@@ -1,5 +1,5 @@
-"""Messages about keys that the schema does not have, with the likeliest one that it does have. Looking for that takes
-milliseconds, so that only as many have it as a person is told at once."""
+"""Messages about keys that the schema does not have, with the likeliest one that it does have. A search takes
+milliseconds: it is made for the first MAX_TOLD keys."""
 
 import difflib
 

@@ -282,7 +282,7 @@ def test_a_list_says_how_each_call_ended(gatectl: Gatectl) -> None:
     page = [item | {"approval_id": f"apr_{number}"} | end for number, end in enumerate(ends)]
     with scripted_gateway({"GET /v1/approvals": (200, {"approvals": page, "count": 4, "total": 4})}) as server:
         listed = pointed_at(gatectl, server.url).done("approvals", "list").out
-    in_order(listed, "too much", "plan_hash_mismatch", "rcpt_1", "nobody decided before it ended")
+    in_order(listed, "too much", "plan_hash_mismatch", "rcpt_1", "nobody decided")
 
 
 def test_one_that_has_ended_is_shown_as_it_was_held_and_labelled_as_ended(gatectl: Gatectl) -> None:
