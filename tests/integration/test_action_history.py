@@ -153,6 +153,23 @@ def test_a_rollback_says_that_the_manifest_in_force_is_in_another_file_now(
         renamed.unlink()
 
 
+def test_a_rollback_of_an_action_that_is_gone_says_that_its_file_has_another_one_now(
+    gate: Gateway, action: ChangingAction, numbers: Iterator[int]
+) -> None:
+    action.place.unlink()
+    done(gate, "reload")
+    other = ChangingAction(gate, action.folder, NAMES[next(numbers)])
+    other.change()
+    other.place.rename(action.place)
+    done(gate, "reload")
+    refused = command(gate, "actions", "rollback", action.name)
+    action.place.rename(other.place)
+    assert refused.returncode == 1
+    assert f"{action.place} has something else now, which would be lost. Rename that file first." in refused.stderr
+    done(gate, "actions", "rollback", action.name)
+    assert action.called()["action_version"] == "1.0.0"
+
+
 def test_a_rollback_compares_with_what_is_in_force_also_where_its_file_is_gone(
     gate: Gateway, action: ChangingAction
 ) -> None:

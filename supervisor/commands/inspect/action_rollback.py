@@ -126,6 +126,8 @@ def _changes(
         before = archive.copy_of(now.digest) or b"" if now.digest is not None else b""
     except ValueError as error:
         raise Refused(Exit.FAILED, f"{error}.") from None
+    if before and now.digest is None:
+        raise Refused(Exit.FAILED, f"{place} has something else now, which would be lost. Rename that file first.")
     if before and digest_of(before) != now.digest:
         mend = "Run gateway reload, or move it out of the folder."
         raise Refused(Exit.FAILED, f"{place} has changed since it was last loaded, and would be lost. {mend}")
