@@ -9,6 +9,8 @@ from ipc.settings import Settings
 from supervisor.commands.rotation import load_named
 from supervisor.settings.problems import report
 
+NOTHING_DONE = "nothing was done"
+
 
 def add_gateway(parser: argparse.ArgumentParser) -> None:
     """Put `--config` and `--state-dir` among the options of a command."""
@@ -21,5 +23,5 @@ def named_settings(options: argparse.Namespace) -> Settings | None:
     Refused."""
     loaded = load_named(options.config, options.state_dir, os.environ)
     if loaded.settings is None:
-        print(report(loaded.problems), end="", file=sys.stderr)
+        print(report(loaded.problems, NOTHING_DONE), end="", file=sys.stderr)
     return loaded.settings

@@ -36,11 +36,11 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(set(problems), key=lambda problem: (problem.rank, problem.origin, problem.line, str(problem)))
 
 
-def report(problems: Iterable[Problem]) -> str:
-    """Every problem on a line, the first MAX_TOLD of very many, then how many there are; ends with a newline."""
+def report(problems: Iterable[Problem], end: str = "nothing started") -> str:
+    """Every problem on a line, the first MAX_TOLD of very many, then the count and `end`."""
     lines = [str(problem) for problem in in_order(problems)]
     told = lines if len(lines) <= MAX_TOLD else [*lines[:MAX_TOLD], f"… and {len(lines) - MAX_TOLD} more."]
-    count = f"{len(lines)} problem{'' if len(lines) == 1 else 's'}, nothing started."
+    count = f"{len(lines)} problem{'' if len(lines) == 1 else 's'}, {end}."
     return "\n".join([*told, count, ""])
 
 

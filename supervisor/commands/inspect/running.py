@@ -11,7 +11,7 @@ from typing import Any
 
 from ipc.process.exits import Exit
 from supervisor.commands import Commands
-from supervisor.commands.named import add_gateway
+from supervisor.commands.named import NOTHING_DONE, add_gateway
 from supervisor.commands.rotation import load_named
 from supervisor.dev.settings import default_state_dir
 from supervisor.life.asking import ask_gateway
@@ -49,7 +49,7 @@ def _state_dir(options: argparse.Namespace) -> Path | None:
         return Path(options.state_dir or default_state_dir(os.environ)).absolute()
     loaded = load_named(options.config, None, os.environ)
     if loaded.judged is None or not loaded.is_judged("state_dir"):
-        print(report(loaded.problems), end="", file=sys.stderr)
+        print(report(loaded.problems, NOTHING_DONE), end="", file=sys.stderr)
         return None
     return Path(loaded.judged.state_dir)  # whatever else is wrong: the file may be in the middle of an edit
 

@@ -162,7 +162,10 @@ def test_a_gateway_is_asked_although_its_configuration_is_wrong_in_the_middle_of
     assert capsys.readouterr().out.startswith("serving · ")
     file.write_text(f'state_dir = "relative\n{operator}')
     assert main(["status", "--config", str(file)]) == Exit.CONFIG
-    assert f"{file}:1  is not TOML" in capsys.readouterr().err
+    assert f"{file}:1  is not TOML" in (told := capsys.readouterr().err)
+    assert told.endswith("1 problem, nothing was done.\n")
+    assert main(["keys", "list", "--config", str(file)]) == Exit.CONFIG
+    assert capsys.readouterr().err.endswith("1 problem, nothing was done.\n")
 
 
 @pytest.mark.parametrize("word", ["status", "ps", "reload", "drain"])
