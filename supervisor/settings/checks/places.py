@@ -67,7 +67,7 @@ def _state_dir(folder: Path, *, is_mended: bool) -> Iterator[tuple[str, str]]:
     try:
         status = folder.stat()
     except FileNotFoundError:
-        yield from _makeable(folder)
+        yield from _leads_nowhere(folder) if folder.is_symlink() else _makeable(folder)
         return
     trouble = state_dir_trouble(folder, status, is_mended=is_mended)
     if trouble is not None:
@@ -83,12 +83,23 @@ def _compiled(folder: Path) -> Iterator[tuple[str, str]]:
 def _database(file: Path) -> Iterator[tuple[str, str]]:
     """Whether what is there can be a database at all; whether it is whole, the notary looks at the start."""
     try:
+        is_file = file.is_file()
+        if file.exists() and not is_file:
+            yield f"{file} is not a regular file", "Move it away, or name another."
+        if not is_file:
+            yield from _leads_nowhere(file)
+            return
         with file.open("rb") as opened:
             head = opened.read(len(_SQLITE))
     except (FileNotFoundError, NotADirectoryError):
         return
     if head and head != _SQLITE:  # an empty one is what SQLite leaves before the first write
         yield f"{file} is not a SQLite database", "Put the ledger back from a backup (docs/operations.md)."
+
+
+def _leads_nowhere(path: Path) -> Iterator[tuple[str, str]]:
+    if path.is_symlink() and not path.exists():
+        yield f"{path} is a link to nothing", "Make what it leads to, or remove it."
 
 
 def _ours(folder: Path, status: os.stat_result) -> Iterator[tuple[str, str]]:

@@ -107,3 +107,30 @@ def test_a_ledger_that_is_no_database_and_modules_that_can_not_be_kept_are_said(
         f"{place}/modules-cache is not a folder. Move it away: the gateway makes it.",
         f"{place}/ledger.sqlite3 is not a SQLite database. Put the ledger back from a backup (docs/operations.md).",
     ]
+
+
+def test_a_state_directory_or_a_ledger_that_is_a_link_to_nothing_is_said(tmp_path: Path) -> None:
+    tmp_path.joinpath("link").symlink_to(tmp_path / "gone")
+    place = tmp_path / "link"
+    assert of_setting(tmp_path, f'state_dir = "{place}"') == [
+        f"g.toml:1  state_dir: {place} is a link to nothing. Make what it leads to, or remove it."
+    ]
+    assert of_setting(tmp_path, f'state_dir = "state"\nledger.path = "{place}"') == [
+        f"g.toml:2  ledger.path: {place} is a link to nothing. Make what it leads to, or remove it."
+    ]
+
+
+def test_a_ledger_that_is_no_file_is_said_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ledger")
+    for place in (tmp_path / "ledger", Path("/dev/null"), tmp_path):
+        assert of_setting(tmp_path, f'state_dir = "state"\nledger.path = "{place}"') == [
+            f"g.toml:2  ledger.path: {place} is not a regular file. Move it away, or name another."
+        ]
+
+
+def of_setting(folder: Path, text: str) -> list[str]:
+    """The problems of these settings alone."""
+    file = folder / "g.toml"
+    file.write_text(text)
+    told = place_problems(check(*open_document(file, {})))
+    return [str(one).removeprefix(f"{folder}/") for one in told if one.field in ("state_dir", "ledger.path")]
