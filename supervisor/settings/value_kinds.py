@@ -171,6 +171,8 @@ def path(value: object, context: PathContext) -> str:
                 raise Wrong(f"{_CREDENTIALS} is not set", "Start the gateway with systemd credentials or name a path.")
             given = folder + given.removeprefix(variable)
             break
+    if given.startswith("~"):
+        raise Wrong("~ is not replaced in a path", "Write the path out.")
     if "$" in given:
         raise Wrong(f"only ${_CREDENTIALS} is replaced in a path", "Write the path out.")
     return os.path.normpath(context.folder / given)

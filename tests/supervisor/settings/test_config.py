@@ -256,3 +256,10 @@ def test_paths_may_start_at_the_credentials_directory(form: str) -> None:
 
 def test_no_other_variable_is_replaced_in_a_path() -> None:
     assert "only $CREDENTIALS_DIRECTORY is replaced" in problems_of(NEEDED + 'modules_dir = "$HOME/m"')[0]
+
+
+def test_a_path_of_a_home_folder_is_refused_not_taken_for_a_folder_named_tilde() -> None:
+    for given in ("~", "~/m", "~ann/m"):
+        (said,) = problems_of(NEEDED + f'modules_dir = "{given}"')
+        assert said == f'g.toml:3  modules_dir = "{given}": ~ is not replaced in a path. Write the path out.'
+    assert settings_of(NEEDED + 'modules_dir = "./~m"').modules_dir == "/etc/gateway/~m"
