@@ -63,8 +63,9 @@ def read_policy(policy_dir: str, *, has_rules: bool = True) -> PolicyFiles:
     if problems or data is None:
         raise PolicyRefused(tuple(problems))
     text, value = data
-    unused = tuple(Doubt(f"{name}:1: {UNUSED}", is_mistake=False) for name in rules)
-    doubts = doubts_of(texts, text) if has_rules else unused
+    doubts = doubts_of(texts, text)
+    if not has_rules:
+        doubts += tuple(Doubt(f"{name}:1: {UNUSED}", is_mistake=False) for name in rules)
     return PolicyFiles(PolicySources(texts, text, value.policy_version), value, doubts)
 
 

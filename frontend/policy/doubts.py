@@ -20,6 +20,8 @@ SECTIONS = frozenset({"policy_version", "acl", "allowlist", "denied_actions", "t
 """Names that data.json may have at any time (frontend/policy/data.py), even if it lacks them now."""
 
 _DATA = re.compile(r"(?<![\w.])data\.(?P<root>[A-Za-z_]\w*)(?:\.(?P<member>[A-Za-z_]\w*))?")
+_ANY_DATA = re.compile(r"(?<![\w.])data\b(?!\.[A-Za-z_])")
+"""`data` whole, or a member whose name is worked out."""
 _PACKAGE_LINE = re.compile(r"^package\s+([A-Za-z_][\w.]*)", re.MULTILINE)
 _REASON = re.compile(r'^reason\(\s*(?P<name>"(?:\\.|[^"\\])*"|[^\s")]+)', re.MULTILINE)
 _NAMED = re.compile(r':=\s*("(?:\\.|[^"\\])*")')
@@ -42,6 +44,7 @@ def doubts_of(modules: Mapping[str, str], data: str) -> tuple[Doubt, ...]:
     return (
         *(Doubt(sentence, is_mistake=True) for sentence in mistakes),
         *(Doubt(sentence, is_mistake=False) for sentence in _absent(modules, rules, json.loads(data))),
+        *(Doubt(sentence, is_mistake=False) for sentence in _unread(modules, data)),
     )
 
 
@@ -117,6 +120,19 @@ def _absent(modules: Mapping[str, str], rules: Mapping[tuple[str, str], RegoRule
             elif root not in roots and root not in SECTIONS and root not in data:
                 known = sorted({*roots, *SECTIONS, *data})
                 yield f"{file}:{line}: data.{root}: data.json does not have it{meant(root, known)}"
+
+
+def _unread(modules: Mapping[str, str], text: str) -> Iterator[str]:
+    """Names in data.json that no rule reads, and that are nearly those of a section it does not have."""
+    sources = [blanked(source) for source in modules.values()]
+    if any(map(_ANY_DATA.search, sources)):
+        return
+    data = json.loads(text)
+    read = {found["root"] for source in sources for found in _DATA.finditer(source)}
+    for name in data.keys() - SECTIONS - read:
+        if likely := meant(name, SECTIONS - data.keys()):
+            line = text.count("\n", 0, text.find(json.dumps(name))) + 1
+            yield f"data.json:{line}: {name}: no rule reads it{likely}"
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -149,6 +149,19 @@ def test_a_check_asks_for_every_reason_and_only_warns_of_data_that_may_come(poli
     assert [(one["file"], one["line"]) for one in told["warnings"]] == [(str(rego), line)]
 
 
+def test_a_check_warns_of_a_section_of_data_whose_name_is_misspelt(policy: Path) -> None:
+    data = policy / "data.json"
+    whole = json.loads(data.read_text())
+    data.write_text(json.dumps(whole | {"teams": {"a": 1}, "alc": whole.pop("acl")}, indent=1))
+    line = data.read_text().splitlines().index(' "alc": {') + 1
+    done = here(policy.parent, "policy", "check", "policy")
+    told = f"{data}:{line}  warning: alc: no rule reads it; did you mean acl?"
+    assert (done.returncode, done.stdout.splitlines()[0]) == (Exit.OK, told), "teams is a name of their own"
+    rego = policy / "gateway.rego"
+    rego.write_text(rego.read_text() + "\njunior if data[input.owner]\n")
+    assert "alc" not in here(policy.parent, "policy", "check", "policy").stdout
+
+
 def test_a_check_beside_manifests_warns_of_values_that_no_action_offers(policy: Path) -> None:
     rego = policy / "gateway.rego"
     right = rego.read_text()
