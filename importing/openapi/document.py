@@ -144,4 +144,6 @@ def _wrong_version(root: dict[str, Any]) -> str:
             "import that."
         )
     said = one_line(str(root.get("openapi", "")), 40)
+    if said in ("3.0", "3.1"):
+        return f"has `openapi: {said}`, which is no whole version. Write `openapi: {said}.0`."
     return f"is OpenAPI {said}: 3.0 and 3.1 are read." if said else "has no `openapi: 3.0.x` or `3.1.x` at its top."

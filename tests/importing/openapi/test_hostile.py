@@ -64,8 +64,9 @@ def test_yaml_is_read_as_json_with_numbers_as_names() -> None:
     [
         ({"swagger": "2.0"}, "is Swagger 2.0. Convert it to OpenAPI 3"),
         ({"openapi": "4.0.0"}, "is OpenAPI 4.0.0: 3.0 and 3.1 are read."),
+        ({"openapi": 3.0}, "has `openapi: 3.0`, which is no whole version. Write `openapi: 3.0.0`."),
+        ({"openapi": 3.1}, "has `openapi: 3.1`, which is no whole version. Write `openapi: 3.1.0`."),
         ({"openapi": "3.2.0"}, "is OpenAPI 3.2.0"),
-        ({"openapi": 3.1}, "is OpenAPI 3.1"),
         ({}, "has no `openapi: 3.0.x` or `3.1.x` at its top."),
         ({"openapi": "3.1.0"}, "has no operations"),
         ({"openapi": "3.1.0", "paths": {"/a": {"get": 1, "$ref": 7}, "/b": None}}, "has no operations"),
