@@ -99,3 +99,13 @@ def test_a_damaged_index_is_told_and_not_written_over(kept: ManifestArchive, tmp
     with pytest.raises(ArchiveDamaged, match="can't be read"):
         record(kept, tmp_path, written(tmp_path, "second"))
     assert (kept.state_dir / FOLDER / INDEX).read_bytes() == damaged
+
+
+def test_a_folder_that_lies_among_the_copies_keeps_nothing_from_being_recorded(
+    kept: ManifestArchive, tmp_path: Path
+) -> None:
+    (kept.folder / "of a person").mkdir(parents=True)
+    (kept.folder / "stray").touch()
+    assert record(kept, tmp_path, written(tmp_path, "a")) == []
+    assert (kept.folder / "of a person").is_dir()
+    assert not (kept.folder / "stray").exists()
