@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from notary.ledger.receipts import LedgerReceipt
@@ -83,6 +84,11 @@ def test_a_receipt_does_not_hold_with(spoilt: str) -> None:
     problem = problem_of_standing(receipt_of(**given), ID)
     assert problem is not None
     assert words in problem
+
+
+def test_a_receipt_does_not_hold_with_the_name_alone_or_the_signature_alone() -> None:
+    assert "no key" in (problem_of_standing(replace(receipt_of(), standing_signature=UNSET), ID) or "")
+    assert "other calls" in (problem_of_standing(replace(receipt_of(), standing_id=UNSET), None) or "")
 
 
 def test_a_receipt_that_names_none_does_not_hold_beside_an_event_that_does() -> None:
