@@ -39,6 +39,14 @@ print("ready", flush=True)
 sys.stdin.readline()
 """
 """All locks."""
+TRIES = """
+import fcntl, sys
+try:
+    fcntl.lockf(int(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print("free")
+except BlockingIOError:
+    print("held")
+"""
 
 
 def process(script: str, descriptor: int, number: int = 2) -> "subprocess.Popen[str]":
@@ -92,6 +100,14 @@ def test_two_processes_take_exactly_what_a_bucket_holds() -> None:
         taker.stdin.flush()
     taken = [int(taker.communicate()[0]) for taker in takers]
     assert sum(taken) == 10_000
+
+
+def test_a_lock_of_one_front_keeps_the_others_out() -> None:
+    descriptor = make_memory(Layout(2, WIDTH))
+    tries = [sys.executable, "-c", TRIES, str(descriptor)]
+    with SharedMemory(descriptor, Layout(2, WIDTH), 1).lock(64):
+        assert subprocess.check_output(tries, text=True, pass_fds=(descriptor,)) == "held\n"
+    assert subprocess.check_output(tries, text=True, pass_fds=(descriptor,)) == "free\n"
 
 
 def test_a_lock_ends_with_the_front_that_holds_it() -> None:
