@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import SplitResult, unquote, urlsplit
 
-_PORTS = {"http": 80, "https": 443}
+_SCHEMES = frozenset({"http", "https"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _base(url: str) -> str:
     Messages never repeat the URL: it may contain a password.
     """
     parts = _split(url)
-    if parts.scheme not in _PORTS or not parts.hostname or not url.isascii():
+    if parts.scheme not in _SCHEMES or not parts.hostname or not url.isascii():
         raise ValueError("a gateway's URL is http://HOST:PORT or https://HOST:PORT")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ValueError("a gateway's URL has neither user, password, query nor fragment")
