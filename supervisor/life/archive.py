@@ -129,7 +129,7 @@ class ManifestArchive(msgspec.Struct, frozen=True):
     def _remove_unnamed(self, history: LoadHistory) -> None:
         named = {INDEX, *_copies(history)}
         for path in self.folder.iterdir():
-            if path.name not in named and not path.is_dir():  # a folder is none of this gateway's
+            if path.name not in named and not path.is_dir():  # the gateway makes no folder here
                 path.unlink(missing_ok=True)
 
 
