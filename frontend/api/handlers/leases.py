@@ -90,12 +90,13 @@ async def _identified(services: Services, request: Request) -> Identity:
     """The identity of the caller, within its rate of leases. Raises GateError.
 
     SECURITY: a user without an identity here draws from another bucket than users with one, and is counted in events
-    instead of leaving one each time.
+    instead of leaving one each time. Callers behind the edge share its user: each principal of theirs has a part.
     """
     user = "" if request.uid is None else str(request.uid)
     settings = services.configuration.current.settings.identity
+    is_remote = request.uid in settings.edge_uids
     try:
-        if request.uid in settings.edge_uids:
+        if is_remote:
             identity = await services.remote.identify(request.headers)
         else:
             identity = identify(settings, request.peer)
@@ -103,7 +104,7 @@ async def _identified(services: Services, request: Request) -> Identity:
         services.rates.take("unidentified", user)
         await services.refusals.note(RefusedRequest(LEASE_ISSUED, request.uid, error, {"reason": error.cause}))
         raise
-    services.rates.take("lease", user)
+    services.rates.take("lease", f"principal:{identity.principal}" if is_remote else user)
     return identity
 
 

@@ -100,7 +100,7 @@ SERVERS = {
 }
 
 RATES = {
-    "lease": "At most 50 a second, shared by the users of the host. "
+    "lease": "At most 50 a second, shared by the users of the host and the principals behind the edge. "
     "At most 5 a second for users without an identity here.",
     "write": "At most 20 a second of all changes by operators, who share them.",
     "read": "At most 100 a second of all questions by operators, who share them.",

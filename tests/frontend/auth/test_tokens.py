@@ -205,6 +205,17 @@ async def test_one_subject_of_two_issuers_is_two_principals(tmp_path: Path) -> N
         assert told == {"corp:alice", "other:alice"}
 
 
+async def test_a_principal_behind_the_edge_takes_no_leases_of_another_one(tmp_path: Path) -> None:
+    write_keys(tmp_path)
+    async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
+        core.services.rates._buckets["lease"]._clock = lambda: 0.0  # stands still
+        alice, bob = (token(sub=name)(core.clock.right) for name in ("alice", "bob"))
+        answers = [(await ask(core, alice))[0] for _ in range(51)]
+        assert answers == [200] * 50 + [429]
+        assert (await ask(core, bob))[0] == 200
+        assert (await ask(core, None, LOCAL))[0] == 200
+
+
 async def test_only_the_edge_shows_tokens_and_it_must(tmp_path: Path) -> None:
     write_keys(tmp_path)
     async with front_core(tmp_path, workers=0, identity=settings(row(tmp_path))) as core:
