@@ -67,6 +67,7 @@ def evil_answers() -> dict[str, Any]:
     told = ("event_id", "event_type", "timestamp", "decision", "deny_reason", "action_id", "risk_level", "policy_rule",
             "verification_outcome", "approved_by")  # fmt: skip
     event = dict.fromkeys(told, EVIL) | {"receipt_id": "a", "approval_id": "a"}
+    event["timestamp"] = "2026-11-21\x9b11:12:13.123Z"  # a time to Python, which the next page begins behind
     status = {
         "status": EVIL, "version": EVIL, "uptime_seconds": 10**15, "actions_registered": 1, "draining": False,
         "in_flight_executions": 0, "dependencies": {EVIL: EVIL, "redis": []}, "weakened": [EVIL],

@@ -219,7 +219,9 @@ def test_without_squid_operators_are_told(lost: Outage) -> None:
     doctor, status = lost.gatectl
     rows = {row["check"]: row for row in doctor.json["checks"]}
     assert (rows["readiness"]["result"], rows["readiness"]["found"]) == ("warn", "degraded")
-    assert (rows["egress proxy"]["result"], rows["egress proxy"]["found"]) == ("fail", "is down")
+    assert (rows["egress proxy"]["result"], rows["egress proxy"]["found"]) == (
+        "fail", "is down: calls that need it fail"
+    )  # fmt: skip
     assert doctor.code == 1
     assert [line.split()[-1] for line in status.out.splitlines() if line.startswith("egress")] == ["down"]
 
