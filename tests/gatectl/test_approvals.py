@@ -59,6 +59,15 @@ def test_lists_and_plans_name_a_call_by_the_summary_of_its_kept_values(gatectl: 
     in_order(shown, "summary     120.00 EUR for inv_77\\u001b", "will send")
 
 
+def test_a_call_without_a_network_or_file_target_is_shown_as_one(gatectl: Gatectl) -> None:
+    detail = DETAIL | {"approved_request": None, "approved_targets": []}
+    with scripted_gateway({SHOW: [(200, detail), (200, DETAIL | {"approved_targets": []})]}) as server:
+        there = pointed_at(gatectl, server.url)
+        plans = [there.done("approvals", "show", "apr_1").out for _ in range(2)]
+    told = "will run    the action, without a network or file target"
+    assert [told in plan for plan in plans] == [True, False]
+
+
 def test_the_tool_that_will_be_called_is_shown_with_its_digest(gatectl: Gatectl) -> None:
     tool = {"name": "read_file", "digest": "sha256:44"}
     detail = DETAIL | {"approved_request": DETAIL["approved_request"] | {"tool": tool}}
