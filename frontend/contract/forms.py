@@ -13,6 +13,7 @@ from msgspec import Meta, inspect
 from frontend.clock import parse_iso
 from frontend.errors import GateError
 from ipc.texts.encoding import decode_object, decode_object_apart
+from ipc.texts.scalars import has_rounded_number
 
 MAX_TEXT = 512
 """Characters of one query parameter."""
@@ -36,6 +37,8 @@ class JsonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A JSON body. An empty one is `{}`. `refused_as` is the code of one that does not fit."""
 
     refused_as: ClassVar[str] = "invalid_request"
+    refuses_rounded: ClassVar[bool] = False
+    """A number with more digits than a double keeps is refused: what would be kept is another number."""
 
 
 END = r"\Z"
@@ -99,13 +102,16 @@ def parse_body(form: type[Form], raw: bytes) -> Form:
 
 
 def _parsed(form: type[Form], raw: bytes) -> Form:
-    body: dict[str, Any] = {}
+    body, is_rounded = dict[str, Any](), False
     apart = {field.encode_name for field in _fields(form) if isinstance(_plain(field.type), inspect.BytesType)}
     if raw.strip():
         try:
             body = decode_object_apart(raw, apart) if apart else decode_object(raw)
-        except ValueError:
+            is_rounded = getattr(form, "refuses_rounded", False) and has_rounded_number(raw)
+        except (ValueError, RecursionError):
             raise _refuse("the body must be a JSON object") from None
+    if is_rounded:
+        raise _refuse("a number has more digits than can be compared")
     known = [field.encode_name for field in _fields(form)]
     if form.__struct_config__.forbid_unknown_fields and not set(body) <= set(known):
         raise _refuse(f"unknown member; known are: {', '.join(known) or 'none'}")

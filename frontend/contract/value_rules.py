@@ -16,6 +16,7 @@ class ThresholdToSet(JsonBody, frozen=True, kw_only=True):
     """A threshold: an action, a pointer of its `policy_input`, and one rule."""
 
     refused_as = "invalid_input"
+    refuses_rounded = True
     action_id: ActionId
     pointer: str
     hold_above: Bound = None
@@ -28,6 +29,7 @@ class CapToSet(JsonBody, frozen=True, kw_only=True):
     """A cap: an action, a pointer of its `policy_input`, whose sum it is, a window, and one bound or both."""
 
     refused_as = "invalid_input"
+    refuses_rounded = True
     action_id: ActionId
     pointer: str
     per: str

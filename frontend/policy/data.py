@@ -5,9 +5,7 @@ are problems with their line. Other names at the top level belong to the policy'
 """
 
 import json
-import math
 import re
-from decimal import Decimal
 from typing import Annotated, Any
 
 import msgspec
@@ -15,7 +13,7 @@ import msgspec
 from frontend.policy.value_rules import MAX_RULES, Cap, Threshold
 from ipc.configuration.quotas import NO_QUOTA, Quota
 from ipc.limits import MAX_DEPTH_JSON
-from ipc.texts.scalars import exact
+from ipc.texts.scalars import is_held_whole
 
 MAX_VERSION = 128
 
@@ -133,16 +131,22 @@ def _structure_problems(document: dict[str, Any], text: str) -> list[str]:
 
 def _rounded_numbers(text: str) -> list[str]:
     """Problems with numbers of thresholds and caps that would be compared as other numbers than stand there."""
-    document = json.loads(text, parse_float=Decimal)
+    document = json.loads(text, parse_float=_Written)
     problems = []
     for section in _ONE_OF_EACH:
         waiting = [document.get(section)]
         while waiting:
             item = waiting.pop()
             waiting += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-            if isinstance(item, Decimal) and not (math.isfinite(float(item)) and exact(float(item)) == item):
+            if isinstance(item, _Written) and not is_held_whole(item):
                 problems.append(f":{_line_of(text, section)}: {section}: {item} has more digits than can be compared")
     return problems
+
+
+class _Written(str):
+    """The text of a number, as it stands there."""
+
+    __slots__ = ()
 
 
 class _BadName(ValueError):

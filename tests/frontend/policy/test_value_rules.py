@@ -142,7 +142,8 @@ def test_thresholds_and_caps_stand_in_the_data_and_digits_that_would_be_rounded_
     assert parsed.thresholds["pay"] == (Threshold("/v", hold_above=0.1),)
     assert exact(0.1) == Decimal("0.1")
     assert parsed.caps["pay"] == (Cap("/v", "all", 60, deny_above=5),)
-    assert "more digits" in str(parse_data(text.replace("0.1", "0.10000000000000000001")))
+    for number in ("0.10000000000000000001", "1e-99999999999999999999"):
+        assert "more digits" in str(parse_data(text.replace("0.1", number)))
     assert ":4: thresholds.pay" in str(parse_data(text.replace("hold_above", "hold_over")))
 
 

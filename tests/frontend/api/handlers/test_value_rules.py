@@ -1,5 +1,6 @@
 """Thresholds and caps as operators see and change them, over the admin socket's routes."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,18 @@ async def test_a_threshold_that_no_call_could_keep_is_refused(
     answer, body = await core.operate("POST", THRESHOLDS, BOUND | changes)
     assert (answer, body["error"]) == (status, code)
     assert (await core.operate("GET", THRESHOLDS))[1]["thresholds"] == []
+
+
+@pytest.mark.parametrize("number", ["0.10000000000000000001", "99.99999999999999999", "1e-99999999999999999999"])
+async def test_a_bound_with_more_digits_than_can_be_compared_is_refused(core: Core, number: str) -> None:
+    for path, rule, name in ((THRESHOLDS, BOUND, "hold_above"), (CAPS, CAP, "deny_above")):
+        body = json.dumps({**rule, name: None}).replace("null", number)
+        status, refused = await core.operate("POST", path, body.encode())
+        assert (status, refused["error"]) == (400, "invalid_input")
+        assert refused["message"] == "a number has more digits than can be compared"
+    listed = json.dumps({"action_id": "pay", "pointer": "/amount", "deny_unless_in": [1.5, None]})
+    assert (await core.operate("POST", THRESHOLDS, listed.replace("null", number).encode()))[0] == 400
+    assert (await core.operate("POST", THRESHOLDS, listed.replace("null", "1e2, 0.10").encode()))[0] == 200
 
 
 async def test_a_rule_that_is_not_there_is_404(core: Core) -> None:
