@@ -85,6 +85,20 @@ def test_wrong_usage_ends_with_2(gatectl: Gatectl) -> None:
     assert "Did you mean show?" in ran.error["message"]
 
 
+@pytest.mark.parametrize("number", ["99.99999999999999999", "1e400", "1e-99999999999999999999"])
+def test_a_bound_that_would_be_sent_as_another_number_is_wrong_usage(gatectl: Gatectl, number: str) -> None:
+    pay = ("payment_transfer", "/amount_cents")
+    for asked in (
+        ("policy", "thresholds", "set", *pay, "--hold-above", number),
+        ("policy", "thresholds", "set", *pay, "--deny-unless-in", f"1,{number}"),
+        ("policy", "caps", "set", *pay, "--per", "all", "--window", "60", "--deny-above", number),
+        ("approvals", "standing", "add", pay[0], "--principal", "p", "--until", "2h", "--where", f"{pay[1]}<={number}"),
+    ):
+        ran = gatectl.here(*asked, "--yes", "--json")
+        assert (ran.code, ran.error["error"]) == (2, "usage"), asked
+        assert ran.error["message"] == "a number has more digits than can be compared"
+
+
 def test_every_wrong_field_of_a_request_is_reported(gatectl: Gatectl) -> None:
     asked = ("execute", "text_digest", "--request", '{"txt": "\\u202e"}')
     said, as_json = gatectl.here(*asked), gatectl.here(*asked, "--json")

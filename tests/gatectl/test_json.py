@@ -286,6 +286,12 @@ def test_the_documents_of_thresholds_and_caps_are_as_declared(gatectl: Gatectl) 
     (cap,) = ask(gatectl, "policy caps list", "payment_transfer")["caps"]
     assert (cap["deny_above"], cap["used"]) == (5.5, [])
     ask(gatectl, "policy caps clear", *pay)
+    ask(gatectl, "policy caps set", *pay, "--per", "all", "--window", "60", "--deny-above", "1234567890123.456")
+    ask(gatectl, "policy thresholds set", *pay, "--deny-above", "9007199254740991")
+    assert "denied above 1234567890123.456 " in gatectl.done("policy", "caps").out
+    assert "denied above 9007199254740991\n" in gatectl.done("policy", "thresholds").out
+    for name in ("caps", "thresholds"):
+        ask(gatectl, f"policy {name} clear", *pay)
 
 
 def test_the_documents_of_standing_approvals_are_as_declared(gatectl: Gatectl, agent: AgentClient) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from gateway_client.cli.arguments import completing, ids
+from gateway_client.cli.arguments.scalars import scalar
 from gateway_client.cli.commands.approvals import approvals
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.display.safe import safe
@@ -127,15 +128,7 @@ def _condition(text: str) -> dict[str, Any]:
     if parts is None:
         raise usage("--where: write '/amount<=5000', '/amount>=1', '/currency==EUR' or '/currency in EUR,USD'")
     pointer, operator, right = parts[1], parts[2].strip(), parts[3].strip()
-    value: Any = [_scalar(one) for one in right.split(",")] if operator == "in" else _scalar(right)
+    value: Any = [scalar(one) for one in right.split(",")] if operator == "in" else scalar(right)
     if operator in ("<=", ">=") and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise usage(f"--where: {operator} compares numbers")
     return {"pointer": pointer, "op": operator, "value": value}
-
-
-def _scalar(text: str) -> str | int | float | bool:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, str | int | float) else text

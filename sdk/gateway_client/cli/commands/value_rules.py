@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gateway_client.cli.arguments import completing
+from gateway_client.cli.arguments.scalars import number, scalar, shown
 from gateway_client.cli.commands.policy import policy
 from gateway_client.cli.desk import CliContext, Group, noun, pass_desk, yes_option
 from gateway_client.cli.display.output import note
@@ -29,10 +30,10 @@ def add_to(_cli: Group) -> None:
 
 
 def _number(_context: click.Context, option: click.Parameter, text: str | None) -> int | float | None:
-    number = None if text is None else _json(text)
-    if text is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+    found = None if text is None else number(text)
+    if text is not None and found is None:
         raise usage(f"--{str(option.name).replace('_', '-')}: write a number such as 10000 or 0.5")
-    return number
+    return found
 
 
 @thresholds.command("list")
@@ -49,7 +50,7 @@ def list_thresholds(desk: CliContext, action: str | None = None) -> None:
     for one in found:
         bounds = (("held above", one.hold_above), ("denied above", one.deny_above))
         lists = (("held unless in", one.hold_unless_in), ("denied unless in", one.deny_unless_in))
-        words = [f"{name} {bound:.15g}" for name, bound in bounds if bound is not None]
+        words = [f"{name} {shown(bound)}" for name, bound in bounds if bound is not None]
         words += [f"{name} {plain([json.dumps(item) for item in items])}" for name, items in lists if items]
         rows.append((one.action_id, one.pointer, ", ".join(words)))
     desk.out.table(("ACTION", "VALUE", "IS"), rows, "no value holds or denies a call")
@@ -74,7 +75,7 @@ def set_threshold(desk: CliContext, action: str, pointer: str, yes: bool, **give
         raise usage("give one of --hold-above, --deny-above, --hold-unless-in and --deny-unless-in")
     for name in ("hold_unless_in", "deny_unless_in"):
         if name in rule:
-            rule[name] = [_value(item) for item in rule[name].split(",")]
+            rule[name] = [scalar(item) for item in rule[name].split(",")]
     with desk.operator() as operator:
         desk.change(operator, f"bound {safe(pointer)} of {safe(action)}?", yes)
         changed = operator.set_threshold(action, pointer, rule)
@@ -105,7 +106,7 @@ def list_caps(desk: CliContext, action: str | None = None, used_after: str | Non
 def _rows(cap: CapView) -> list[tuple[Any, ...]]:
     """A row for each subject, those that have used most first."""
     bounds = (("held above", cap.hold_above), ("denied above", cap.deny_above))
-    words = ", ".join(f"{name} {bound:.15g}" for name, bound in bounds if bound is not None)
+    words = ", ".join(f"{name} {shown(bound)}" for name, bound in bounds if bound is not None)
     named = (cap.action_id, cap.pointer, cap.per, f"{cap.window_seconds} s", words)
     used = sorted(cap.used, key=lambda one: -_amount(one.total))
     return [(*named, one.subject, one.total, one.unknown) for one in used] or [(*named, None, "0", "0")]
@@ -162,15 +163,3 @@ def _say(desk: CliContext, changed: ValueRuleChanged, words: str) -> None:
         safe(changed.action_id) if changed.pointer is None else f"{safe(changed.pointer)} of {safe(changed.action_id)}"
     )
     desk.out.line(f"{named} {words} from the next call on")
-
-
-def _json(text: Any) -> Any:
-    try:
-        return json.loads(text) if isinstance(text, str) else text
-    except ValueError:
-        return None
-
-
-def _value(text: str) -> str | int | float | bool:
-    value = _json(text)
-    return value if isinstance(value, str | int | float) else text
