@@ -15,7 +15,7 @@ from frontend.clock import ClockError, TimeSource
 from frontend.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import WebhookTarget
 from frontend.webhooks.outbox import Outbox
-from frontend.webhooks.outcome import FAILED, AttemptOutcome, Attempts
+from frontend.webhooks.outcome import FAILED, NOT_CONFIGURED, AttemptOutcome, Attempts
 from frontend.webhooks.sender import Sender, SenderContext, Trouble
 from ipc.evidence.records import Delivery
 from ipc.messages.control import TryWebhook, WebhookTried
@@ -67,7 +67,7 @@ class Deliverer:
     async def _try(self, asked: TryWebhook) -> AttemptOutcome:
         endpoint = self._endpoints.get(asked.endpoint)
         if endpoint is None:
-            return AttemptOutcome(FAILED, None, "the endpoint is not configured any more")
+            return AttemptOutcome(FAILED, None, NOT_CONFIGURED)
         if self._tests >= TESTS_AT_ONCE:
             return AttemptOutcome(FAILED, None, f"{TESTS_AT_ONCE} tests are under way already")
         try:

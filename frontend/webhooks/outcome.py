@@ -19,6 +19,7 @@ BLOCKED: Final = "blocked"
 """By us, for good."""
 GONE: Final = 410
 """The status by which a receiver says that it wants no more messages, ever."""
+NOT_CONFIGURED: Final = "the endpoint is not configured any more"
 MAX_RETRY_AFTER_CHARACTERS: Final = 64
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from frontend.control import SupervisorLink, SupervisorSilent
 from frontend.deadlines import WebhookDeadlines
-from frontend.webhooks.outcome import FAILED, AttemptOutcome
+from frontend.webhooks.outcome import FAILED, NOT_CONFIGURED, AttemptOutcome
 from ipc.messages.control import TryWebhook
 from ipc.settings import Settings, WebhookSettings
 from ipc.texts.identifiers import new
@@ -43,7 +43,9 @@ class ConfiguredWebhooks(msgspec.Struct, frozen=True):
     async def test(self, name: str) -> tuple[AttemptOutcome, str]:
         """One attempt to send a `webhook.test` to an active endpoint now, and the id of what was sent."""
         event_id, request_id = new("evt_"), new("try_")
-        seconds = next(row.timeout_seconds for row in self.rows if row.name == name)
+        seconds = next((row.timeout_seconds for row in self.rows if row.name == name), None)
+        if seconds is None:  # a reload took it away after the caller had looked
+            return AttemptOutcome(FAILED, None, NOT_CONFIGURED), event_id
         try:
             told = await self.control.try_webhook(
                 TryWebhook(request_id, name, event_id), seconds + self.deadlines.test_margin_seconds

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from frontend.webhooks.endpoints import key_in, open_endpoints
+from frontend.webhooks.outcome import FAILED, AttemptOutcome
 from ipc.backends.webhooks import SecretUnfit, key_of
 from ipc.process.exits import Exit
 from ipc.process.private_files import PrivateFileError
-from tests.frontend.webhooks.samples import SECRET, hook
+from tests.frontend.webhooks.samples import ECHO_AND_DIE, SECRET, hook
+from tests.support.front_core import front_core
 
 
 def private(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
@@ -89,3 +91,9 @@ def test_nothing_of_an_endpoint_shows_but_its_name() -> None:
     (one,) = open_endpoints([hook(headers={"authorization": "Bearer hush"})])
     for shown in (repr(one), str(one), f"{[one]}"):
         assert shown.strip("[]") == "<endpoint chat>"
+
+
+async def test_a_try_of_an_endpoint_that_a_reload_has_taken_away_meanwhile_fails_and_says_why(tmp_path: Path) -> None:
+    async with front_core(tmp_path, *ECHO_AND_DIE) as core:
+        outcome, _ = await core.services.webhooks.test("chat")
+    assert outcome == AttemptOutcome(FAILED, None, "the endpoint is not configured any more")
