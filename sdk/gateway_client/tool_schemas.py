@@ -79,8 +79,12 @@ def _all_of(schema: Schema, root: Schema) -> Iterator[Schema]:
 
 
 def _join(properties: Schema, name: str, value: Any, keyword: str) -> None:
-    known = properties.get(name, value)
-    properties[name] = value if known == value else {keyword: [known, value]}
+    """Values side by side: one inside the other, they are soon deeper than readers of JSON go."""
+    known = properties.setdefault(name, value)
+    is_joined = isinstance(known, dict) and known.keys() == {keyword}
+    joined = (_list(known[keyword]) if is_joined else []) or [known]
+    if known != value and value not in joined:
+        properties[name] = {keyword: [*joined, value]}
 
 
 def _objects(branches: Any) -> list[Schema]:

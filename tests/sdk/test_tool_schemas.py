@@ -29,6 +29,13 @@ def test_alternatives_at_the_root_become_properties_of_which_the_common_ones_are
     assert f'Must also fit: {{"{keyword}"' in folded["description"]
 
 
+def test_many_alternatives_of_one_property_stand_side_by_side_so_that_every_host_can_read_them() -> None:
+    kinds = [{"const": f"kind {number}"} for number in range(400)]
+    folded = object_schema({"oneOf": [{"properties": {"kind": kind}} for kind in (*kinds, kinds[3])]})
+    assert folded is not None
+    assert folded["properties"] == {"kind": {"anyOf": kinds}}
+
+
 def test_all_branches_and_references_at_the_root_are_joined() -> None:
     schema = {
         "$ref": "#/$defs/base", "$defs": {"base": {"properties": {"a": TEXT}, "required": ["a"]}},
