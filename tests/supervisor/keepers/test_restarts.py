@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from ipc.process.exits import Exit
-from ipc.settings import WorkerSettings
+from ipc.settings import WebhookSettings, WorkerSettings
 from tests.supervisor.conftest import NONE
 from tests.support.supervised import Running, Start, is_alive, one_each, wait_until, workers
 
@@ -112,6 +112,17 @@ def test_a_front_whose_channel_with_the_notary_ended_is_killed_and_replaced(star
     assert not is_alive(line["pid"])
     assert [ended["pid"] for ended in gateway.told("front 1 ended")] == [line["pid"]]
     assert not gateway.told("notary ended")
+
+
+def test_a_deliverer_whose_channel_with_the_notary_ended_is_killed_and_replaced(start: Start) -> None:
+    """Or no webhook would be sent while that notary lives, and nothing would say so."""
+    hook = WebhookSettings("hook", "https://hooks.test/", secret="a secret of some length")
+    none = WorkerSettings(compute=NONE, http=NONE, fs=NONE)
+    gateway = start(notary={"detaches_deliverer": True}, workers=none, webhooks=(hook,))
+    (line,) = wait_until(lambda: gateway.told("deliverer is killed: its channel with the notary has ended"))
+    wait_until(lambda: gateway.told("deliverer ended"))
+    assert not is_alive(line["pid"])
+    wait_until(lambda: gateway.family().get("deliverer") not in (None, line["pid"]))
 
 
 def test_front_and_notary_may_die_together(gateway: Running) -> None:

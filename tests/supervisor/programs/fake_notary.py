@@ -1,7 +1,8 @@
 """A notary without a database: it reports that it is ready, keeps the channels of fronts, and exits on request.
 
 `fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`; `detaches`,
-the number of fronts that it reports as detached as soon as they are attached; `never_follows`; `cuts_at_once`, the
+the number of fronts that it reports as detached as soon as they are attached, and `detaches_deliverer`, the first
+deliverer likewise; `never_follows`; `cuts_at_once`, the
 number of questions to cut the ledger that it waits for before it answers them, each with the number it was asked to cut
 at. Told to stop, it writes `notary-stopped.json` with the number of fronts whose channels are still open; told of
 settings, the operators' names to `notary-follows.json`.
@@ -21,7 +22,15 @@ from ipc.channel.blocking import BlockingChannel, ChannelClosed
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
-from ipc.messages.notarising import AttachFront, FrontDetached, NotaryReady, StartNotary, StopNotary, SupervisorToNotary
+from ipc.messages.notarising import (
+    AttachDeliverer,
+    AttachFront,
+    FrontDetached,
+    NotaryReady,
+    StartNotary,
+    StopNotary,
+    SupervisorToNotary,
+)
 from ipc.messages.pinging import Ping, Pong
 from ipc.messages.sealing import CutLedger, LedgerCut
 from ipc.protocols.notary import SUPERVISOR_TO_NOTARY
@@ -44,6 +53,7 @@ def serve(control: BlockingChannel[Message]) -> None:
     if not script.get("never_ready"):
         control.send(NotaryReady())
     fronts: dict[str, socket.socket] = {}
+    deliverers: list[socket.socket] = []
     cuts: list[CutLedger] = []
     while True:
         match control.receive():
@@ -51,6 +61,10 @@ def serve(control: BlockingChannel[Message]) -> None:
                 fronts[front_id] = socket.socket(fileno=control.fds.popleft())
                 if len(fronts) <= script.get("detaches", 0):
                     control.send(FrontDetached(front_id))
+            case AttachDeliverer(deliverer_id=deliverer_id):
+                deliverers.append(socket.socket(fileno=control.fds.popleft()))
+                if len(deliverers) == 1 and script.get("detaches_deliverer"):
+                    control.send(FrontDetached(deliverer_id))
             case FollowSettings(request_id=request_id, reloadable=reloadable):
                 (folder / "notary-follows.json").write_text(json.dumps([one.name for one in reloadable.operators]))
                 if not script.get("never_follows"):
