@@ -120,18 +120,21 @@ def page(following: str | None, *caps: dict[str, Any]) -> tuple[int, dict[str, A
 
 
 def test_each_subject_has_a_row_and_those_that_used_most_come_first(gatectl: Gatectl) -> None:
-    many = cap("pay", ("a", "9", "0"), ("b\x1b", "10.5", "10.5"), ("c", "NaN", "x"), used_next="c")
+    many = cap(
+        "pay", ("a", "9", "0"), ("b\x1b", "10.5", "10.5"), ("c", "NaN", "x"), ("d", "1e9999999", "0"), used_next="d"
+    )
     with scripted_gateway({CAPS: [page("pay", many), page(None, cap("send", hold_above=2.5))]}) as server:
         ran = pointed_at(gatectl, server.url).done("policy", "caps", "list")
     asked = [one.rpartition("caps")[2] for one in server.requests if "caps" in one]
     assert [line.split() for line in ran.out.splitlines()] == [
         ["ACTION", "VALUE", "PER", "WITHIN", "SUM", "IS", "SUBJECT", "USED", "UNKNOWN"],
+        ["pay", "/amount", "principal", "60", "s", "denied", "above", "500", "d", "1e9999999", "0"],
         ["pay", "/amount", "principal", "60", "s", "denied", "above", "500", "b\\u001b", "10.5", "10.5"],
         ["pay", "/amount", "principal", "60", "s", "denied", "above", "500", "a", "9", "0"],
         ["pay", "/amount", "principal", "60", "s", "denied", "above", "500", "c", "NaN", "x"],
         ["send", "/amount", "principal", "60", "s", "held", "above", "2.5,", "denied", "above", "500", "-", "0", "0"],
     ]
-    assert "has more subjects: gatectl policy caps list pay --used-after c" in ran.err
+    assert "has more subjects: gatectl policy caps list pay --used-after d" in ran.err
     assert asked == ["", "?after=pay"]
 
 

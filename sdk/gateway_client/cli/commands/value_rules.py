@@ -108,7 +108,7 @@ def _rows(cap: CapView) -> list[tuple[Any, ...]]:
     bounds = (("held above", cap.hold_above), ("denied above", cap.deny_above))
     words = ", ".join(f"{name} {shown(bound)}" for name, bound in bounds if bound is not None)
     named = (cap.action_id, cap.pointer, cap.per, f"{cap.window_seconds} s", words)
-    used = sorted(cap.used, key=lambda one: -_amount(one.total))
+    used = sorted(cap.used, key=lambda one: _amount(one.total), reverse=True)
     return [(*named, one.subject, one.total, one.unknown) for one in used] or [(*named, None, "0", "0")]
 
 
