@@ -152,8 +152,8 @@ class OutcomeUnknown(Conflict):
 
 
 class AlreadyExecuted(Conflict):
-    """The same call was executed before under its idempotency key, and there is no result to return (code
-    `already_executed`): its receipt (`receipt_id`) can't be read here, or an operator has said that it happened
+    """The call was executed, before under its idempotency key or after its approval, and there is no result to return
+    (code `already_executed`): its receipt (`receipt_id`) can't be read here, or an operator has said that it happened
     (`intent_id`)."""
 
     @property

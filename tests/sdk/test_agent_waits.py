@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from gateway_client import (
     ActionFailed,
+    AlreadyExecuted,
     ApprovalDenied,
     ApprovalEnded,
     ApprovalPending,
     Executed,
     GatewayError,
     ProtocolViolation,
-    Unavailable,
     Unreachable,
 )
 
@@ -88,15 +88,18 @@ def test_an_approved_call_whose_provider_failed_is_an_action_that_failed_with_it
     assert (raised.value.receipt_id, raised.value.reason, raised.value.may_have_run) == ("rcpt_1", "too slow", True)
 
 
-def test_a_receipt_that_cannot_be_read_is_named_all_the_same() -> None:
-    replies: list[Reply] = [
-        answer(202, HELD),
-        polled("approved", receipt_id="rcpt_1"),
-        refusal(503, "ledger_unavailable"),
-    ]
-    with pytest.raises(Unavailable) as raised:
-        wait(World(replies=replies))
+@pytest.mark.parametrize(
+    "problem",
+    [
+        refusal(503, "ledger_unavailable"), refusal(429, "rate_limit_exceeded"), refusal(404, "receipt_not_found"),
+        Unreachable("unreachable", was_sent=False), answer(200, {}),
+    ],
+)  # fmt: skip
+def test_a_call_whose_receipt_cannot_be_read_has_run_and_its_error_names_the_receipt(problem: Reply) -> None:
+    with pytest.raises(AlreadyExecuted) as raised:
+        wait(World(replies=[answer(202, HELD), polled("approved", receipt_id="rcpt_1"), problem]))
     assert (raised.value.receipt_id, raised.value.approval_id) == ("rcpt_1", "apr_1")
+    assert (raised.value.may_have_run, raised.value.is_retryable) == (True, False)
 
 
 def test_a_wait_ends_with_its_time_and_the_hold_can_be_polled_on() -> None:

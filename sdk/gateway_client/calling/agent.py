@@ -174,10 +174,10 @@ class AgentCore(Core):
             raise ProtocolViolation("the approval names no receipt")
         try:  # it has run: fetch its result even when the wait ends within this second
             receipt = yield from self.receipt(poll.receipt_id)
-            return executed_of(receipt, action_id, held.trace_id, held.approval_id)
-        except GatewayError as error:
-            error.receipt_id = poll.receipt_id
-            raise
+        except GatewayError as problem:  # which is about the receipt, and would tell of a call that has not run
+            reason = f"its receipt can't be read: {problem.code}"
+            raise AlreadyExecuted("already_executed", reason=reason, receipt_id=poll.receipt_id) from problem
+        return executed_of(receipt, action_id, held.trace_id, held.approval_id)
 
     def _decision(self, held: Held, lease: Lease, end: float) -> Flow[Poll]:
         """Asking goes on while the gateway is away or busy: the hold is there when it comes back."""
