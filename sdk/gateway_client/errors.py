@@ -86,8 +86,11 @@ class GatewayError(Exception):
     def may_have_run(self) -> bool:
         """True when what was asked for may have happened all the same: look before asking again.
 
-        False only where the gateway refused, or where nothing was ever sent.
+        False only where the gateway refused, or where nothing was ever sent. A refusal to tell of a hold says nothing
+        about its call, which an operator may approve.
         """
+        if self.approval_id is not None:
+            return True
         return self.status is not None and self.status >= 500 and self.status != 503
 
     @property
@@ -107,7 +110,12 @@ class AuthenticationFailed(GatewayError):
     @property
     def is_retryable(self) -> bool:
         """True for `replay_detected`: the next attempt has a proof of its own."""
-        return self.code == "replay_detected"
+        return self.code == "replay_detected" and not self.may_have_run
+
+    @property
+    def hint(self) -> str:
+        """As its code says, or that the call still waits."""
+        return HINTS["approval_pending"] if self.may_have_run else super().hint
 
 
 class Denied(GatewayError):
@@ -116,6 +124,11 @@ class Denied(GatewayError):
 
 class ApprovalDenied(Denied):
     """An operator denied the held call (code `approval_denied`)."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """False."""
+        return False
 
 
 class NotFound(GatewayError):

@@ -145,6 +145,21 @@ def test_a_wait_ends_with_the_lease_that_made_its_hold() -> None:
     assert world.leases == 1
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        refusal(401, "invalid_lease"), refusal(401, "replay_detected"), refusal(403, "approval_session_mismatch"),
+        refusal(404, "approval_not_found"),
+    ],
+)  # fmt: skip
+def test_a_held_call_of_which_the_gateway_tells_nothing_may_have_run(problem: Reply) -> None:
+    with pytest.raises(GatewayError) as raised:
+        wait(World(replies=[answer(202, HELD), polled("pending"), problem]))
+    assert raised.value.approval_id == "apr_1"
+    assert (raised.value.may_have_run, raised.value.is_retryable) == (True, False)
+    assert "Send the call again" not in raised.value.hint
+
+
 def test_a_call_that_may_wait_goes_out_with_a_lease_that_lives_long_enough() -> None:
     world = World()
     core = core_in(world)
