@@ -14,6 +14,7 @@ from gateway_client import (
     ProtocolViolation,
     Unreachable,
 )
+from gateway_client.wire.exchange import ReceivedAnswer
 
 from tests.support.played_gateway import HELD, RECEIPT, Reply, World, answer, core_in, execute, polled, refusal
 
@@ -118,6 +119,9 @@ def test_a_wait_survives_a_gateway_that_is_away_for_a_while() -> None:
         answer(202, HELD),
         Unreachable("unreachable", was_sent=False),
         refusal(503, "replay_cache_unavailable"),
+        refusal(502, "gateway_broke_off"),
+        refusal(504, "gateway_timeout"),
+        ReceivedAnswer(502, {"content-type": "text/html"}, b"<h1>Bad gateway</h1>"),
         polled("approved", receipt_id="rcpt_1"),
         answer(200, RECEIPT),
     ]

@@ -180,7 +180,8 @@ class AgentCore(Core):
         return executed_of(receipt, action_id, held.trace_id, held.approval_id)
 
     def _decision(self, held: Held, lease: Lease, end: float) -> Flow[Poll]:
-        """Asking goes on while the gateway is away or busy: the hold is there when it comes back."""
+        """Asking goes on while the gateway is away or busy, also where an edge or a proxy says so: the hold is there
+        when it comes back."""
         while True:
             wait = POLL_SECONDS
             try:
@@ -192,7 +193,9 @@ class AgentCore(Core):
                 if error.code != "lease_expired":
                     raise
                 raise ApprovalPending("approval_pending", reason=LEASE_IS_OVER) from None
-            except (Unavailable, RateLimited, Unreachable) as error:
+            except GatewayError as error:
+                if not isinstance(error, RateLimited | Unreachable) and (error.status or 0) < 500:
+                    raise
                 wait = max(error.retry_after or 0.0, POLL_SECONDS)
             left = end - self.clock.monotonic()
             if left <= wait:
