@@ -70,6 +70,14 @@ def test_each_call_has_a_key_of_its_own_and_all_its_attempts_have_the_same() -> 
     assert world.header("Idempotency-Key") == keys, "no other request has one"
 
 
+@pytest.mark.parametrize("told", [refusal(502, "gateway_broke_off"), refusal(504, "gateway_timeout")])
+def test_a_call_whose_answer_an_edge_has_lost_is_sent_again_under_its_key(told: Reply) -> None:
+    world = World(replies=[told, told, CALLS, told, CALLS, DONE])
+    assert isinstance(execute(world, core_in(world)), Executed)
+    assert world.paths() == ["/v1/leases", EXECUTE, PROBE, PROBE, EXECUTE, PROBE, EXECUTE]
+    assert len(set(world.header("Idempotency-Key", EXECUTE))) == 1
+
+
 def test_a_program_chooses_a_key_and_reads_it_in_every_error() -> None:
     world = World(replies=[refusal(403, "policy_denied")])
     with pytest.raises(Denied) as raised:

@@ -30,6 +30,8 @@ LONGEST_PAUSE = 4.0
 PROBE = UnprovenCall("GET", "/v1/calls", "limit=1")
 """A gateway that lists calls knows keys; an older one has no such endpoint."""
 _OUTCOMES = frozenset({"already_executed", "approval_expired", "idempotency_key_reused", "outcome_unknown"})
+_LOST = frozenset({"gateway_broke_off", "gateway_timeout"})
+"""What an edge says of a call whose answer did not come."""
 
 
 class ProvenCalls(Protocol):
@@ -129,7 +131,7 @@ def _problem(answer: ReceivedAnswer, *, has_begun: bool) -> GatewayError | None:
     error = answer.error()
     if isinstance(error, ProtocolViolation):  # from something between the client and the gateway
         return error if has_begun or answer.status >= 500 else None
-    if error.code in ("call_in_progress", "too_many_idempotency_keys"):
+    if error.code in {"call_in_progress", "too_many_idempotency_keys", *_LOST}:
         return error
     is_outcome = error.code in _OUTCOMES or (answer.status >= 500 and answer.status != 503)
     return error if has_begun and not is_outcome else None
@@ -140,13 +142,14 @@ def _may_be_asked_for(problem: GatewayError, execute: KeyedExecute) -> bool:
 
     A gateway that knows no keys may have run it without a trace of its key, and one that replaces it knows no better.
     """
-    is_lost = isinstance(problem, Unreachable | ProtocolViolation) and problem.may_have_run and problem.knows_keys
-    is_known = is_lost or isinstance(problem, OutcomeUnknown)
+    is_lost = isinstance(problem, Unreachable | ProtocolViolation) or problem.code in _LOST
+    is_known = (is_lost and problem.may_have_run and problem.knows_keys) or isinstance(problem, OutcomeUnknown)
     return is_known and execute.key is not None and problem.code != "client_closed"
 
 
 def _may_pass(problem: GatewayError) -> bool:
-    return isinstance(problem, Unreachable | Unavailable | RateLimited) and problem.code != "client_closed"
+    is_away = isinstance(problem, Unreachable | Unavailable | RateLimited) or problem.code in _LOST
+    return is_away and problem.code != "client_closed"
 
 
 def _refused(unknown: GatewayError, problem: GatewayError) -> GatewayError:
