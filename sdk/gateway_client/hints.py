@@ -54,6 +54,7 @@ HINTS = {
 OF_UNAVAILABLE = "Something that the gateway needs is missing; wait, then call again."
 OF_FAULT = "A fault of the gateway; find out what happened before you call again."
 OF_NOT_RUN = "Nothing was sent and no file was changed: it may be repeated once the cause is gone."
+NOT_CONFIRMED = "It ran, but its effect is not confirmed; do not rely on it, and do not simply repeat it."
 OTHERWISE = "The gateway's docs/errors.md explains the code; calling again unchanged does not help."
 
 

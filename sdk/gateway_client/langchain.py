@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool
 
 from gateway_client.agents import AgentClient
 from gateway_client.errors import ApprovalPending, GatewayError, Invalid
+from gateway_client.hints import NOT_CONFIRMED
 from gateway_client.results import Executed, Held, Manifest
 from gateway_client.tool_schemas import object_schema
 
@@ -85,8 +86,10 @@ def _called(client: AgentClient, action_id: str, arguments: dict[str, Any], wait
 def _said(outcome: Outcome) -> str:
     """The text for the model, as JSON."""
     if isinstance(outcome, Executed):
-        text = json.dumps(outcome.output, ensure_ascii=False)
-        return text if len(text) <= MAX_CONTENT else json.dumps({"output_omitted": "too large: ask for less"})
+        warning = {} if outcome.is_fully_successful else {"next": NOT_CONFIRMED}
+        text = json.dumps({"output": outcome.output, **warning} if warning else outcome.output, ensure_ascii=False)
+        omitted = {"output_omitted": "too large: ask for less", **warning}
+        return text if len(text) <= MAX_CONTENT else json.dumps(omitted)
     if isinstance(outcome, Held):
         following = "A person has to approve this call. Do not repeat it; tell the user that it waits."
         return json.dumps({"pending_approval": outcome.approval_id, "next": following})

@@ -1,13 +1,18 @@
 """Actions as tools of LangChain, before a client that records what it is asked to call."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from gateway_client import AgentClient, Invalid, NotFound
+from gateway_client import AgentClient, Executed, Invalid, NotFound
 from gateway_client.calling.core import encode_json
-from gateway_client.langchain import tools
+from gateway_client.hints import NOT_CONFIRMED
+from gateway_client.langchain import MAX_CONTENT, tools
+from gateway_client.wire.decoding import decode
+
+from tests.support.played_gateway import EXECUTED
 
 NAMES = ("config", "run_manager", "self", "callbacks", "args", "kwargs", "tool_call_id", "runtime", "state")
 """Names of LangChain's own."""
@@ -52,3 +57,20 @@ def test_a_model_reads_that_its_arguments_can_not_be_sent(value: object) -> None
     message = tool.invoke({"type": "tool_call", "id": "1", "name": "deploy", "args": {"config": value}})
     assert isinstance(message.artifact, Invalid)
     assert "can't be sent as JSON" in message.content
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "told"),
+    [
+        ("verified", {"n": 1}, {"n": 1}),
+        ("unverified", {"n": 1}, {"output": {"n": 1}, "next": NOT_CONFIRMED}),
+        ("unverified", {"n": "x" * MAX_CONTENT}, {"output_omitted": "too large: ask for less", "next": NOT_CONFIRMED}),
+    ],
+)
+def test_a_model_reads_that_the_effect_of_its_call_is_not_confirmed(status: str, output: object, told: object) -> None:
+    client = PlayedClient()
+    done = decode(Executed, EXECUTED | {"verification_outcome": status, "output": output}, "result")
+    client.execute = lambda *_: done  # type: ignore[assignment, method-assign]
+    (tool,) = tools(cast("AgentClient", client))
+    message = tool.invoke({"type": "tool_call", "id": "1", "name": "deploy", "args": {}})
+    assert json.loads(message.content) == told

@@ -12,6 +12,7 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent
 
 from gateway_client.errors import ApprovalPending, Denied, GatewayError
+from gateway_client.hints import NOT_CONFIRMED
 from gateway_client.mcp_server.names import STATUS_TOOL, name_of
 from gateway_client.results import Executed, Held
 from gateway_client.visible import visible
@@ -42,7 +43,7 @@ def executed(done: Executed) -> CallToolResult:
         del fields["output"]
         fields["output_omitted"] = f"{size} bytes of output are more than {MAX_OUTPUT}: ask for less"
     if not done.is_fully_successful:
-        fields["next"] = "It ran, but its effect is not confirmed; do not rely on it, and do not simply repeat it."
+        fields["next"] = NOT_CONFIRMED
     return _result(fields)
 
 
