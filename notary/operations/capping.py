@@ -4,7 +4,6 @@ A refusal reserves nothing. A hold keeps its reservations, in the steps in which
 approved takes them over. A call whose outcome is unknown keeps them, marked as unknown.
 """
 
-import msgspec
 from msgspec.structs import replace
 
 from ipc.approvals import CLAIMED, PENDING
@@ -15,7 +14,14 @@ from ipc.operations.calls import Refusal
 from ipc.operations.caps import LISTED_SUBJECTS, CapSums, ReadCaps, ReadHeldCaps, SumCap
 from notary.ledger.intents import waiting_contexts
 from notary.operations.refusing import refused
-from notary.store.caps import HELD_SECONDS, CapAmount, CapCounter, gone_at
+from notary.store.caps import (
+    HELD_SECONDS,
+    CapAmount,
+    CapCounter,
+    gone_at,
+    reservations_of,
+    text_of_reservations,
+)
 from notary.store.outcomes import kept_of
 from notary.units.performing import performs
 from notary.units.tasks import NotAllowed
@@ -24,7 +30,6 @@ from notary.units.transaction import Transaction
 RULE = "cap"
 NO_ROOM = "the cap on {} counts as many subjects as it may"
 OVER = "the cap on {} would be exceeded: at most {} in {} s for {}"
-_reservations = msgspec.json.Decoder(tuple[CapReservation, ...])
 
 
 NO_CAPS = CapsJudged((), False, None)
@@ -85,7 +90,7 @@ def reserve_hold(
     reserved = reserve(unit, approval.action_id, caps, approval.expires_at + HELD_SECONDS)
     if reserved:
         last = max(gone_at(_counter(approval.action_id, one.use), one.until) for one in reserved)
-        unit.store.caps.keep_reserved(approval.approval_id, msgspec.json.encode(reserved).decode(), last)
+        unit.store.caps.keep_reserved(approval.approval_id, text_of_reservations(reserved), last)
 
 
 def take_over(unit: Transaction, approval_id: str) -> tuple[CapReservation, ...]:
@@ -174,7 +179,7 @@ def _unresolved(unit: Transaction) -> dict[CapCounter, int]:
 def _of_hold(unit: Transaction, approval_id: str) -> tuple[CapReservation, ...]:
     unit.part = "budget"
     kept = unit.store.caps.reserved(approval_id)
-    return () if kept is None else _reservations.decode(kept)
+    return () if kept is None else reservations_of(kept)
 
 
 def _counter(action_id: str, use: CapUse) -> CapCounter:

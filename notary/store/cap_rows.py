@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from ipc.approvals import TTL_SECONDS
 from ipc.caps import end_of_step
 from notary.database import OpenTransaction
@@ -12,6 +14,8 @@ from notary.store.caps import (
     CapAmount,
     CapCounter,
     gone_at,
+    reservations_of,
+    text_of_reservations,
 )
 
 TABLES: Final = (
@@ -46,7 +50,8 @@ _KEY_OF: Final = {
 
 
 def bring_back(connection: OpenTransaction, now: float) -> None:
-    """Count the amounts of steps to come in the last step that may be counted in now: the clock had been ahead."""
+    """Count the amounts of steps to come in the last step that may be counted in now, those of holds too: the clock had
+    been ahead."""
     caps = SqliteCaps(connection)
     rows = connection.execute(
         "SELECT action_id, pointer, per, window, subject, until, total, unknown FROM cap_amounts WHERE until > ?",
@@ -54,11 +59,23 @@ def bring_back(connection: OpenTransaction, now: float) -> None:
     ).fetchall()
     for *names, until, total, unknown in rows:
         counter = CapCounter(*names)
-        last = end_of_step(now + TTL_SECONDS + HELD_SECONDS, counter.window_seconds)
+        last = _last_step(counter.window_seconds, now)
         if until > last:
             connection.execute(f"DELETE FROM cap_amounts WHERE {_STEP}", (*counter, until))  # noqa: S608
             caps.add(counter, last, int(total))
             caps.mark(counter, last, int(unknown))
+    for approval_id, kept in connection.execute("SELECT approval_id, reserved FROM cap_reserved").fetchall():
+        brought = [
+            replace(one, until=min(one.until, _last_step(one.use.window_seconds, now))) for one in reservations_of(kept)
+        ]
+        connection.execute(
+            "UPDATE cap_reserved SET reserved = ?, gone_at = ? WHERE approval_id = ?",
+            (text_of_reservations(brought), max(one.until + one.use.window_seconds for one in brought), approval_id),
+        )
+
+
+def _last_step(window_seconds: int, now: float) -> int:
+    return end_of_step(now + TTL_SECONDS + HELD_SECONDS, window_seconds)
 
 
 class SqliteCaps:

@@ -4,9 +4,12 @@ Amounts are billionths, integers of any size. They count by steps of a window: a
 left the window. Steps to come count, too, so that a clock that was set back lets through no more.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-from ipc.caps import step_seconds
+import msgspec
+
+from ipc.caps import CapReservation, step_seconds
 
 MAX_SUBJECTS: Final = 10_000
 """Subjects that one cap counts at the same time."""
@@ -44,6 +47,19 @@ def gone_at(counter: CapCounter, until: int) -> int:
 def longest_life(counter: CapCounter, held_seconds: float) -> float:
     """Seconds after which no amount of this counter counts that was added now."""
     return counter.window_seconds + step_seconds(counter.window_seconds) + held_seconds + KEPT_SECONDS
+
+
+def text_of_reservations(reserved: Sequence[CapReservation]) -> str:
+    """The reservations of a held call as they are kept."""
+    return msgspec.json.encode(reserved).decode()
+
+
+def reservations_of(kept: str) -> tuple[CapReservation, ...]:
+    """Those that `text_of_reservations` wrote."""
+    return _reservations.decode(kept)
+
+
+_reservations = msgspec.json.Decoder(tuple[CapReservation, ...])
 
 
 class CapCounts(Protocol):

@@ -15,8 +15,9 @@ from notary.opening import open_state
 from notary.programs.accept_clock import accept, main
 from notary.programs.accepting import NothingToAccept
 from notary.store import quotas
+from tests.notary.operations.test_caps import held, total, used
 from tests.notary.running import Running, query, walk
-from tests.notary.samples import NOW, make_hold, make_issue, record_call
+from tests.notary.samples import NOW, make_expiry, make_hold, make_issue, record_call
 from tests.notary.test_checkpoints import grow
 from tests.support.standard_input import standard_input
 
@@ -103,6 +104,21 @@ def test_calls_and_deliveries_of_the_time_ahead_count_and_are_due_now(notary: Ru
     assert free_in is not None
     assert free_in <= quotas.WINDOW_MINUTES * 60
     assert due <= time.time() * 1000
+
+
+def test_a_hold_of_the_time_ahead_gives_back_what_its_caps_count(notary: Running) -> None:
+    now, holding = time.time() + DAY, held()
+    approval = msgspec.structs.replace(holding.approval, created_at=now, expires_at=now + 300)
+    notary.clock.time = now
+    grow(notary)
+    notary.front.ask(msgspec.structs.replace(holding, approval=approval))
+    notary.stop()
+    notary.clock.time = time.time()
+    accept(notary.settings, REASON, "")
+    front = notary.start()
+    assert total(notary) == "40"
+    front.ask(make_expiry(approval))
+    assert used(notary) == ()
 
 
 def test_a_clock_that_is_right_is_nothing_to_accept(notary: Running, capsys: pytest.CaptureFixture[str]) -> None:
