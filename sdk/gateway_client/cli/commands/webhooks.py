@@ -52,13 +52,13 @@ def test(desk: CliContext, name: str) -> None:
 @webhooks.command("redeliver")
 @click.argument("name", metavar="NAME")
 @click.option("--event", "event_id", metavar="EVENT", help="That of this event alone.")
-@click.option("--status", "statuses", metavar="N[,N]", default="",
+@click.option("--status", "statuses", metavar="N[,N]",
               help="Only those refused with one of these HTTP statuses, such as 408,429.")  # fmt: skip
 @pass_desk
-def redeliver(desk: CliContext, name: str, event_id: str | None = None, statuses: str = "") -> None:
+def redeliver(desk: CliContext, name: str, event_id: str | None = None, statuses: str | None = None) -> None:
     """Send again what was given up: the oldest hundred, or that of one event."""
     try:
-        wanted = [int(one) for one in statuses.split(",") if one.strip()]
+        wanted = [] if statuses is None else [int(one) for one in statuses.split(",")]
     except ValueError:
         raise click.BadParameter(
             "HTTP statuses with commas between them, such as 408,429.", param_hint="--status"
