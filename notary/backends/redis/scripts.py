@@ -126,7 +126,9 @@ function kinds.session(key, session, ends, ttl, now)
   return {'zrem', key, session}
 end
 function kinds.zrem(key, member)
+  local before, left = redis.call('ZSCORE', key, member), redis.call('PTTL', key)
   redis.call('ZREM', key, member)
+  if before and left > 0 then return {'session', key, member, before, tostring(left), '-inf'} end
 end
 function kinds.hset(key, ...)
   local given, fields, undo = {...}, {}, {'hset', key}

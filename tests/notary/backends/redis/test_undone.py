@@ -14,6 +14,7 @@ from ipc.operations.calls import CallKey, Closed, Open, Refuse, RepeatedCall
 from ipc.operations.caps import ReadHeldCaps, SumCap
 from ipc.operations.holds import GetHold, Hold
 from ipc.operations.intents import ResolveIntent
+from ipc.operations.leases import RevokeSession, SignedLease, TooManySessions
 from ipc.operations.standing import RevokeStanding
 from ipc.settings import OperatorSettings
 from tests.notary.backends import order
@@ -31,6 +32,7 @@ from tests.notary.samples import (
     make_claim,
     make_denial,
     make_hold,
+    make_issue,
     make_open,
 )
 
@@ -234,3 +236,15 @@ def test_an_end_that_a_worker_tells_counts_once_whenever_its_notary_ends(
     assert isinstance(again.answer(number), Closed)
     assert (total(notary), code_of_key(notary)) == (counts, code)
     assert worker.runs == [call.intent_id]
+
+
+@pytest.mark.parametrize("step", UNDONE, ids=lambda step: str(step.__name__))
+def test_a_session_whose_end_is_undone_counts_among_those_of_its_principal_again(
+    notary: Running, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    session_id = notary.front.ask(make_issue(max_sessions=1)).session_id
+    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+    ends_at(notary, monkeypatch, step, lambda: notary.front.send(RevokeSession(session_id, event))[0])
+    assert isinstance(notary.front.ask(make_issue(max_sessions=1)), TooManySessions)
+    assert notary.front.ask(RevokeSession(session_id, event)) is not None
+    assert isinstance(notary.front.ask(make_issue(max_sessions=1)), SignedLease)
