@@ -31,7 +31,7 @@ PROBE = UnprovenCall("GET", "/v1/calls", "limit=1")
 """A gateway that lists calls knows keys; an older one has no such endpoint."""
 _OUTCOMES = frozenset({"already_executed", "approval_expired", "idempotency_key_reused", "outcome_unknown"})
 _LOST = frozenset({"gateway_broke_off", "gateway_timeout"})
-"""What an edge says of a call whose answer did not come."""
+"""An edge answers with these where the gateway's answer to a call did not come."""
 
 
 class ProvenCalls(Protocol):
