@@ -295,7 +295,7 @@ def test_no_pane_shows_what_could_deceive(gatectl: Gatectl) -> None:
         "GET /v1/approvals": {"approvals": [detail], "count": 1, "total": 9},
         "GET /v1/approvals/a": detail,
         "GET /v1/audit/events": {
-            "events": [evil["GET /v1/audit/events"]["events"][0] | {"trace_id": EVIL}],
+            "events": [evil["GET /v1/audit/events"]["events"][0] | {"trace_id": EVIL, "timestamp": EVIL}],
             "count": 1,
         },
         "POST /v1/approvals/a/deny": evil["POST /v1/approvals/a/deny"],
