@@ -1,5 +1,7 @@
 """The console's audit search: events by their kept values."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +31,30 @@ def test_events_are_searched_for_by_a_kept_value_and_shown_with_theirs(page: Bro
         assert [one for one in script.requests if "kept.%2Finvoice_id=in_7" in one]
 
 
+@contextmanager
+def audit_of(page: Browser, folder: Path, events: list[dict[str, Any]], most: int = 1000) -> Iterator[None]:
+    """The list of these events, newest first, of a gateway that shows so many at most in one answer."""
+
+    def answer(query: dict[str, str]) -> tuple[int, Any]:
+        found = [one for one in events if one["timestamp"] < query.get("before", "9")][: min(int(query["limit"]), most)]
+        return 200, {"events": found, "count": len(found)}
+
+    with (
+        scripted_gateway(ANSWERS | {"GET /v1/audit/events": answer}) as script,
+        console(folder, "--gateway", script.url) as running,
+    ):
+        signed_in(page, running)
+        go(page, "audit", "50 events")
+        yield
+
+
 def test_a_page_that_large_kept_values_end_early_is_not_taken_for_the_last_one(page: Browser, tmp_path: Path) -> None:
     events = [
         WHOLE | {"event_id": f"evt_{number}", "timestamp": f"2026-11-21T11:12:13.{min(number, 60):03}Z"}
         for number in reversed(range(120))
     ]  # 60 of one millisecond: the console asks for the longest page then
 
-    def answer(query: dict[str, str]) -> tuple[int, Any]:
-        found = [one for one in events if one["timestamp"] < query.get("before", "9")][: min(int(query["limit"]), 100)]
-        return 200, {"events": found, "count": len(found)}
-
-    with (
-        scripted_gateway(ANSWERS | {"GET /v1/audit/events": answer}) as script,
-        console(tmp_path, "--gateway", script.url) as running,
-    ):
-        signed_in(page, running)
-        go(page, "audit", "50 events")
+    with audit_of(page, tmp_path, events, most=100):
         for count in (100, 120):
             page.click("button", "Older ones")
             page.sees(f"{count} events")
@@ -56,16 +66,7 @@ def test_events_of_one_millisecond_at_the_end_of_a_page_are_all_shown(page: Brow
         for number in reversed(range(150))
     ]
 
-    def answer(query: dict[str, str]) -> tuple[int, Any]:
-        found = [one for one in events if one["timestamp"] < query.get("before", "9")][: int(query["limit"])]
-        return 200, {"events": found, "count": len(found)}
-
-    with (
-        scripted_gateway(ANSWERS | {"GET /v1/audit/events": answer}) as script,
-        console(tmp_path, "--gateway", script.url) as running,
-    ):
-        signed_in(page, running)
-        go(page, "audit", "50 events")
+    with audit_of(page, tmp_path, events):
         for count in (80, 150):
             page.click("button", "Older ones")
             page.sees(f"{count} events")
