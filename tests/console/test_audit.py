@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.console.test_hostile_gateway import STATUS, signed_in
 from tests.support.browser import Browser
 from tests.support.console_process import console, go
@@ -48,9 +50,12 @@ def audit_of(page: Browser, folder: Path, events: list[dict[str, Any]], most: in
         yield
 
 
-def test_a_page_that_large_kept_values_end_early_is_not_taken_for_the_last_one(page: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("event", [EVENT, WHOLE], ids=["without kept values", "with some"])
+def test_a_page_that_large_events_end_early_is_not_taken_for_the_last_one(
+    page: Browser, tmp_path: Path, event: dict[str, Any]
+) -> None:
     events = [
-        WHOLE | {"event_id": f"evt_{number}", "timestamp": f"2026-11-21T11:12:13.{min(number, 60):03}Z"}
+        event | {"event_id": f"evt_{number}", "timestamp": f"2026-11-21T11:12:13.{min(number, 60):03}Z"}
         for number in reversed(range(120))
     ]  # 60 of one millisecond: the console asks for the longest page then
 

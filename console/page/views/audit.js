@@ -37,8 +37,8 @@ export async function auditView(root, { abort, query }) {
         const fresh = events.filter((one) => !at.seen.has(one.event_id));
         const rows = fresh.filter((one) => !(hidesLeases && one.event_type === "LeaseIssued")).map(eventRow);
         found.append(...rows);
-        // The longest page is shorter than asked for where the kept values of its events are large.
-        const mayBeCut = at.size === LONGEST && fresh.length && events.some((one) => one.kept_values);
+        // The longest page is shorter than asked for where its events or their kept values are large.
+        const mayBeCut = at.size === LONGEST && fresh.length;
         isLast = events.length < at.size && !mayBeCut;
         advance(at, events);
         if (rows.length) break;
