@@ -40,23 +40,6 @@ async def test_calls_of_all_leases_of_a_principal_are_counted_together(tmp_path:
         assert await paid(core, 0) == (200, "allow")
 
 
-async def test_a_call_above_hold_above_is_held_and_counts_once_when_it_is_approved(tmp_path: Path) -> None:
-    async with gateway(tmp_path, hold_above=50, deny_above=100) as core:
-        agent = await core.agent()
-        assert (await agent.call("pay", {"amount": 50}))[0] == 200
-        status, held = await agent.call("pay", {"amount": 30})
-        assert status == 202
-        event = (await core.events(event_type="ActionCall"))[0]
-        assert (event["decision"], event["policy_rule"], event["caps"][0]["with_this"]) == (
-            "pending_approval",
-            "cap",
-            "80",
-        )
-        assert (await core.operate("POST", f"/v1/approvals/{held['approval_id']}/approve"))[0] == 200
-        assert await paid(core, 21) == (403, "cap")
-        assert await paid(core, 20) == (202, "cap")
-
-
 async def test_a_cap_holds_no_call_whose_right_is_revoked_by_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,30 +178,6 @@ async def test_the_same_call_again_while_it_waits_is_the_same_hold(tmp_path: Pat
     assert [one.kind for one in receiver.received] == ["approval.pending"]
 
 
-async def test_of_two_equal_calls_at_once_one_is_told(tmp_path: Path, receiver: Receiver) -> None:
-    async with notifying_core(tmp_path, receiver, workers=0) as core:
-        core.policy.answer = HOLD
-        agent = await core.agent()
-        others = list[tuple[int, Any]]()
-
-        async def another(*_: Any) -> None:
-            core.client.faults.clear()
-            others.append(await agent.call())
-
-        async def overtaken(operation: Any, args: Any, kwargs: Any) -> Any:
-            await another()
-            return await operation(*args, **kwargs)
-
-        core.client.faults["Hold"] = overtaken
-        status, answer = await agent.call()
-        assert (status, others[0][0], answer["approval_id"]) == (202, 202, others[0][1]["approval_id"])
-        assert sorted(str(event.get("is_repeated")) for event in await core.events(decision="pending_approval")) == [
-            "None", "True"
-        ]  # fmt: skip
-        await settled(tmp_path)
-    assert [one.kind for one in receiver.received] == ["approval.pending"]
-
-
 async def test_a_delivery_is_there_exactly_when_its_event_is(tmp_path: Path, receiver: Receiver) -> None:
     async def refuses(operation: Any, args: Any, kwargs: Any) -> Any:
         raise NotaryUnavailable("full")

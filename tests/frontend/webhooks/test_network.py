@@ -99,15 +99,6 @@ async def test_a_name_that_leads_to_a_private_address_is_blocked_and_nothing_con
     assert wires.dialled == []
 
 
-async def test_even_the_port_of_a_receiver_here_is_not_reached(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(socket, "getaddrinfo", Names(["127.0.0.1"]))
-    port = receiver.address.rpartition(":")[2]
-    assert await attempt(url=f"http://{HOST}:{port}/in") == BLOCKED
-    assert receiver.connections == 0
-
-
 async def test_a_name_without_any_address_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", Names([]))
     assert await attempt() == BLOCKED

@@ -12,7 +12,7 @@ from frontend.deadlines import WebhookDeadlines
 from frontend.notary.errors import NotaryUnavailable
 from frontend.webhooks.delivery import Post
 from ipc.settings import WebhookSettings
-from tests.frontend.webhooks.samples import asker, counted, event_ids, hook, kept, named, notifying_core, settled
+from tests.frontend.webhooks.samples import asker, counted, hook, kept, named, notifying_core, settled
 from tests.frontend.webhooks.test_sender import BUSY, FINE, call
 from tests.support.front_core import Core, refuses
 from tests.support.logs import capture_logs
@@ -158,27 +158,6 @@ async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told
 
 
 # ------------------------------------------------------------------ the room for what waits
-
-
-async def test_what_finds_no_room_is_dropped_counted_and_said_once(tmp_path: Path, receiver: Receiver) -> None:
-    receiver.answer = holds()
-    hooks = (hook(), hook(name="other", events=("revocation",)))
-    async with troubled_core(tmp_path, receiver, *hooks) as core:
-        core.notary_thread.state.backlog.max_waiting = 3
-        with capture_logs() as logs:
-            ids = [await call(core) for _ in range(8)]
-        assert [row["event_id"] for row in kept(tmp_path, "outbox")] == ids[:3]
-        (said,) = named(logs, "webhooks are dropped: too many wait")
-        assert (said["endpoint"], said["log_level"], said["dropped"]) == ("chat", "warning", 1)
-        await until(lambda: counted(core) == {"outbox_full": 5})
-        assert len(await event_ids(core, event_type="ActionCall")) == 8, "no event is lost"
-        assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
-        assert [row["endpoint"] for row in kept(tmp_path, "outbox")] == ["chat"] * 3 + ["other"], "its own room"
-        receiver.let_go.set()
-        await settled(tmp_path)
-        event_id = await call(core)
-        await settled(tmp_path)
-        assert receiver.ids[-1] == event_id, "there is room again"
 
 
 async def test_its_end_is_not_held_up_by_a_ledger_that_hangs(tmp_path: Path, receiver: Receiver) -> None:

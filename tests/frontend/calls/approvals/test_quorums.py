@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import trio
 
 from frontend.auth.operators import Operators
 from ipc.configuration.quorum import QuorumRule
 from ipc.reloadable import reloadable_of
 from ipc.settings import ApprovalSettings, OperatorSettings
 from tests.support.front_core import Core, front_core, signed
-from tests.support.held_calls import held, state_of
+from tests.support.held_calls import held
 from tests.support.proofs import Key
 
 NAMES = {"ada": ("finance",), "bob": ("finance", "security"), "eve": ()}
@@ -65,20 +64,6 @@ async def test_the_first_of_two_approvals_is_202_and_the_second_executes(tmp_pat
         assert [one["operator_jkt"] for one in receipt["approval"]["approvals"]] == [KEYS["ada"].jkt, KEYS["bob"].jkt]
 
 
-async def test_a_group_needs_a_person_of_its_own_and_one_denial_ends_the_hold(tmp_path: Path) -> None:
-    async with front_core(tmp_path, **needing(2, finance=1, security=1)) as core:
-        _, approval_id = await held(core)
-        assert (await approve(core, "bob", approval_id))[0] == 202
-        status, body = await approve(core, "eve", approval_id)
-        assert (status, body["approvals"]["given"]) == (202, 2), "two people, and bob stands for one group"
-        assert (await approve(core, "ada", approval_id))[0] == 200
-        _, approval_id = await held(core)
-        assert (await approve(core, "bob", approval_id))[0] == 202
-        assert (await ask(core, "bob", "POST", f"/v1/approvals/{approval_id}/deny"))[0] == 200
-        assert (await approve(core, "ada", approval_id))[0] == 404
-        assert await state_of(core, approval_id) == "denied"
-
-
 async def test_an_operator_who_is_gone_counts_no_more_and_several_teach_no_rule(tmp_path: Path) -> None:
     async with front_core(tmp_path, **needing(2)) as core:
         _, approval_id = await held(core)
@@ -91,25 +76,3 @@ async def test_an_operator_who_is_gone_counts_no_more_and_several_teach_no_rule(
         status, body = await approve(core, "bob", approval_id)
         assert (status, body["approvals"]["given"]) == (202, 1)
         assert (await approve(core, "eve", approval_id))[0] == 200
-
-
-async def test_of_approvals_at_once_on_two_fronts_all_count_and_one_executes(tmp_path: Path) -> None:
-    async with (
-        front_core(tmp_path, **needing(2)) as core,
-        front_core(tmp_path, front_id="front-2-b", **needing(2)) as b,
-    ):
-        for _ in range(5):
-            _, approval_id = await held(core)
-            seen: list[int] = []
-
-            async def one(front: Core, name: str, approval_id: str = approval_id, seen: list[int] = seen) -> None:
-                seen.append((await approve(front, name, approval_id))[0])
-
-            async with trio.open_nursery() as nursery:
-                for front, name in ((core, "ada"), (b, "bob"), (core, "eve"), (b, "ada")):
-                    nursery.start_soon(one, front, name)
-            assert seen.count(200) == 1, seen
-            assert seen.count(202) == 1, seen
-            assert {*seen} <= {200, 202, 404, 409}
-            executed = [kind for kind, _ in await kinds(core, approval_id)].count("ApprovalGranted")
-            assert executed == 1
